@@ -33,7 +33,7 @@ HEAD = (
 )
 
 
-def measured(preset: str, maze: str, transitions: int, num_seeds: int) -> dict[str, Any]:
+def measure(preset: str, maze: str, transitions: int, num_seeds: int) -> dict[str, Any]:
     """One line: a training of all seeds, and its evaluation."""
     config, started = PRESETS[preset], time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
@@ -65,19 +65,19 @@ def measured(preset: str, maze: str, transitions: int, num_seeds: int) -> dict[s
 
 
 def line(row: dict[str, Any]) -> str:
-    of = {name: np.array(row[name]) for name in row if isinstance(row[name], list)}
-    mean, half = of["similarity"].mean(), interval(of["similarity"])
-    gap = np.max(of["ceiling"] - of["similarity"])
+    arrays = {name: np.array(row[name]) for name in row if isinstance(row[name], list)}
+    mean, half = arrays["similarity"].mean(), interval(arrays["similarity"])
+    gap = np.max(arrays["ceiling"] - arrays["similarity"])
     cells = (
         row["maze"],
         f"{row['transitions'] / 1e6:g} M",
         f"{mean:.4f} ({mean - half:.4f} to {mean + half:.4f})",
-        f"{of['similarity'].min():.4f}",
-        f"{of['ceiling'].mean():.4f}",
+        f"{arrays['similarity'].min():.4f}",
+        f"{arrays['ceiling'].mean():.4f}",
         f"{gap:.4f}",
-        f"{of['near_similarity'].mean():.4f}",
-        f"{of['near_ceiling'].mean():.4f}",
-        f"{of['eigenvalues_within'].min():.0f} to {of['eigenvalues_within'].max():.0f}",
+        f"{arrays['near_similarity'].mean():.4f}",
+        f"{arrays['near_ceiling'].mean():.4f}",
+        f"{arrays['eigenvalues_within'].min():.0f} to {arrays['eigenvalues_within'].max():.0f}",
         f"{row['seconds']:.0f}",
     )
     return f"| {' | '.join(cells)} |"
@@ -94,7 +94,7 @@ def main() -> None:
     lines = [HEAD]
     for transitions in options.transitions:
         for maze in options.mazes:
-            row = measured(options.preset, maze, transitions, options.seeds)
+            row = measure(options.preset, maze, transitions, options.seeds)
             lines.append(line(row))
             print(lines[-1], flush=True)
             append(options.out, {**machine(), **row})  # at once: the next maze may take minutes

@@ -65,23 +65,25 @@ def flags(case: Case) -> list[str]:
 
 def measure(case: Case, directory: Path) -> dict[str, Any]:
     """Runs a sweep, or goes on with it, and reads what it has written."""
-    begun = (directory / "sweep.yaml").is_file()
-    given = flags(case)
-    asked = ["--resume", str(directory)] if begun else [*given, "--directory", str(directory)]
-    subprocess.run([sys.executable, "-m", "train.sweep", *asked], check=True)
-    found: dict[tuple[float, float], list[dict[str, Any]]] = {}
+    is_begun = (directory / "sweep.yaml").is_file()
+    sweep_flags = flags(case)
+    arguments = (
+        ["--resume", str(directory)] if is_begun else [*sweep_flags, "--directory", str(directory)]
+    )
+    subprocess.run([sys.executable, "-m", "train.sweep", *arguments], check=True)
+    rows_by_place: dict[tuple[float, float], list[dict[str, Any]]] = {}
     with (directory / "members.csv").open(newline="", encoding="utf-8") as file:
-        known = {int(row["member"]): row for row in csv.DictReader(file)}
+        members = {int(row["member"]): row for row in csv.DictReader(file)}
     for path in sorted(directory.glob("batches/*/scores.json")):
         for row in json.loads(path.read_bytes()):
-            values = known[row["member"]]
+            values = members[row["member"]]
             place = float(values["agent.barrier_start"]), float(values["agent.barrier_step"])
-            found.setdefault(place, []).append(row)
+            rows_by_place.setdefault(place, []).append(row)
     return {
         **machine(),
         "case": case.name,
         "transitions": TRANSITIONS,
-        "command": " ".join(["python -m train.sweep", *given]),
+        "command": " ".join(["python -m train.sweep", *sweep_flags]),
         "rows": [
             {
                 "start": start,
@@ -89,7 +91,7 @@ def measure(case: Case, directory: Path) -> dict[str, Any]:
                 "similarity": [row["score"] for row in rows],
                 "ceiling": [(row["evaluation"] or {}).get("ceiling") for row in rows],
             }
-            for (start, step), rows in sorted(found.items())
+            for (start, step), rows in sorted(rows_by_place.items())
         ],
     }
 
@@ -130,16 +132,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.draw:
-        found = {row["case"]: row for row in json.loads(options.out.read_bytes())}
-        draw([found[case.name] for case in CASES if case.name in found], options.draw)
+        results = {row["case"]: row for row in json.loads(options.out.read_bytes())}
+        draw([results[case.name] for case in CASES if case.name in results], options.draw)
         return
     for case in CASES:
-        known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
-        is_wanted = not options.cases or case.name in options.cases
-        if is_wanted and case.name not in {row["case"] for row in known}:
-            found = measure(case, options.runs / case.name.replace(" ", "-"))
-            append(options.out, found)
-            print(case.name, found["rows"], flush=True)
+        saved_records = json.loads(options.out.read_bytes()) if options.out.is_file() else []
+        is_selected = not options.cases or case.name in options.cases
+        if is_selected and case.name not in {row["case"] for row in saved_records}:
+            results = measure(case, options.runs / case.name.replace(" ", "-"))
+            append(options.out, results)
+            print(case.name, results["rows"], flush=True)
 
 
 if __name__ == "__main__":

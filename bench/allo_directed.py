@@ -32,7 +32,7 @@ def maze_of(walk: str) -> Maze:
     return Maze(maze=name, wind=float(wind or 0))
 
 
-def measured(walk: str, maze: Maze, num_seeds: int) -> dict[str, Any]:
+def measure(walk: str, maze: Maze, num_seeds: int) -> dict[str, Any]:
     """One record: a training of all seeds, and its evaluation."""
     config, started = PRESETS["directed"], time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
@@ -61,9 +61,9 @@ def measured(walk: str, maze: Maze, num_seeds: int) -> dict[str, Any]:
 
 
 def line(row: dict[str, Any]) -> str:
-    of = {name: np.mean(x) for name, x in row["scores"].items()}
+    means = {name: np.mean(x) for name, x in row["scores"].items()}
     names = ("similarity", "ceiling_similarity", "near_similarity", "rank_goals", "rank_sources")
-    return f"{row['walk']}: " + ", ".join(f"{name} {of[name]:.4f}" for name in names)
+    return f"{row['walk']}: " + ", ".join(f"{name} {means[name]:.4f}" for name in names)
 
 
 def main() -> None:
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
     options = parser.parse_args()
     for walk in options.walks:
-        row = measured(walk, maze_of(walk), options.seeds)
+        row = measure(walk, maze_of(walk), options.seeds)
         append(options.out, {**machine(), **row})  # at once: the next walk may take minutes
         print(line(row), flush=True)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.allo_directed import measured
+from bench.allo_directed import measure
 from bench.directed_mazes import MAZES
 from bench.snake_speed import append, machine
 from train.allo.problem import Maze
@@ -21,7 +21,7 @@ from train.allo.problem import Maze
 RESULTS = Path(__file__).parent / "results" / "allo_directed_mazes.json"
 
 
-def missing(names: list[str], num_seeds: int, path: Path) -> list[str]:
+def missing_mazes(names: list[str], num_seeds: int, path: Path) -> list[str]:
     """The mazes that were not measured with so many seeds."""
     records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     done = {record["walk"] for record in records if record["seeds"] == num_seeds}
@@ -34,17 +34,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
     options = parser.parse_args()
-    for name in missing(options.mazes, options.seeds, options.out):
+    for name in missing_mazes(options.mazes, options.seeds, options.out):
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / f"{name}.txt"
             file.write_text(MAZES[name].text, encoding="utf-8")
-            row = measured(name, Maze(maze_file=str(file), wind=MAZES[name].wind), options.seeds)
+            row = measure(name, Maze(maze_file=str(file), wind=MAZES[name].wind), options.seeds)
         append(options.out, {**machine(), **row})  # at once: the next maze may take minutes
         scores = {key: np.array(x) for key, x in row["scores"].items()}
-        below = scores["ceiling_similarity"] - scores["similarity"]
+        gaps = scores["ceiling_similarity"] - scores["similarity"]
         print(
             f"{name}: similarity {scores['similarity'].mean():.4f}, ceiling "
-            f"{scores['ceiling_similarity'].mean():.4f}, at most {below.max():.4f} below it",
+            f"{scores['ceiling_similarity'].mean():.4f}, at most {gaps.max():.4f} below it",
             flush=True,
         )
 

@@ -41,7 +41,7 @@ class Case(NamedTuple):
     compile_s: float
 
 
-def configured(preset: str, steps: int, hidden: tuple[int, ...] | None = None) -> Config:
+def make_config(preset: str, steps: int, hidden: tuple[int, ...] | None = None) -> Config:
     config = PRESETS[preset]
     network = dataclasses.replace(config.network, hidden=hidden or config.network.hidden)
     agent = dataclasses.replace(config.agent, steps_per_update=steps)
@@ -49,8 +49,8 @@ def configured(preset: str, steps: int, hidden: tuple[int, ...] | None = None) -
     return dataclasses.replace(config, env=env, network=network, agent=agent)
 
 
-def scanned(name: str, config: Config, seeds: int) -> Case:
-    """Ours: one call is one update of `steps_per_update` gradient steps."""
+def scan_case(name: str, config: Config, seeds: int) -> Case:
+    """Our training: one call is one update of `steps_per_update` gradient steps."""
     training, keys = make_training(config), jax.random.split(jax.random.key(0), seeds)
     init, update = training.init, training.update
     if seeds > 1:
@@ -59,10 +59,10 @@ def scanned(name: str, config: Config, seeds: int) -> Case:
     started = time.perf_counter()
     compiled = jax.jit(update, donate_argnums=0).lower(state).compile()
     compile_s = time.perf_counter() - started
-    kept = [state]
+    carry = [state]
 
     def run() -> None:
-        kept[0], metrics = compiled(kept[0])
+        carry[0], metrics = compiled(carry[0])
         jax.block_until_ready(metrics)
 
     leaves = jax.tree.leaves(state.agent.learner.params)
@@ -71,27 +71,30 @@ def scanned(name: str, config: Config, seeds: int) -> Case:
     return Case(name, run, seeds, 6 * weights * states, compile_s)
 
 
-def as_before(config: Config, steps: int) -> Case:
+def previous_case(config: Config, steps: int) -> Case:
     """The same learning, with batches from the host and three passes a step."""
+    # the problem, the network and the start of ours, but batches are drawn on the host
     problem = make_problem(config)
     network = make_network(config, problem.layout.num_states)
     learning, inputs = learning_config(config), jnp.asarray(problem.inputs)
     state = jax.jit(make_training(config).init)(jax.random.key(0)).agent
-    optimizer, draws = agents.make_optimizer(learning), np.random.default_rng(0)
+    optimizer, rng = agents.make_optimizer(learning), np.random.default_rng(0)
     tables = jax.device_get(state.walk.data)
     rows, columns = tables.left.shape
 
+    # pairs of states: the second follows after a geometric time, within the same episode
     def sample() -> tuple[np.ndarray, np.ndarray]:
         row, env = (
-            draws.integers(rows, size=learning.batch_size),
-            draws.integers(columns, size=learning.batch_size),
+            rng.integers(rows, size=learning.batch_size),
+            rng.integers(columns, size=learning.batch_size),
         )
-        left, g = tables.left[row, env], learning.discount
-        uniform = draws.random(learning.batch_size)
-        offset = 1 + np.floor(np.log(1 - (1 - g**left) * uniform) / np.log(g)).astype(int)
-        offset = np.clip(offset, 1, left)
+        steps_left, g = tables.left[row, env], learning.discount
+        uniform = rng.random(learning.batch_size)
+        offset = 1 + np.floor(np.log(1 - (1 - g**steps_left) * uniform) / np.log(g)).astype(int)
+        offset = np.clip(offset, 1, steps_left)
         return tables.state[row, env], tables.next_state[row + offset - 1, env]
 
+    # one gradient step on the network, and one on the multipliers
     @jax.jit
     def step(learner: allo_state.Learner, first, second, other) -> allo_state.Learner:
         def objective(params):
@@ -109,14 +112,15 @@ def as_before(config: Config, steps: int) -> Case:
         found_at, steps = learner.found_at, learner.steps + 1
         return allo_state.Learner(params, opt_state, multipliers, found_at, steps)
 
-    started, kept = time.perf_counter(), [state.learner]
-    kept[0] = jax.block_until_ready(step(kept[0], *sample(), sample()[0]))
+    # the first call compiles
+    started, carry = time.perf_counter(), [state.learner]
+    carry[0] = jax.block_until_ready(step(carry[0], *sample(), sample()[0]))
     compile_s = time.perf_counter() - started
 
     def run() -> None:
         for _ in range(steps):
-            kept[0] = step(kept[0], *sample(), sample()[0])
-        jax.block_until_ready(kept[0])
+            carry[0] = step(carry[0], *sample(), sample()[0])
+        jax.block_until_ready(carry[0])
 
     return Case("short, as before", run, 1, 0.0, compile_s)
 
@@ -131,21 +135,21 @@ def roofline(repeats: int) -> float:
 
 
 def all_cases(steps: int) -> list[Case]:
-    short, paper = configured("short", steps), configured("paper", steps)
-    fast = configured("allo", steps)
+    short, paper = make_config("short", steps), make_config("paper", steps)
+    fast = make_config("allo", steps)
     adam = dataclasses.replace(
-        configured("allo", steps, (256, 256, 256)),
+        make_config("allo", steps, (256, 256, 256)),
         agent=dataclasses.replace(fast.agent, optimizer="adam", turn_every=0, spare_features=0),
     )
     return [
-        as_before(short, steps),
-        scanned("short, batch 256", short, 1),
-        scanned("short, batch 256, 10 seeds", short, 10),
-        scanned("paper, batch 1024", paper, 1),
-        scanned("exact, adam, 256 wide", adam, 1),
-        scanned("exact, adam, 256 wide, 10 seeds", adam, 10),
-        scanned("allo, the default", fast, 1),
-        scanned("allo, the default, 10 seeds", fast, 10),
+        previous_case(short, steps),
+        scan_case("short, batch 256", short, 1),
+        scan_case("short, batch 256, 10 seeds", short, 10),
+        scan_case("paper, batch 1024", paper, 1),
+        scan_case("exact, adam, 256 wide", adam, 1),
+        scan_case("exact, adam, 256 wide, 10 seeds", adam, 10),
+        scan_case("allo, the default", fast, 1),
+        scan_case("allo, the default, 10 seeds", fast, 10),
     ]
 
 
@@ -157,6 +161,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.steps % 50:
         parser.error(f"--steps is {options.steps}; expected a multiple of 50")
+    # every case compiles and warms up before the clock starts
     limit, cases, rows = roofline(options.repeats), all_cases(options.steps), []
     for case in cases:
         case.run()
@@ -166,6 +171,7 @@ def main() -> None:
             started = time.perf_counter()
             case.run()
             times[case.name].append((time.perf_counter() - started) / options.steps)
+    # a row for each case, and its share of the limit
     print(f"matrix products: {limit / 1e9:.0f} GFLOP/s\n")
     print(
         "| GridRoom-4 | ms a step, median | least to most | steps/s | of the limit | compile, s |"
@@ -177,10 +183,10 @@ def main() -> None:
         share = case.seeds * case.flops / median / limit
         rows.append({"name": case.name, "seconds": seconds, "share_of_limit": share})
         spread = f"{1e3 * min(seconds):.2f} to {1e3 * max(seconds):.2f}"
-        of_limit = f"{share:.0%}" if case.flops else ""
+        share_text = f"{share:.0%}" if case.flops else ""
         print(
             f"| {case.name} | {1e3 * median:.2f} | {spread} | {case.seeds / median:,.0f} "
-            f"| {of_limit} | {case.compile_s:.1f} |"
+            f"| {share_text} | {case.compile_s:.1f} |"
         )
     before, after = (statistics.median(times[name]) for name in list(times)[:2])
     print(f"\nshort, as before / ours: {before / after:.1f} times")

@@ -87,19 +87,19 @@ def main() -> None:
     options = parser.parse_args()
     for case in CASES:
         for blocks in BLOCKS:
-            known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
+            saved_records = json.loads(options.out.read_bytes()) if options.out.is_file() else []
             names = ("case", "blocks", "budget", "seeds")
-            wanted = (case.name, blocks, case.steps, case.seeds)
-            done = wanted in [tuple(row[name] for name in names) for row in known]
+            key = (case.name, blocks, case.steps, case.seeds)
+            done = key in [tuple(row[name] for name in names) for row in saved_records]
             if done or (options.cases and case.name not in options.cases):
                 continue
             name = f"{case.name.replace(' ', '-')}-{case.steps}-{case.seeds}-{blocks}"
             directory = options.runs / name
-            found = measure(case, blocks, directory)
-            append(options.out, found)
-            mean, low, high = summary(found["scores"])
-            told = f"{mean:.4g} ({low:.4g} to {high:.4g})"
-            print(f"{case.name}, {case.steps:,} steps, {blocks} blocks: {told}", flush=True)
+            record = measure(case, blocks, directory)
+            append(options.out, record)
+            mean, low, high = summary(record["scores"])
+            score_text = f"{mean:.4g} ({low:.4g} to {high:.4g})"
+            print(f"{case.name}, {case.steps:,} steps, {blocks} blocks: {score_text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -92,12 +92,12 @@ def measure(case: Case, seeds: int, directory: Path) -> dict[str, Any]:
         "returns": returns,
         "incomplete": sum(row["incomplete"] for row in content["seeds"]),
         "late": [late_return(rows, row["seed"], last) for row in content["seeds"]],
-        "seconds": undisturbed(rows),
+        "seconds": training_seconds(rows),
         "config": config,
     }
 
 
-def undisturbed(rows: list[dict[str, Any]]) -> float:
+def training_seconds(rows: list[dict[str, Any]]) -> float:
     """Seconds of training, had every chunk taken as long as the median one: other work on the
     machine, and pauses, then count little."""
     ends = np.unique([row["seconds"] for row in rows])
@@ -107,10 +107,10 @@ def undisturbed(rows: list[dict[str, Any]]) -> float:
 def late_return(rows: list[dict[str, Any]], seed: int, last: int) -> float | None:
     """The mean return in the last tenth of training, as agents explore: how peers report it."""
     late = [row for row in rows if row["seed"] == seed and row["steps"] > 0.9 * last]
-    found = [(row["finished"].get("return"), row["episodes"]) for row in late]
-    found = [(value, count) for value, count in found if value is not None and count]
-    values, counts = np.reshape(found, (-1, 2)).T
-    return float(np.average(values, weights=counts)) if found else None
+    pairs = [(row["finished"].get("return"), row["episodes"]) for row in late]
+    pairs = [(value, count) for value, count in pairs if value is not None and count]
+    values, counts = np.reshape(pairs, (-1, 2)).T
+    return float(np.average(values, weights=counts)) if pairs else None
 
 
 def summary(returns: list[float]) -> tuple[float, float, float]:
@@ -127,17 +127,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     for case in cases():
-        known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
-        same = {"case": case.name, "seeds": options.seeds, "flags": list(case.flags)}
-        done = any(same.items() <= x.items() for x in known)
+        saved_records = json.loads(options.out.read_bytes()) if options.out.is_file() else []
+        key = {"case": case.name, "seeds": options.seeds, "flags": list(case.flags)}
+        done = any(key.items() <= x.items() for x in saved_records)
         if done or (options.cases and case.name not in options.cases):
             continue
         # with its flags, or a run with others would be continued in its place
         directory = options.runs / "-".join((*case.name.split(), *case.flags))
-        found = measure(case, options.seeds, directory)
-        append(options.out, found)
-        mean, low, high = summary(found["returns"])
-        print(f"{case.name}: {mean:.4g} ({low:.4g} to {high:.4g}), {found['seconds']:.0f} s")
+        record = measure(case, options.seeds, directory)
+        append(options.out, record)
+        mean, low, high = summary(record["returns"])
+        print(f"{case.name}: {mean:.4g} ({low:.4g} to {high:.4g}), {record['seconds']:.0f} s")
 
 
 if __name__ == "__main__":

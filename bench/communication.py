@@ -51,39 +51,39 @@ def measure(case: str) -> dict[str, Any]:
     for field, value in (x.split("=") for x in fields):
         config = with_field(config, field, json.loads(value))
     training = program.training(config)
-    like: Any = jax.eval_shape(training.init, jax.random.key(0))
-    found = exchanges(compiled_text(training, like))
-    total = lambda of: sum(of(x) * x.times for x in found) // UPDATES
-    trained = sum(size(x.mu) for x in nodes(like.agent, optax.ScaleByAdamState))
+    shapes: Any = jax.eval_shape(training.init, jax.random.key(0))
+    operations = exchanges(compiled_text(training, shapes))
+    total = lambda count: sum(count(x) * x.times for x in operations) // UPDATES
+    trained_bytes = sum(size(x.mu) for x in nodes(shapes.agent, optax.ScaleByAdamState))
     steps, batch = gradient_steps(config)
     return {
         "case": case,
-        "parameters": trained // 4,
+        "parameters": trained_bytes // 4,
         "gradient_steps": steps,
         "batch": batch,
         "steps": training.steps_per_update,
-        "kinds": sorted({x.kind for x in found}),
+        "kinds": sorted({x.kind for x in operations}),
         "exchanges": total(lambda x: not x.is_open),
         "open_exchanges": total(lambda x: x.is_open),
         "arrays": total(lambda x: x.arrays),
         "scalars": total(lambda x: x.scalars),
-        "closed_form": trained * steps,
-        "products": products(jax.make_jaxpr(training.update)(like).jaxpr),
+        "closed_form": trained_bytes * steps,
+        "products": products(jax.make_jaxpr(training.update)(shapes).jaxpr),
     }
 
 
-def compiled_text(training: Any, like: Any) -> str:
-    """Of a chunk of updates on a mesh of one member and as many blocks as devices."""
+def compiled_text(training: Any, shapes: Any) -> str:
+    """The text of a compiled chunk on a mesh of one member and as many blocks as devices."""
     kinds = (AxisType.Auto,) * 2
     mesh = jax.make_mesh((1, DEVICES), (sharding.MEMBER, sharding.BLOCK), axis_types=kinds)
-    placed = sharding.shardings(mesh, like)
+    shardings = sharding.shardings(mesh, shapes)
     chunk = jax.jit(
         loop.make_chunk(training.update, UPDATES),
-        in_shardings=(placed,),
-        out_shardings=(placed, None),
+        in_shardings=(shardings,),
+        out_shardings=(shardings, None),
         donate_argnums=0,
     )
-    return chunk.lower(like).compile().as_text() or ""
+    return chunk.lower(shapes).compile().as_text() or ""
 
 
 def gradient_steps(config: Any) -> tuple[int, int]:
@@ -92,8 +92,10 @@ def gradient_steps(config: Any) -> tuple[int, int]:
     if hasattr(agent, "minibatches"):
         batch = config.loop.steps_per_update // agent.minibatches
         return agent.epochs * agent.minibatches, batch
-    each = "updates_per_rollout" if hasattr(agent, "updates_per_rollout") else "steps_per_update"
-    return getattr(agent, each), agent.batch_size
+    field_name = (
+        "updates_per_rollout" if hasattr(agent, "updates_per_rollout") else "steps_per_update"
+    )
+    return getattr(agent, field_name), agent.batch_size
 
 
 def main() -> None:

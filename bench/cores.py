@@ -54,7 +54,7 @@ CASES = (
 )
 
 
-def begun(case: Case, devices: str) -> tuple[Callable[[], float], float, int]:
+def prepare(case: Case, devices: str) -> tuple[Callable[[], float], float, int]:
     """`(seconds of the next chunk, seconds of compiling, steps of a chunk)`."""
     program = find(case.program, "the command line")
     config: Any = program.presets[case.preset]
@@ -81,22 +81,22 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
     """Steps/s of all seeds together in each round, and the ratio of both variants."""
     from bench.snake_speed import machine
 
-    chunks, compile_s, taken = {}, {}, {name: [] for name in VARIANTS}
+    chunks, compile_s, seconds = {}, {}, {name: [] for name in VARIANTS}
     steps = 0
     for name, devices in VARIANTS.items():
-        chunks[name], compile_s[name], steps = begun(case, devices)
+        chunks[name], compile_s[name], steps = prepare(case, devices)
         chunks[name]()
     for round_ in range(rounds):
         order = list(VARIANTS) if round_ % 2 else list(reversed(VARIANTS))
         for name in order:
-            taken[name].append(chunks[name]())
-    ratios = [one / cores for one, cores in zip(taken["one"], taken["cores"], strict=True)]
+            seconds[name].append(chunks[name]())
+    ratios = [one / cores for one, cores in zip(seconds["one"], seconds["cores"], strict=True)]
     return {
         **machine(),
         "case": case.name,
         "devices": jax.device_count(),
         "compile_s": {name: round(s, 1) for name, s in compile_s.items()},
-        "steps_per_second": {name: steps / statistics.median(s) for name, s in taken.items()},
+        "steps_per_second": {name: steps / statistics.median(s) for name, s in seconds.items()},
         "ratio": [statistics.median(ratios), min(ratios), max(ratios)],
     }
 
@@ -112,10 +112,10 @@ def main() -> None:
     for case in CASES:
         if options.cases and case.name not in options.cases:
             continue
-        found = measure(case, options.rounds)
-        append(options.out, found)
-        rates = {name: f"{rate:,.0f}" for name, rate in found["steps_per_second"].items()}
-        print(f"{case.name}: {rates}, {found['ratio'][0]:.2f} times as fast", flush=True)
+        record = measure(case, options.rounds)
+        append(options.out, record)
+        rates = {name: f"{rate:,.0f}" for name, rate in record["steps_per_second"].items()}
+        print(f"{case.name}: {rates}, {record['ratio'][0]:.2f} times as fast", flush=True)
 
 
 if __name__ == "__main__":

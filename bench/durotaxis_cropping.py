@@ -26,13 +26,13 @@ class Run:
         config = PRESETS[preset]
         env, params, plain = make_parts(config)
         agent: Agent = graph_cropping.make(plain) if crops else plain
-        made = loop.make_loop(env, params, agent, config.loop, make_curriculum(config, params))
+        training = loop.make_loop(env, params, agent, config.loop, make_curriculum(config, params))
         self.steps = config.loop.steps_per_update
         self.costs: list[float] = []
         self.arrived: list[float] = []
         started = time.process_time()
-        self.state: Any = jax.jit(made.init)(jax.random.key(seed))
-        self.program = jax.jit(made.update).lower(self.state).compile()
+        self.state: Any = jax.jit(training.init)(jax.random.key(seed))
+        self.program = jax.jit(training.update).lower(self.state).compile()
         self.compile_s = time.process_time() - started
 
     def update(self) -> None:
@@ -59,10 +59,10 @@ def main(arguments: list[str] | None = None) -> None:
     print("|---" * 5 + "|")
     for name, run in runs.items():
         fifths = [float(np.mean(part)) for part in np.array_split(run.costs, 5)]
-        shown = ", ".join(f"{cost:.1f}" for cost in fifths)
+        costs = ", ".join(f"{cost:.1f}" for cost in fifths)
         last = np.mean(np.array_split(run.arrived, 5)[-1])
         print(
-            f"| {name} | {shown} | {np.mean(run.costs):.1f} | {run.compile_s:.1f} s | {last:.2f} |"
+            f"| {name} | {costs} | {np.mean(run.costs):.1f} | {run.compile_s:.1f} s | {last:.2f} |"
         )
 
 

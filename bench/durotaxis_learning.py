@@ -42,7 +42,7 @@ def config_of(name: str) -> Config:
     )
 
 
-def learned(name: str, num_seeds: int, steps: int) -> dict[str, Any]:
+def measure(name: str, num_seeds: int, steps: int) -> dict[str, Any]:
     """One line: a training of all seeds side by side, and its evaluation."""
     config, started = config_of(name), time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
@@ -76,34 +76,37 @@ def learnt_at(rows: list[dict[str, Any]], seed: int) -> int | None:
     return next((steps for steps, score in scores if score and score >= LEARNT), None)
 
 
-def fixed(episodes: int = 1_000) -> list[dict[str, Any]]:
+def measure_fixed(episodes: int = 1_000) -> list[dict[str, Any]]:
     """Colonies that divide in all directions, under policies that look at nothing."""
+    # two rules: delete the leftmost cells, or any, and the shares of them to try
     config = PRESETS["isotropic"].env
     nodes = dataclasses.replace(config, action="nodes")
     rows = []
-    leftmost, anywhere = np.arange(0.40, 0.705, 0.02), np.arange(0.40, 0.605, 0.05)
+    leftmost_ratios, random_ratios = np.arange(0.40, 0.705, 0.02), np.arange(0.40, 0.605, 0.05)
     for experiment, rule, ratios in (
-        (config, "leftmost", leftmost),
-        (nodes, "random", anywhere),
+        (config, "leftmost", leftmost_ratios),
+        (nodes, "random", random_ratios),
     ):
         env, params = make_env(experiment)
 
+        # an agent without a learner: its state is the share to delete
         def episodes_of(ratio, key, env=env, params=params, rule=rule):
             def act(state, memory, obs, key):
                 if rule == "leftmost":
                     return state[None], memory, ()
-                chosen = jax.random.uniform(key, (env.capacity,)) < state
+                is_deleted = jax.random.uniform(key, (env.capacity,)) < state
                 spawn = [getattr(params.spawn, name) for name in ("gamma", "alpha", "noise")]
-                return (chosen.astype(jnp.int32), jnp.array(spawn)), memory, ()
+                return (is_deleted.astype(jnp.int32), jnp.array(spawn)), memory, ()
 
             agent = Agent(lambda key, obs: (), lambda: (), act, lambda *args: args)
             return evaluate.evaluate(env, params, agent, ratio, key, episodes, 1, 1_000)
 
+        # one compilation for all shares, a row for each
         play = jax.jit(episodes_of)
         for ratio in ratios:
-            played = jax.device_get(play(jnp.float32(ratio), jax.random.key(0)))
-            arrived = played.outcome["arrived"][:, 0]
-            steps = played.length[:, 0][arrived]
+            evaluation = jax.device_get(play(jnp.float32(ratio), jax.random.key(0)))
+            arrived = evaluation.outcome["arrived"][:, 0]
+            steps = evaluation.length[:, 0][arrived]
             rows.append(
                 {
                     "name": f"fixed {rule}",
@@ -111,7 +114,7 @@ def fixed(episodes: int = 1_000) -> list[dict[str, Any]]:
                     "arrived": float(arrived.mean()),
                     "interval": statistics.wilson(int(arrived.sum()), len(arrived)),
                     "length": float(steps.mean()) if len(steps) else None,
-                    "crowded": float(played.outcome["crowded"].mean()),
+                    "crowded": float(evaluation.outcome["crowded"].mean()),
                 }
             )
             print(rows[-1], flush=True)
@@ -119,9 +122,9 @@ def fixed(episodes: int = 1_000) -> list[dict[str, Any]]:
 
 
 def line(row: dict[str, Any]) -> str:
-    """Of the table."""
+    """A row of the table."""
 
-    def told(values: list[float], digits: int) -> str:
+    def format_mean(values: list[float], digits: int) -> str:
         array = np.array(values)
         half = interval(array) if len(array) > 2 else np.nan
         around = f" ± {half:.{digits}f}" if np.isfinite(half) else ""
@@ -132,9 +135,9 @@ def line(row: dict[str, Any]) -> str:
     cells = (
         row["name"],
         f"{row['steps']:,}",
-        told(row["arrived"], 3),
-        told(row["length"], 1),
-        told(row["num_nodes"], 1),
+        format_mean(row["arrived"], 3),
+        format_mean(row["length"], 1),
+        format_mean(row["num_nodes"], 1),
         when,
     )
     return f"| {' | '.join(cells)} |"
@@ -153,10 +156,10 @@ def main() -> None:
     ]
     for name in options.names:
         if name == "isotropic_fixed":
-            for row in fixed():
+            for row in measure_fixed():
                 append(options.out, {**machine(), **row})
             continue
-        row = learned(name, options.seeds, options.steps)
+        row = measure(name, options.seeds, options.steps)
         lines.append(line(row))
         print(lines[-1], flush=True)
         append(options.out, {**machine(), **row})  # at once: the next one takes minutes

@@ -78,8 +78,8 @@ class Timing(NamedTuple):
     nodes: float  # mean number of nodes; 0 where unknown
 
 
-def stepping(
-    seen: str,
+def step_cases(
+    observation: str,
     colonies: int,
     capacity: int,
     spawning: str,
@@ -88,18 +88,21 @@ def stepping(
     cores: int = 1,
 ) -> list[Case]:
     """The environment alone, under each of the policies; `cores` share the colonies equally."""
-    share, left = divmod(colonies, cores)
-    if left:
+    # the environment of one core's share of the colonies
+    share, remainder = divmod(colonies, cores)
+    if remainder:
         raise ValueError(f"{cores} cores cannot share {colonies} colonies equally")
     form = "global" if spawning == "directed" else "ratio"
-    env = Durotaxis(capacity, spawning=spawning, action=form, observation=SEEN[seen])
+    env = Durotaxis(capacity, spawning=spawning, action=form, observation=SEEN[observation])
     params = dataclasses.replace(env.default_params, threshold_nodes=100 * capacity / 128)
 
+    # young colonies grow until they reach the size of the policy, then it deletes a share
     def act(policy: Policy, state: Any, theta: jax.Array) -> jax.Array:
         is_young = state.colony.num_nodes < policy.grow_below * capacity
         ratio = jnp.where(is_young, 0.0, policy.ratio)
         return jnp.stack([ratio, 15.0, 0.5, 0.5, theta] if form == "global" else [ratio])
 
+    # all steps of one call; the sum keeps the compiler from leaving anything out
     def scan(policy: Policy, carry: tuple) -> tuple:
         def one(carry, theta):
             state, key, total = carry
@@ -109,7 +112,7 @@ def stepping(
                 jax.random.split(step_key, share), state, action, params
             )
             total += jnp.mean(reward + terminated)
-            if seen != "unseen":
+            if observation != "unseen":
                 total += checksum(jax.lax.optimization_barrier(obs)) / share
             return (state, key, total), jnp.mean(state.colony.num_nodes.astype(jnp.float32))
 
@@ -125,29 +128,31 @@ def stepping(
         return jax.vmap(env.reset, (0, None))(keys, params)[1], key, jnp.zeros(())
 
     def on_cores(function: Callable, *whole: P) -> Callable:
-        """Of one core's share, as a function of all, whose arrays have an axis of cores first."""
+        """Maps a function of one core's share to one of all shares, which the first axis counts."""
         mesh = jax.make_mesh((cores,), ("core",), axis_types=(AxisType.Auto,))
         first = lambda tree: jax.tree.map(lambda x: x[0], tree)
-        one = lambda *given: jax.tree.map(
-            lambda x: x[None], function(*given[:-1], first(given[-1]))
+        one = lambda *arguments: jax.tree.map(
+            lambda x: x[None], function(*arguments[:-1], first(arguments[-1]))
         )
         specs = {"in_specs": (*whole, P("core")), "out_specs": P("core")}
         return jax.jit(jax.shard_map(one, mesh=mesh, check_vma=False, **specs))
 
+    # one compilation serves all policies, which are numbers
     carry = on_cores(start)(jax.random.split(jax.random.key(0), cores))
     policy = POLICIES["hold"]
     started = time.perf_counter()
     program = on_cores(scan, P()).lower(policy, carry).compile()
     compile_s = time.perf_counter() - started
 
+    # each case goes on with a state of its own
     def case(name: str) -> Case:
-        kept = [carry]
+        latest_carry = [carry]
 
         def run() -> Any:
-            kept[0], nodes = jax.block_until_ready(program(POLICIES[name], kept[0]))
+            latest_carry[0], nodes = jax.block_until_ready(program(POLICIES[name], latest_carry[0]))
             return jnp.mean(nodes)
 
-        title = f"{spawning} {seen}, {name}" + (f", {cores} cores" if cores > 1 else "")
+        title = f"{spawning} {observation}, {name}" + (f", {cores} cores" if cores > 1 else "")
         return Case(title, colonies, capacity, steps * colonies, compile_s, run)
 
     return [case(name) for name in policies]
@@ -157,24 +162,24 @@ def checksum(tree: Any) -> jax.Array:
     return sum((jnp.sum(leaf.astype(jnp.float32)) for leaf in jax.tree.leaves(tree)), jnp.zeros(()))
 
 
-def training(torso: str, updates: int) -> Case:
+def training_case(torso: str, updates: int) -> Case:
     """The default configuration of `train.durotaxis`, with this torso."""
     config = Config()
     config = dataclasses.replace(config, network=dataclasses.replace(config.network, torso=torso))
-    made = make_training(config)
+    training = make_training(config)
     started = time.perf_counter()
-    start = compiled.trace_init(made.init, jnp.asarray(0))
-    traced = compiled.trace(start, made.update, updates, skip=False)
+    start = compiled.trace_init(training.init, jnp.asarray(0))
+    traced = compiled.trace(start, training.update, updates, skip=False)
     program = traced.compile()
     compile_s = time.perf_counter() - started
-    kept = [program.init(jnp.asarray(0))]
+    latest_state = [program.init(jnp.asarray(0))]
 
     def run() -> None:
-        kept[0], report = program.chunk(kept[0], np.int32(updates))
+        latest_state[0], report = program.chunk(latest_state[0], np.int32(updates))
         jax.block_until_ready(report)
 
     loop = config.loop
-    steps = updates * made.steps_per_update
+    steps = updates * training.steps_per_update
     return Case(f"training, {torso}", loop.num_envs, config.env.capacity, steps, compile_s, run)
 
 
@@ -189,11 +194,11 @@ def measure(cases: list[Case], repeats: int) -> list[Timing]:
         timings.append(Timing(case, [], [], 0.0 if nodes is None else float(nodes)))
     for _ in range(repeats):
         for timing, count in zip(timings, calls, strict=True):
-            started, worked = time.perf_counter(), time.process_time()
+            started, cpu_started = time.perf_counter(), time.process_time()
             for _ in range(count):
                 timing.case.run()
             steps = count * timing.case.steps
-            timing.cpu.append(1e6 * (time.process_time() - worked) / steps)
+            timing.cpu.append(1e6 * (time.process_time() - cpu_started) / steps)
             timing.runs.append(steps / (time.perf_counter() - started))
     return timings
 
@@ -201,14 +206,16 @@ def measure(cases: list[Case], repeats: int) -> list[Timing]:
 def all_cases(colonies: list[int], steps: int, updates: int) -> list[Case]:
     cases, cores = [], len(jax.devices())
     for number in colonies:
-        for seen in SEEN:
-            for shared in sorted({1, cores}):
-                cases += stepping(seen, number, 128, "directed", steps, ["hold", "small"], shared)
-        cases += stepping("unseen", number, 128, "isotropic", steps, ["hold"])
+        for observation in SEEN:
+            for num_cores in sorted({1, cores}):
+                cases += step_cases(
+                    observation, number, 128, "directed", steps, ["hold", "small"], num_cores
+                )
+        cases += step_cases("unseen", number, 128, "isotropic", steps, ["hold"])
     for capacity in (64, 256, 512):
-        for seen in ("unseen", "local"):
-            cases += stepping(seen, colonies[0], capacity, "directed", steps, ["hold"])
-    return cases + [training(torso, updates) for torso in ("graph", "pooled")]
+        for observation in ("unseen", "local"):
+            cases += step_cases(observation, colonies[0], capacity, "directed", steps, ["hold"])
+    return cases + [training_case(torso, updates) for torso in ("graph", "pooled")]
 
 
 def table(timings: list[Timing]) -> str:
@@ -217,9 +224,9 @@ def table(timings: list[Timing]) -> str:
     )
     lines = [head, "|---" * 8 + "|"]
     for case, runs, cpu, nodes in timings:
-        shown = f"{nodes:.0f}" if nodes else ""
+        nodes_text = f"{nodes:.0f}" if nodes else ""
         lines.append(
-            f"| {case.name} | {case.colonies} | {case.capacity} | {shown} | {max(runs):,.0f} "
+            f"| {case.name} | {case.colonies} | {case.capacity} | {nodes_text} | {max(runs):,.0f} "
             f"| {statistics.median(runs):,.0f} | {min(cpu):.1f} | {case.compile_s:.1f} s |"
         )
     return "\n".join(lines)
@@ -230,12 +237,12 @@ def scaling(timings: list[Timing]) -> str:
     lines = ["| directed, hold | C | µs of processor | ns per C log2 C |", "|---" * 4 + "|"]
     least = min(timing.case.colonies for timing in timings if "directed" in timing.case.name)
     chosen = [t for t in timings if t.case.colonies == least and t.case.name.endswith(", hold")]
-    for seen in ("unseen", "local"):
-        same = [t for t in chosen if t.case.name == f"directed {seen}, hold"]
-        for timing in sorted(same, key=lambda t: t.case.capacity):
+    for observation in ("unseen", "local"):
+        matching = [t for t in chosen if t.case.name == f"directed {observation}, hold"]
+        for timing in sorted(matching, key=lambda t: t.case.capacity):
             capacity, cost = timing.case.capacity, min(timing.cpu)
             share = 1e3 * cost / (capacity * math.log2(capacity))
-            lines.append(f"| {seen} | {capacity} | {cost:.1f} | {share:.1f} |")
+            lines.append(f"| {observation} | {capacity} | {cost:.1f} | {share:.1f} |")
     return "\n".join(lines)
 
 
@@ -259,10 +266,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     busy = os.getloadavg()
     timings = measure(all_cases(options.colonies, options.steps, options.updates), options.repeats)
-    compared = ratios(timings)
+    speed_ratios = ratios(timings)
     print(table(timings), scaling(timings), sep="\n\n")
     print("\n| ratio, the original as measured before | times |\n|---|---|")
-    print(*(f"| {name} | {ratio:,.0f} |" for name, ratio in compared.items()), sep="\n")
+    print(*(f"| {name} | {ratio:,.0f} |" for name, ratio in speed_ratios.items()), sep="\n")
     rows = [
         {
             **timing.case._asdict(),
@@ -274,7 +281,7 @@ def main(arguments: list[str] | None = None) -> None:
     ]
     for row in rows:
         del row["run"]
-    record = {"load_before": busy, "before": BEFORE, "ratios": compared, "rows": rows}
+    record = {"load_before": busy, "before": BEFORE, "ratios": speed_ratios, "rows": rows}
     append(options.out, {**machine(), **record})
 
 

@@ -77,7 +77,7 @@ def start(name: str, arguments: list[str], fault: Fault | None = None) -> subpro
     )
 
 
-def disturbed(name: str, arguments: list[str], fault: Fault) -> tuple[int, str]:
+def run_with_fault(name: str, arguments: list[str], fault: Fault) -> tuple[int, str]:
     """The exit code of a process that meets a fault, and its last line on stderr."""
     process = start(name, arguments, fault)
     if fault.kind != "disk":
@@ -85,25 +85,25 @@ def disturbed(name: str, arguments: list[str], fault: Fault) -> tuple[int, str]:
             process.wait(timeout=fault.delay)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL if fault.kind == "kill" else signal.SIGTERM)
-    _, told = process.communicate(timeout=600)
+    _, stderr = process.communicate(timeout=600)
     expected = {
         "kill": {-signal.SIGKILL},
         "term": {INTERRUPTED, -signal.SIGTERM},  # the latter before the run has begun
         "disk": {FAILED},
     }[fault.kind]
     if process.returncode not in {0, *expected}:
-        raise RuntimeError(f"{name} after {fault}: exit code {process.returncode}\n{told}")
-    if fault.kind == "disk" and process.returncode == FAILED and told.count("\n") != 1:
-        raise RuntimeError(f"{name} after {fault}: more than one line\n{told}")
-    return process.returncode, told.strip()
+        raise RuntimeError(f"{name} after {fault}: exit code {process.returncode}\n{stderr}")
+    if fault.kind == "disk" and process.returncode == FAILED and stderr.count("\n") != 1:
+        raise RuntimeError(f"{name} after {fault}: more than one line\n{stderr}")
+    return process.returncode, stderr.strip()
 
 
-def kept(directory: Path) -> tuple[list[bytes], list[dict[str, Any]]]:
+def final_results(directory: Path) -> tuple[list[bytes], list[dict[str, Any]]]:
     """The arrays of the newest checkpoint, and the rows but for the times."""
     return bits(runs.load(directory).state), timeless_rows(directory)
 
 
-def tortured(name: str, kills: int, rng: np.random.Generator) -> dict[str, int]:
+def inject_faults(name: str, kills: int, rng: np.random.Generator) -> dict[str, int]:
     """Lets a program meet so many faults; the counts of what happened."""
     counts = {"runs": 0, **dict.fromkeys(KINDS, 0), "other_arrays": 0, "other_rows": 0}
     with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +113,7 @@ def tortured(name: str, kills: int, rng: np.random.Generator) -> dict[str, int]:
         complete(name, fresh)
         seconds = time.monotonic() - began
         largest = max(path.stat().st_size for path in whole.rglob("*") if path.is_file())
-        expected = kept(whole)
+        expected = final_results(whole)
         while sum(counts[kind] for kind in KINDS) < kills:
             counts["runs"] += 1
             directory = Path(folder, f"run-{counts['runs']}")
@@ -121,15 +121,15 @@ def tortured(name: str, kills: int, rng: np.random.Generator) -> dict[str, int]:
             for _ in range(rng.integers(1, 6)):
                 size = int(2 ** rng.uniform(9, np.log2(largest)))
                 fault = Fault(str(rng.choice(KINDS)), float(rng.uniform(1.0, seconds)), size)
-                code, told = disturbed(name, arguments, fault)
+                code, last_line = run_with_fault(name, arguments, fault)
                 counts[fault.kind] += code != 0
-                print(f"{name}: {fault.kind}, exit code {code} {told[-90:]}", flush=True)
+                print(f"{name}: {fault.kind}, exit code {code} {last_line[-90:]}", flush=True)
                 if (directory / "config.yaml").is_file():
                     arguments = ["--resume", str(directory)]
                 if code == 0:
                     break
             complete(name, arguments)
-            arrays, rows = kept(directory)
+            arrays, rows = final_results(directory)
             counts["other_arrays"] += arrays != expected[0]
             counts["other_rows"] += rows != expected[1]
     return counts
@@ -138,9 +138,9 @@ def tortured(name: str, kills: int, rng: np.random.Generator) -> dict[str, int]:
 def complete(name: str, arguments: list[str]) -> None:
     """Runs to the end. Raises RuntimeError if that fails."""
     process = start(name, arguments)
-    _, told = process.communicate(timeout=900)
+    _, stderr = process.communicate(timeout=900)
     if process.returncode:
-        raise RuntimeError(f"{name} {arguments}: exit code {process.returncode}\n{told}")
+        raise RuntimeError(f"{name} {arguments}: exit code {process.returncode}\n{stderr}")
 
 
 def main() -> int:
@@ -151,13 +151,13 @@ def main() -> int:
     options = parser.parse_args()
     names = options.programs or list(CASES)
     rng = np.random.default_rng(options.seed)
-    found = {}
+    counts = {}
     for name in names:
-        found[name] = tortured(name, -(-options.kills // len(names)), rng)
-        told = ", ".join(f"{what} {count}" for what, count in found[name].items())
-        print(f"{name}: {told}", flush=True)
-    append(RESULTS, {**machine(), "seed": options.seed, "programs": found})
-    return int(any(x["other_arrays"] or x["other_rows"] for x in found.values()))
+        counts[name] = inject_faults(name, -(-options.kills // len(names)), rng)
+        counts_text = ", ".join(f"{what} {count}" for what, count in counts[name].items())
+        print(f"{name}: {counts_text}", flush=True)
+    append(RESULTS, {**machine(), "seed": options.seed, "programs": counts})
+    return int(any(x["other_arrays"] or x["other_rows"] for x in counts.values()))
 
 
 if __name__ == "__main__":

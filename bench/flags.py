@@ -58,7 +58,7 @@ def leaves(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield name, hints[field.name]
 
 
-def others(name: str, kind: Any, value: Any) -> list[Any]:
+def other_values(name: str, kind: Any, value: Any) -> list[Any]:
     """Values to try in the place of `value`; those that a configuration refuses are passed over."""
     choices = [x for part in (kind, *typing.get_args(kind)) for x in literals(part)]
     if choices:
@@ -81,20 +81,20 @@ def literals(kind: Any) -> tuple:
 
 
 def fingerprint(program: Program, config: Any) -> str:
-    """Of the traced beginning and update of a training, its constants, and its host settings."""
+    """Identifies the traced `init` and `update` of a training, its constants and host settings."""
     training = program.training(config)
 
-    def whole(key: jax.Array) -> Any:
+    def init_and_update(key: jax.Array) -> Any:
         return training.update(training.init(key))
 
-    traced = jax.make_jaxpr(whole)(jax.random.key(0))
+    traced = jax.make_jaxpr(init_and_update)(jax.random.key(0))
     constants = [hashlib.sha256(np.asarray(x).tobytes()).hexdigest() for x in traced.consts]
     return f"{traced} {constants} {training.steps_per_update}"
 
 
 def idle_fields(program: Program, preset: str) -> list[str]:
     """The fields of a preset that change nothing and are not refused."""
-    config = small(program.presets[preset])
+    config = shrink(program.presets[preset])
     before, idle = fingerprint(program, config), []
     for name, kind in leaves(config):
         if not changes_something(program, config, name, kind, before):
@@ -105,8 +105,8 @@ def idle_fields(program: Program, preset: str) -> list[str]:
 def changes_something(program: Program, config: Any, name: str, kind: Any, before: str) -> bool:
     """Whether any other value of a field leads to another program, or all are refused."""
     refused = 0
-    was = field_of(config, name)
-    candidates = [x for x in others(name, kind, was) if x != was]
+    old_value = field_of(config, name)
+    candidates = [x for x in other_values(name, kind, old_value) if x != old_value]
     for value in candidates:
         try:
             changed = with_field(config, name, value)
@@ -118,14 +118,14 @@ def changes_something(program: Program, config: Any, name: str, kind: Any, befor
     return refused == len(candidates)
 
 
-def small(config: Any) -> Any:
-    """Less of what takes time to set up, and no less to decide."""
+def shrink(config: Any) -> Any:
+    """`config` with less of what takes time to set up, and no less to decide."""
     if hasattr(config.env, "transitions"):
         return with_field(config, "env.transitions", 5_000)
     return config
 
 
-def asked_for(description: str | None) -> Iterator[tuple[Program, str]]:
+def selected_presets(description: str | None) -> Iterator[tuple[Program, str]]:
     """Each program and preset that the command line names; all of them where it names none."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("programs", nargs="*", default=list(PROGRAMS))
@@ -138,13 +138,13 @@ def asked_for(description: str | None) -> Iterator[tuple[Program, str]]:
 
 
 def main() -> int:
-    found = 0
-    for program, preset in asked_for(__doc__):
+    num_idle = 0
+    for program, preset in selected_presets(__doc__):
         idle = idle_fields(program, preset)
-        found += len(idle)
-        told = ", ".join(idle) or "every flag does something"
-        print(f"{program.name} {preset}: {told}", flush=True)
-    return int(found > 0)
+        num_idle += len(idle)
+        idle_text = ", ".join(idle) or "every flag does something"
+        print(f"{program.name} {preset}: {idle_text}", flush=True)
+    return int(num_idle > 0)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ class Options:
     """Of the random inputs."""
 
 
-def batch(strategy: st.SearchStrategy, trial: Callable[[Any, Path], fuzz.Tried], number: int):
-    """`(input, Tried)` of each of about `BATCH` random inputs."""
-    found: list[tuple[Any, fuzz.Tried]] = []
+def try_batch(strategy: st.SearchStrategy, trial: Callable[[Any, Path], fuzz.Outcome], number: int):
+    """`(input, Outcome)` of each of about `BATCH` random inputs."""
+    results: list[tuple[Any, fuzz.Outcome]] = []
 
     @seed(number)
     @settings(
@@ -50,13 +50,13 @@ def batch(strategy: st.SearchStrategy, trial: Callable[[Any, Path], fuzz.Tried],
     def run(content):
         with tempfile.TemporaryDirectory() as folder:
             fuzz.broken_run(Path(folder))
-            found.append((content, trial(content, Path(folder))))
+            results.append((content, trial(content, Path(folder))))
 
     run()
-    return found
+    return results
 
 
-def targets() -> dict[str, tuple[st.SearchStrategy, Callable[[Any, Path], fuzz.Tried]]]:
+def targets() -> dict[str, tuple[st.SearchStrategy, Callable[[Any, Path], fuzz.Outcome]]]:
     """The inputs and the trial of every loader and command."""
     loader = lambda name: lambda content, folder: fuzz.load(name, content, folder)
     typed = lambda name: lambda line, folder: fuzz.type_in(name, line, folder)
@@ -70,24 +70,24 @@ def targets() -> dict[str, tuple[st.SearchStrategy, Callable[[Any, Path], fuzz.T
 
 def main(options: Options) -> None:
     chosen = {k: x for k, x in targets().items() if not options.only or k in options.only}
-    until, counts, shown = time.monotonic() + 60 * options.minutes, Counter(), Counter()
+    deadline, counts, num_printed = time.monotonic() + 60 * options.minutes, Counter(), Counter()
     for number in itertools.count(options.seed):
         for name, (strategy, trial) in chosen.items():
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 report(chosen, counts)
                 return
-            for content, tried in batch(strategy, trial, number):
+            for content, tried in try_batch(strategy, trial, number):
                 counts[name, "tried"] += 1
                 counts[name, "accepted"] += tried.accepted
-                told = tried.problem or took(tried, trial, content)
-                counts[name, kind(told)] += 1
-                problem = f"{name}: {told}"
-                if told and shown[problem[:60]] < SHOWN:
-                    shown[problem[:60]] += 1
+                verdict = tried.problem or slowness(tried, trial, content)
+                counts[name, kind(verdict)] += 1
+                problem = f"{name}: {verdict}"
+                if verdict and num_printed[problem[:60]] < SHOWN:
+                    num_printed[problem[:60]] += 1
                     print(f"{problem}\n    {content!r:.400}", flush=True)
 
 
-def took(tried: fuzz.Tried, trial: Callable[[Any, Path], fuzz.Tried], content: Any) -> str:
+def slowness(tried: fuzz.Outcome, trial: Callable[[Any, Path], fuzz.Outcome], content: Any) -> str:
     """The time of a slow trial, if it is slow once more: compiling may have taken it before."""
     if tried.seconds > fuzz.PATIENCE:
         with tempfile.TemporaryDirectory() as folder:

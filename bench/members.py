@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from bench.flags import small
+from bench.flags import shrink
 from train.host.machine.compiled import parameters
 from train.host.plain_config import with_field
 from train.host.program import Program, find
@@ -56,7 +56,7 @@ CASES = (
 )
 
 
-def trained(program: Program, config: Any, case: Case, value: Any, key: jax.Array) -> jax.Array:
+def train_case(program: Program, config: Any, case: Case, value: Any, key: jax.Array) -> jax.Array:
     """The parameters after `case.updates` updates, as one vector."""
     training = program.training(with_field(config, case.field, value))
     state, _ = jax.lax.scan(
@@ -69,21 +69,21 @@ def trained(program: Program, config: Any, case: Case, value: Any, key: jax.Arra
 def differences(case: Case) -> tuple[float, float]:
     """`(between the kinds of run, between the values)`: largest differences of a parameter."""
     program = find(case.program, "the command line")
-    config, key = reduced(program.presets[case.preset]), jax.random.key(0)
+    config, key = with_few_envs(program.presets[case.preset]), jax.random.key(0)
     values = jnp.array(case.values)
-    train = lambda value: trained(program, config, case, value, key)
+    train = lambda value: train_case(program, config, case, value, key)
     together = np.asarray(jax.jit(jax.vmap(train))(values))
     alone = np.stack([np.asarray(jax.jit(partial(train, value))()) for value in case.values])
     return float(np.abs(together - alone).max()), float(np.abs(np.diff(alone, axis=0)).max())
 
 
-def reduced(config: Any) -> Any:
+def with_few_envs(config: Any) -> Any:
     """`config` with few environments, where it has some."""
     if hasattr(config, "loop"):
         num_steps = min(config.loop.num_steps, 16)
         loop = dataclasses.replace(config.loop, num_envs=8, num_steps=num_steps)
         return dataclasses.replace(config, loop=loop)
-    return small(config)
+    return shrink(config)
 
 
 def main() -> int:
@@ -94,10 +94,10 @@ def main() -> int:
     for case in CASES:
         if chosen and case.program not in chosen:
             continue
-        apart, made = differences(case)
-        failed += not apart <= MOST * made
+        gap, effect = differences(case)
+        failed += not gap <= MOST * effect
         print(
-            f"{case.program} {case.preset} {case.field} {case.values}: {apart:.1e} of {made:.1e}",
+            f"{case.program} {case.preset} {case.field} {case.values}: {gap:.1e} of {effect:.1e}",
             flush=True,
         )
     return int(failed > 0)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from bench.flags import asked_for
+from bench.flags import selected_presets
 from jaxrl import sharding
 from jaxrl.replay.prioritised import Priorities
 from jaxrl.replay.uniform import Replay
@@ -60,7 +60,7 @@ def use(program: Program, config: Any) -> Use:
     num_envs = len(state.episode.length) if fields else 0
     rings = nodes(state.agent, Replay)
     transitions = sum(length(ring) for ring in rings)
-    kept = [  # the successor is that of the next step, but for the last step of an episode
+    least_data = [  # the successor is that of the next step, but for the last step of an episode
         x.data._replace(next_obs=()) if isinstance(x.data, Transition) else x.data for x in rings
     ]
     stored = size([x.data for x in rings]) + size([x.mass for x in nodes(state.agent, Priorities)])
@@ -68,7 +68,7 @@ def use(program: Program, config: Any) -> Use:
         environments / max(num_envs, 1),
         num_envs,
         stored / max(transitions, 1),
-        size(kept) / max(transitions, 1),
+        size(least_data) / max(transitions, 1),
         transitions,
     )
 
@@ -78,24 +78,24 @@ def length(ring: Replay) -> int:
     return math.prod(jax.tree.leaves(ring.data)[0].shape[: ring.head.ndim + 2])
 
 
-def told(found: Use) -> str:
-    """One line."""
+def describe(usage: Use) -> str:
+    """The use in one line."""
     parts = []
-    if found.num_envs:
-        parts += [f"{found.environment:,.0f} bytes for each of {found.num_envs:,} environments"]
-    if found.transitions:
+    if usage.num_envs:
+        parts += [f"{usage.environment:,.0f} bytes for each of {usage.num_envs:,} environments"]
+    if usage.transitions:
         parts += [
-            f"{found.transition:,.0f} bytes for each of {found.transitions:,} transitions, "
-            f"{found.transition / found.least:.2f} times the least, "
-            f"{found.transition * found.transitions / MIB:,.1f} MiB"
+            f"{usage.transition:,.0f} bytes for each of {usage.transitions:,} transitions, "
+            f"{usage.transition / usage.least:.2f} times the least, "
+            f"{usage.transition * usage.transitions / MIB:,.1f} MiB"
         ]
     return "; ".join(parts) or "neither environments nor a replay"
 
 
 def main() -> int:
-    for program, preset in asked_for(__doc__):
-        found = use(program, program.presets[preset])
-        print(f"{program.name} {preset}: {told(found)}", flush=True)
+    for program, preset in selected_presets(__doc__):
+        usage = use(program, program.presets[preset])
+        print(f"{program.name} {preset}: {describe(usage)}", flush=True)
     return 0
 
 

@@ -17,22 +17,22 @@ STEPS = 60
 
 
 def milliseconds(name: str) -> np.ndarray:
-    """Of each of `STEPS` steps of one game after another."""
+    """Times each of `STEPS` steps of one game after another, in milliseconds."""
     is_run = Path(name).is_dir()
     options = play.Options(run=name) if is_run else play.Options(policy=name)
-    live = play.live_of(play.opened(options), 0)
+    live = play.live_of(play.load_run(options), 0)
     play.warm_up(live)
-    game, found = Game(live, 0), []
+    game, times = Game(live, 0), []
     for seed in range(STEPS):
         if game.ending:
             game.new(seed)
         begin = time.perf_counter()
         messages.answer(game, '{"do": "step"}')
-        found.append(1e3 * (time.perf_counter() - begin))
-    return np.array(found)
+        times.append(1e3 * (time.perf_counter() - begin))
+    return np.array(times)
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or [play.FAVOURITE]:
-        found = milliseconds(name)
-        print(f"{name}: median {np.median(found):.1f} ms, worst {found.max():.1f} ms")
+        times = milliseconds(name)
+        print(f"{name}: median {np.median(times):.1f} ms, worst {times.max():.1f} ms")

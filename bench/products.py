@@ -11,18 +11,18 @@ def product_seconds(rows: int, inner: int, columns: int, repeats: int, times: in
     a, b = jnp.full((rows, inner), 1e-3), jnp.full((inner, columns), 1e-3)
 
     @jax.jit
-    def many(a: jax.Array, b: jax.Array) -> jax.Array:
-        def again(_, carry):
+    def repeat_products(a: jax.Array, b: jax.Array) -> jax.Array:
+        def multiply(_, carry):
             a, total = carry
             out = a @ b
             return a + out[0, 0] * 1e-9, total + out[0, 0]
 
-        return jax.lax.fori_loop(0, times, again, (a, jnp.zeros(())))[1]
+        return jax.lax.fori_loop(0, times, multiply, (a, jnp.zeros(())))[1]
 
-    jax.block_until_ready(many(a, b))
+    jax.block_until_ready(repeat_products(a, b))
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()
-        jax.block_until_ready(many(a, b))
+        jax.block_until_ready(repeat_products(a, b))
         seconds.append((time.perf_counter() - started) / times)
     return min(seconds)

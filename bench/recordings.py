@@ -35,8 +35,8 @@ from train.vector_field.recorded.prediction_scores import (
     Forecasts,
     Scores,
     Starts,
-    at,
     interval_steps,
+    rows_at,
     score,
     starts_of,
 )
@@ -78,14 +78,14 @@ def fit_simple(problem: Problem) -> dict[str, Forecaster]:
 def fit_state_space(problem: Problem) -> dict[str, Forecaster]:
     """What `python -m train.vector_field --data FILE` fits, all of it chosen by the data."""
     config = dynamics_fit.complete(replace(PRESETS["recordings"], data=(str(problem.file),)))
-    training, own = dynamics_fit.make_training(config), dynamics_fit.problem_of(config)
+    training, fit_problem = dynamics_fit.make_training(config), dynamics_fit.problem_of(config)
     state = jax.jit(training.init)(jax.random.key(config.run.seed))
     update = jax.jit(training.update, compiler_options=compiled.small_products())
     for _ in range(-(-config.state_space.steps // training.steps_per_update)):
         state, _ = update(state)
     return {
         "state_space": state_space.forecaster(
-            *(own.model, state.agent.params, problem.held_out, AHEAD),
+            *(fit_problem.model, state.agent.params, problem.held_out, AHEAD),
             dynamics_fit.prediction_of(config),
         )
     }
@@ -102,11 +102,11 @@ def fit_truth(model: Model, held_out: Data, particles: int) -> Forecaster:
     y = np.where(held_out.observed, held_out.y, np.nan)
     filtered = particle_filter.filter_episodes(model, y, held_out.u, particles=particles)
     count = len(starts_of(held_out, AHEAD).step)
-    moved = int(np.clip(MOST_PATHS // count, min(LEAST_PARTICLES, particles), particles))
+    paths = int(np.clip(MOST_PATHS // count, min(LEAST_PARTICLES, particles), particles))
 
     def forecaster(starts: Starts) -> Forecasts:
-        forecast = particle_filter.forecast(model, filtered, y, held_out.u, *starts, AHEAD, moved)
-        log_likelihood = at(filtered.log_predictive, starts, 1)
+        forecast = particle_filter.forecast(model, filtered, y, held_out.u, *starts, AHEAD, paths)
+        log_likelihood = rows_at(filtered.log_predictive, starts, 1)
         return Forecasts(forecast.mean, forecast.below, forecast.at_most, log_likelihood)
 
     return forecaster
@@ -131,8 +131,8 @@ def measure(
         seconds = time.perf_counter() - started  # of the fit alone, all of its models together
         for label, forecaster in of_each.items():
             scores = score(training, held_out, forecaster, is_count, AHEAD)
-            about = {"system": name, "seed": seed, "small": small, "model": label}
-            rows.append({**about, **as_json(scores), "fit_seconds": seconds})
+            labels = {"system": name, "seed": seed, "small": small, "model": label}
+            rows.append({**labels, **as_json(scores), "fit_seconds": seconds})
     return rows
 
 
@@ -148,7 +148,7 @@ def as_json(scores: Scores) -> dict[str, Any]:
     }
 
 
-def missing(name: str, seed: int, models: list[str], small: bool, path: Path) -> list[str]:
+def missing_models(name: str, seed: int, models: list[str], small: bool, path: Path) -> list[str]:
     """The models that the file does not have for this recording."""
     records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     done = {
@@ -169,7 +169,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for name in options.systems:
         for seed in range(options.seeds):
-            for fit in missing(name, seed, options.models, options.small, options.out):
+            for fit in missing_models(name, seed, options.models, options.small, options.out):
                 with tempfile.TemporaryDirectory() as folder:
                     rows = measure(
                         name, seed, [fit], options.small, options.particles, Path(folder)

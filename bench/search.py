@@ -72,26 +72,28 @@ def flags(case: Case, method: str, repeat: int) -> list[str]:
 
 def measure(case: Case, method: str, repeat: int, directory: Path) -> dict[str, Any]:
     """Runs a sweep, or goes on with it, and reads what it has written."""
-    given = flags(case, method, repeat)
-    begun = (directory / "sweep.yaml").is_file()
-    asked = ["--resume", str(directory)] if begun else [*given, "--directory", str(directory)]
-    if not begun:
+    sweep_flags = flags(case, method, repeat)
+    is_begun = (directory / "sweep.yaml").is_file()
+    arguments = (
+        ["--resume", str(directory)] if is_begun else [*sweep_flags, "--directory", str(directory)]
+    )
+    if not is_begun:
         shutil.rmtree(directory, ignore_errors=True)  # stopped before there was anything to keep
-    subprocess.run([sys.executable, "-m", "train.sweep", *asked], check=True)
-    found = json.loads((directory / "confirmation.json").read_bytes())
-    tried = json.loads((directory / "summary.json").read_bytes())["configurations"]
+    subprocess.run([sys.executable, "-m", "train.sweep", *arguments], check=True)
+    confirmation = json.loads((directory / "confirmation.json").read_bytes())
+    configurations = json.loads((directory / "summary.json").read_bytes())["configurations"]
     return {
         **machine(),
         "case": case.name,
         "method": method,
         "repeat": repeat,
         "steps": CONFIGURATIONS * case.steps,
-        "command": " ".join(["python -m train.sweep", *given]),
-        "score": found["fresh"]["iqm"],
-        "scores": found["fresh"]["scores"],
-        "chosen": found["chosen"]["iqm"],
-        "values": found["values"],
-        "tried": len(tried),
+        "command": " ".join(["python -m train.sweep", *sweep_flags]),
+        "score": confirmation["fresh"]["iqm"],
+        "scores": confirmation["fresh"]["scores"],
+        "chosen": confirmation["chosen"]["iqm"],
+        "values": confirmation["values"],
+        "tried": len(configurations),
     }
 
 
@@ -115,14 +117,16 @@ def main() -> None:
     for repeat in range(options.repeats):
         for case in cases:
             for method in METHODS:
-                known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
-                told = (case.name, method, repeat)
-                if told in {(x["case"], x["method"], x["repeat"]) for x in known}:
+                saved_records = (
+                    json.loads(options.out.read_bytes()) if options.out.is_file() else []
+                )
+                key = (case.name, method, repeat)
+                if key in {(x["case"], x["method"], x["repeat"]) for x in saved_records}:
                     continue
-                directory = options.runs / "-".join(map(str, told)).replace(" ", "-")
-                found = measure(case, method, repeat, directory)
-                append(options.out, found)
-                print(f"{case.name} {method} {repeat}: {found['score']}", flush=True)
+                directory = options.runs / "-".join(map(str, key)).replace(" ", "-")
+                record = measure(case, method, repeat, directory)
+                append(options.out, record)
+                print(f"{case.name} {method} {repeat}: {record['score']}", flush=True)
 
 
 if __name__ == "__main__":

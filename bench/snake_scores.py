@@ -69,13 +69,13 @@ PUBLISHED = {  # single runs, mean of the last 100 training games
 }
 
 
-def configured(name: str, observation: str, budget: str, seeds: int) -> AnyConfig:
+def make_config(name: str, observation: str, budget: str, seeds: int) -> AnyConfig:
     """An algorithm on an observation, with so many seeds, for 3,000 games or ten million steps."""
     config = ALGORITHMS[name]
     if budget == "episodes" and name in ("ppo", "pqn"):  # as published: much from little
         agent = replace(config.agent, epochs=10, minibatches=32)
         config = replace(config, agent=agent, loop=FEW, anneal_steps=0)
-    of_run = replace(
+    run_settings = replace(
         config.run,
         num_seeds=seeds,
         total_steps=STEPS,
@@ -83,12 +83,12 @@ def configured(name: str, observation: str, budget: str, seeds: int) -> AnyConfi
         max_episodes=EPISODES if budget == "episodes" else None,
     )
     game = replace(config.env, observation=observation, rules="classic", rows=10, cols=10)
-    return replace(config, env=game, run=of_run)
+    return replace(config, env=game, run=run_settings)
 
 
-def measured(name: str, observation: str, budget: str, seeds: int) -> dict[str, Any]:
+def measure(name: str, observation: str, budget: str, seeds: int) -> dict[str, Any]:
     """A row: the score of every seed, greedy and sampled, and how the games ended."""
-    config = configured(name, observation, budget, seeds)
+    config = make_config(name, observation, budget, seeds)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
         config = replace(config, run=replace(config.run, directory=f"{directory}/run"))
@@ -96,7 +96,7 @@ def measured(name: str, observation: str, budget: str, seeds: int) -> dict[str, 
         last = read_metrics(result.directory)[-1]
     agents = scores.agents_of(result.state.agent, seeds)
     keys = [compiled.keys_of(seed)[1] for seed in config.run.seeds]
-    exploring = make_training(runs.with_evaluation(config, evaluation_greedy=False))
+    exploring = make_training(runs.with_run_fields(config, evaluation_greedy=False))
     sampled = exploring.evaluate(agents, config.run.seeds, keys)
     assert result.evaluation
     return {
@@ -106,12 +106,12 @@ def measured(name: str, observation: str, budget: str, seeds: int) -> dict[str, 
         "steps": last["steps"],
         "steps_per_second": last["steps_per_second"],
         "seconds": time.perf_counter() - started,  # all: compilation, training, evaluation
-        "greedy": [of_seed(x) for x in result.evaluation.content["seeds"]],
-        "sampled": [of_seed(x) for x in sampled.content["seeds"]],
+        "greedy": [seed_scores(x) for x in result.evaluation.content["seeds"]],
+        "sampled": [seed_scores(x) for x in sampled.content["seeds"]],
     }
 
 
-def of_seed(measures: dict[str, Any]) -> dict[str, float]:
+def seed_scores(measures: dict[str, Any]) -> dict[str, float]:
     """What the table tells of one seed."""
     score = measures["score"]
     endings = {name: measures[name]["mean"] for name in ENDINGS}
@@ -149,18 +149,18 @@ def table(rows: list[dict[str, Any]], budget: str) -> str:
     names = list(ALGORITHMS)
     order = lambda r: (OBSERVATIONS.index(r["observation"]), names.index(r["algorithm"]))
     for row in sorted((r for r in rows if r["budget"] == budget), key=order):
-        of = lambda what, row=row: np.array([seed[what] for seed in row["greedy"]])
+        column = lambda what, row=row: np.array([seed[what] for seed in row["greedy"]])
         sampled = interquartile_mean(np.array([seed["mean"] for seed in row["sampled"]]))
-        low, high = interval(of("mean"))
+        low, high = interval(column("mean"))
         published = PUBLISHED[row["observation"]][names.index(row["algorithm"])]
         cells = [
             row["algorithm"],
             row["observation"],
-            f"{interquartile_mean(of('mean')):.1f} ({low:.1f} to {high:.1f})",
+            f"{interquartile_mean(column('mean')):.1f} ({low:.1f} to {high:.1f})",
             f"{len(row['greedy'])}",
-            f"{of('max').max():.0f}",
+            f"{column('max').max():.0f}",
             f"{sampled:.1f}",
-            *(f"{100 * of(ending).mean():.0f} %" for ending in ENDINGS),
+            *(f"{100 * column(ending).mean():.0f} %" for ending in ENDINGS),
             "" if published is None else f"{published}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -213,10 +213,12 @@ def main() -> None:
     for budget in options.budget:
         for observation in options.observations:
             for name in options.algorithms or ALGORITHMS:
-                known = json.loads(options.out.read_bytes()) if options.out.exists() else []
-                wanted = (name, observation, budget)
-                if wanted not in [(r["algorithm"], r["observation"], r["budget"]) for r in known]:
-                    append(options.out, {**machine(), **measured(*wanted, options.seeds)})
+                saved_records = json.loads(options.out.read_bytes()) if options.out.exists() else []
+                key = (name, observation, budget)
+                if key not in [
+                    (r["algorithm"], r["observation"], r["budget"]) for r in saved_records
+                ]:
+                    append(options.out, {**machine(), **measure(*key, options.seeds)})
     if options.out == RESULTS:
         write_table(json.loads(RESULTS.read_bytes()))
 

@@ -50,7 +50,7 @@ class Timing(NamedTuple):
         return statistics.median(self.runs)
 
 
-def ours(name: str, rows: int, cols: int, view: str, see: bool) -> Case:
+def our_case(name: str, rows: int, cols: int, view: str, see: bool) -> Case:
     """Our Snake under classic rules; `see` tells whether the observation is used."""
     env = Snake(rows, cols, view)
     params = env.default_params
@@ -94,13 +94,13 @@ def jumanji_case(name: str, game, reset, vector_step, see: bool) -> Case:
     def step(carry, key, action):
         del key  # the state has its own
         state, timestep = vector_step(carry[0], action)
-        seen = timestep.observation.grid if see else ()
-        return (state, seen), timestep.reward + timestep.last()
+        observation = timestep.observation.grid if see else ()
+        return (state, observation), timestep.reward + timestep.last()
 
     return Case(name, game.action_spec.num_values, begin, step)
 
 
-def compiled(case: Case, games: int, steps: int) -> tuple[Callable, Any, float]:
+def compile_case(case: Case, games: int, steps: int) -> tuple[Callable, Any, float]:
     """The scan over `steps` steps of `games` games, its first carry, and seconds of compilation."""
 
     def run(carry):
@@ -126,7 +126,7 @@ def measure(cases: list[Case], games: int, steps: int, repeats: int) -> list[Tim
     """Times every case `repeats` times, in turns, after a warm-up that reaches the steady state."""
     programs, carries, timings, calls = [], [], [], []
     for case in cases:
-        program, carry, compile_s = compiled(case, games, steps)
+        program, carry, compile_s = compile_case(case, games, steps)
         carry = jax.block_until_ready(program(carry))
         started = time.perf_counter()
         carry = jax.block_until_ready(program(carry))
@@ -147,12 +147,12 @@ def measure(cases: list[Case], games: int, steps: int, repeats: int) -> list[Tim
 
 def all_cases() -> list[Case]:
     return [
-        ours("10×10 unseen", 10, 10, "features", see=False),
-        ours("10×10 features", 10, 10, "features", see=True),
-        ours("10×10 flood", 10, 10, "flood", see=True),
-        ours("10×10 tail", 10, 10, "tail", see=True),
-        ours("12×12 unseen", 12, 12, "features", see=False),
-        ours("12×12 planes", 12, 12, "planes", see=True),
+        our_case("10×10 unseen", 10, 10, "features", see=False),
+        our_case("10×10 features", 10, 10, "features", see=True),
+        our_case("10×10 flood", 10, 10, "flood", see=True),
+        our_case("10×10 tail", 10, 10, "tail", see=True),
+        our_case("12×12 unseen", 12, 12, "features", see=False),
+        our_case("12×12 planes", 12, 12, "planes", see=True),
         *jumanji_cases(),
     ]
 
@@ -177,9 +177,9 @@ def table(timings: list[Timing]) -> str:
     for name, compile_s, runs in timings:
         median, least, most = (f(runs) / 1e6 for f in (statistics.median, min, max))
         lines.append(f"| {name} | {median:.2f} | {least:.2f} to {most:.2f} | {compile_s:.1f} |")
-    compared = [f"| {name} | {ratio:.1f} |" for name, ratio in ratios(timings).items()]
-    if compared:
-        lines += ["", "| ratio | times |", "|---|---|", *compared]
+    ratio_lines = [f"| {name} | {ratio:.1f} |" for name, ratio in ratios(timings).items()]
+    if ratio_lines:
+        lines += ["", "| ratio | times |", "|---|---|", *ratio_lines]
     return "\n".join(lines)
 
 
@@ -200,8 +200,8 @@ def cpu_model() -> str:
     """The name that Linux gives the processor, or what Python knows of it elsewhere."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor()
+    model_names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return model_names[0] if model_names else platform.processor()
 
 
 def version_of(package: str) -> str | None:

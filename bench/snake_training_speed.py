@@ -33,7 +33,7 @@ WARMUP = 2_000  # environment steps before the clock starts, so that Q-learning 
 Shape = tuple[int, int, int]  # rows, inner, columns
 
 
-def timed(config: AnyConfig, seconds: float, repeats: int) -> dict[str, Any]:
+def measure_speed(config: AnyConfig, seconds: float, repeats: int) -> dict[str, Any]:
     """Environment steps a second of `repeats` chunks of about so many seconds each."""
     training = make_training(config)
     per_update = training.steps_per_update
@@ -51,15 +51,15 @@ def timed(config: AnyConfig, seconds: float, repeats: int) -> dict[str, Any]:
         return state, time.perf_counter() - started
 
     state, _ = run(state, -(-WARMUP // per_update))
-    updates, taken = 1, 0.0
-    while taken < 0.2:  # a call long enough to tell the speed
+    updates, elapsed = 1, 0.0
+    while elapsed < 0.2:  # a call long enough to tell the speed
         updates *= 2
-        state, taken = run(state, updates)
-    updates = max(1, min(100_000, round(updates * seconds / taken)))
+        state, elapsed = run(state, updates)
+    updates = max(1, min(100_000, round(updates * seconds / elapsed)))
     rates = []
     for _ in range(repeats):
-        state, taken = run(state, updates)
-        rates.append(updates * per_update / taken)
+        state, elapsed = run(state, updates)
+        rates.append(updates * per_update / elapsed)
     return {"steps_per_second": rates, "compile_s": compile_s}
 
 
@@ -92,7 +92,7 @@ def main() -> None:
     for name in options.names or CASES:
         config = CASES[name]
         config = replace(config, run=replace(config.run, max_episodes=None))
-        row = {"name": name, **timed(config, options.seconds, options.repeats)}
+        row = {"name": name, **measure_speed(config, options.seconds, options.repeats)}
         rates, share = row["steps_per_second"], ""
         median = statistics.median(rates)
         if name in BOARDS:

@@ -1,6 +1,6 @@
 """What a measurement makes of the records of a run, by hand."""
 
-from bench.common_ground import late_return, undisturbed
+from bench.common_ground import late_return, training_seconds
 
 
 def rows(seconds: list[float]) -> list[dict]:
@@ -19,7 +19,7 @@ def rows(seconds: list[float]) -> list[dict]:
 
 
 def test_a_pause_does_not_count_as_training():
-    assert undisturbed(rows([2.0, 4.0, 6.0, 508.0, 510.0])) == 5 * 2.0
+    assert training_seconds(rows([2.0, 4.0, 6.0, 508.0, 510.0])) == 5 * 2.0
 
 
 def test_the_late_return_weighs_chunks_by_their_episodes():

@@ -11,8 +11,8 @@ from bench import durotaxis_speed as bench
 def test_tables_are_made(tmp_path, monkeypatch, capsys):
     def few_cases(colonies, steps, updates):
         policies = ["hold", "small"]
-        cases = bench.stepping("local", colonies[0], 128, "directed", steps, policies)
-        return cases + bench.stepping("unseen", colonies[0], 64, "directed", steps, ["hold"])
+        cases = bench.step_cases("local", colonies[0], 128, "directed", steps, policies)
+        return cases + bench.step_cases("unseen", colonies[0], 64, "directed", steps, ["hold"])
 
     monkeypatch.setattr(bench, "all_cases", few_cases)
     out = tmp_path / "speed.json"

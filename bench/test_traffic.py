@@ -76,12 +76,12 @@ def test_products_of_loops_and_branches():
     def value(weight: jax.Array, x: jax.Array) -> jax.Array:
         return jnp.sum(jax.lax.cond(x[0, 0] > 0, lambda: x @ weight, lambda: jnp.ones((2, 4))))
 
-    def learned(weight: jax.Array) -> jax.Array:
+    def train(weight: jax.Array) -> jax.Array:
         step = lambda weight, x: (weight - jax.grad(value)(weight, x), None)
         return jax.lax.scan(step, weight, jnp.ones((7, 2, 3)))[0]
 
-    found = traffic.products(jax.make_jaxpr(learned)(weight).jaxpr)
-    assert found == 7 * 2 * (2 * 2 * 3 * 4)  # forwards, and for the weight alone
+    operations = traffic.products(jax.make_jaxpr(train)(weight).jaxpr)
+    assert operations == 7 * 2 * (2 * 2 * 3 * 4)  # forwards, and for the weight alone
 
 
 def test_convolutions_are_refused():
@@ -95,11 +95,11 @@ def test_convolutions_are_refused():
 def test_ppo_exchanges_its_gradients_and_nothing_else_of_size(more):
     """On eight devices: 4 bytes for each parameter and gradient step, by the compiled text."""
     case = f"gymnax:ppo:normalise.observations=false:normalise.rewards=false{more}"
-    found = answers("--show", case, module="bench.communication")[case]
+    record = answers("--show", case, module="bench.communication")[case]
     layers = np.array([[4, 64], [64, 64]])
     torso = int(np.sum(layers[:, 0] * layers[:, 1] + layers[:, 1]))
     params = 2 * torso + (64 * 2 + 2) + (64 * 1 + 1)
-    assert found["parameters"] == params
-    assert found["gradient_steps"] == 4 * 4
-    assert found["arrays"] == found["closed_form"] == 4 * params * 4 * 4
-    assert found["kinds"] == ["all-reduce"]
+    assert record["parameters"] == params
+    assert record["gradient_steps"] == 4 * 4
+    assert record["arrays"] == record["closed_form"] == 4 * params * 4 * 4
+    assert record["kinds"] == ["all-reduce"]

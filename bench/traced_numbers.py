@@ -12,20 +12,20 @@ from typing import Any
 
 import jax
 
-from bench.flags import asked_for, small
+from bench.flags import selected_presets, shrink
 from train.host.plain_config import numbers, with_field
 from train.host.program import Program
 
 
-def traces(program: Program, config: Any, name: str) -> bool:
+def is_traceable(program: Program, config: Any, name: str) -> bool:
     """Whether the field of that name may be traced."""
 
-    def whole(value: jax.Array, key: jax.Array) -> Any:
+    def init_and_update(value: jax.Array, key: jax.Array) -> Any:
         training = program.training(with_field(config, name, value))
         return training.update(training.init(key))
 
     try:
-        jax.eval_shape(whole, 0.5, jax.random.key(0))
+        jax.eval_shape(init_and_update, 0.5, jax.random.key(0))
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
         return False
     return True
@@ -33,15 +33,15 @@ def traces(program: Program, config: Any, name: str) -> bool:
 
 def main() -> int:
     failed = 0
-    for program, preset in asked_for(__doc__):
-        config = small(program.presets[preset])
+    for program, preset in selected_presets(__doc__):
+        config = shrink(program.presets[preset])
         names = [field for field in numbers(config) if field not in program.static]
-        fixed = [field for field in names if not traces(program, config, field)]
-        failed += len(fixed)
-        told = f"{len(names) - len(fixed)} of {len(names)} may be traced"
-        beside = f", {', '.join(program.static)} static" if program.static else ""
-        not_traced = f"; not {', '.join(fixed)}" if fixed else ""
-        print(f"{program.name} {preset}: {told}{beside}{not_traced}", flush=True)
+        untraced = [field for field in names if not is_traceable(program, config, field)]
+        failed += len(untraced)
+        traced_text = f"{len(names) - len(untraced)} of {len(names)} may be traced"
+        static_text = f", {', '.join(program.static)} static" if program.static else ""
+        not_traced = f"; not {', '.join(untraced)}" if untraced else ""
+        print(f"{program.name} {preset}: {traced_text}{static_text}{not_traced}", flush=True)
     return int(failed > 0)
 
 

@@ -59,12 +59,12 @@ def computations(text: str) -> tuple[dict[str, list[str]], str]:
 
 def _walk(bodies: dict[str, list[str]], name: str, times: int, is_open: bool) -> Iterator[Exchange]:
     for line in bodies[name]:
-        if found := EXCHANGE.search(line):
-            yield Exchange(found[2], *sizes(found[1]), times, is_open)
+        if exchange := EXCHANGE.search(line):
+            yield Exchange(exchange[2], *sizes(exchange[1]), times, is_open)
         if loop := LOOP.search(line):
-            known = ROUNDS.search(line)
-            rounds, within = (int(known[1]), is_open) if known else (1, True)
-            yield from _walk(bodies, loop[1], times * (rounds + 1 if known else 1), within)
+            trip_count = ROUNDS.search(line)
+            rounds, within = (int(trip_count[1]), is_open) if trip_count else (1, True)
+            yield from _walk(bodies, loop[1], times * (rounds + 1 if trip_count else 1), within)
             yield from _walk(bodies, loop[2], times * rounds, within)
         if call := CALL.search(line):
             yield from _walk(bodies, call[1], times, is_open)

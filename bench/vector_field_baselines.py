@@ -36,7 +36,7 @@ def is_blind(name: str) -> bool:
 
 
 def experiments(policies: tuple[str, ...], seeds: int, steps: int) -> Config:
-    """Those of the case `sequence_vae`; with the cheap learner if no policy looks at it."""
+    """The case `sequence_vae` with these policies; a cheap learner if none of them looks at it."""
     settings = replace(CASE.run, num_seeds=seeds, total_steps=steps)
     config = replace(CASE, policies=policies, run=settings)
     if not all(map(is_blind, policies)):
@@ -45,7 +45,7 @@ def experiments(policies: tuple[str, ...], seeds: int, steps: int) -> Config:
     return replace(config, learner="bayesian", bayesian=few)
 
 
-def measured(config: Config) -> dict[str, Any]:
+def measure(config: Config) -> dict[str, Any]:
     """Means over the seeds by baseline and policy, 1, 10 and 30 steps ahead."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
@@ -55,14 +55,14 @@ def measured(config: Config) -> dict[str, Any]:
         finished = Run(result.directory, PROGRAM, config, result.updates, agents, result.state)
         samples = samples_of(finished)
         assert samples is not None
-        found = experiment_baselines.measured(finished, samples, None)["r2"]
+        curves = experiment_baselines.measure_baselines(finished, samples, None)["r2"]
     at = lambda curve: {str(k): float(curve[k]) for k in AHEAD}
     return {
         "learner": config.learner,
         "seeds": config.run.num_seeds,
         "steps": config.run.total_steps,
         "r2": {
-            name: {p: at(found[name][:, i, 0].mean(0)) for i, p in enumerate(config.policies)}
+            name: {p: at(curves[name][:, i, 0].mean(0)) for i, p in enumerate(config.policies)}
             for name in baselines.NAMES
         },
         "seconds": time.perf_counter() - started,
@@ -79,7 +79,7 @@ def main() -> None:
     for blind in (True, False):
         names = tuple(name for name in options.policies if is_blind(name) == blind)
         if names:
-            row = measured(experiments(names, options.seeds, options.steps))
+            row = measure(experiments(names, options.seeds, options.steps))
             append(options.out, {**machine(), **row})
             print(row, flush=True)
 

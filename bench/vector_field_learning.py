@@ -48,22 +48,22 @@ def case(base: Config, steps: int, policies: tuple[str, ...] = FEW, **world: Any
     return replace(base, policies=policies, env=env, run=replace(base.run, total_steps=steps))
 
 
-def planned(base: Config, **changes: Any) -> Config:
+def with_policy(base: Config, **changes: Any) -> Config:
     """`base` with other settings of its policies, those of the search among them."""
     ours = base.bayesian.policy
-    of_search = {field.name for field in dataclasses.fields(icem.Config)}
-    search = {name: x for name, x in changes.items() if name in of_search}
-    rest = {name: x for name, x in changes.items() if name not in of_search}
-    policy: Policy = replace(ours, planner=replace(ours.planner, **search), **rest)
+    search_fields = {field.name for field in dataclasses.fields(icem.Config)}
+    search = {name: x for name, x in changes.items() if name in search_fields}
+    policy_changes = {name: x for name, x in changes.items() if name not in search_fields}
+    policy: Policy = replace(ours, planner=replace(ours.planner, **search), **policy_changes)
     return replace(base, bayesian=replace(base.bayesian, policy=policy))
 
 
-def unknown(config: Config) -> Config:
-    """The process noise is a guess, three times too large."""
+def with_unknown_noise(config: Config) -> Config:
+    """`config` whose process noise is a guess, three times too large."""
     return replace(config, noise_is_known=False)
 
 
-def based(config: Config, basis: bases.Kind) -> Config:
+def with_basis(config: Config, basis: bases.Kind) -> Config:
     """`config` with another basis for its field."""
     grid = CUBE if config.env.dimension == 3 else config.bayesian.grid
     return replace(config, bayesian=replace(config.bayesian, basis=basis, grid=grid))
@@ -98,10 +98,10 @@ COUNTS = {"observation": "loglinear", "noise": "poisson", "channels": 30}
 SPACE = replace(PRESETS["latent"], plane=(0, 2))
 LATENT = {
     **{
-        f"latent, {seen}{field}": case(
+        f"latent, {prefix}{field}": case(
             PRESETS["latent"], 2_000, ("myopic", "bang50"), fields=(field,), **channels
         )
-        for seen, channels in (("", {}), ("counts, ", COUNTS))
+        for prefix, channels in (("", {}), ("counts, ", COUNTS))
         for field in SIX
     },
     "latent, lorenz": case(
@@ -111,7 +111,9 @@ LATENT = {
 CASES: dict[str, Config] = {
     "seen, basis chosen": case(PRESETS["seen"], 2_000, FEW, fields=SIX),
     **{
-        f"seen, {kind}": based(case(PRESETS["seen"], 2_000, ("myopic", "bang50"), fields=SIX), kind)
+        f"seen, {kind}": with_basis(
+            case(PRESETS["seen"], 2_000, ("myopic", "bang50"), fields=SIX), kind
+        )
         for kind in get_args(bases.Kind)
     },
     "seen, bumps and a linear part": case(LINEAR, 2_000, ("myopic", "bang50"), fields=SIX),
@@ -122,25 +124,25 @@ CASES: dict[str, Config] = {
     "authority 0.3": case(SEEN, 5_000, FEW, authority=0.3),
     "authority 2": case(SEEN, 2_000, FEW, authority=2.0),
     "process noise 0.1": case(SEEN, 2_000, FEW, process_noise=0.1),
-    "unknown process noise": unknown(case(SEEN, 2_000, FEW)),
+    "unknown process noise": with_unknown_noise(case(SEEN, 2_000, FEW)),
     "filtered": case(FILTERED, 2_000, FEW, fields=THREE),
     "filtered, noise 0.1": case(FILTERED, 2_000, FEW, fields=THREE, observation_noise=0.1),
     "filtered, noise 1": case(FILTERED, 2_000, FEW, fields=THREE, observation_noise=1.0),
-    "filtered, unknown process noise": unknown(case(FILTERED, 2_000, FEW, fields=THREE)),
+    "filtered, unknown process noise": with_unknown_noise(case(FILTERED, 2_000, FEW, fields=THREE)),
     "spikes": case(with_bumps(PRESETS["spikes"]), 2_000, FEW),
     "family": case(PRESETS["family"], 500, ("d_optimal", "a_optimal", *FEW[1:])),
     "objectives": case(SEEN, 2_000, ALL, fields=THREE),
-    "objectives, propagated": planned(
+    "objectives, propagated": with_policy(
         case(FILTERED, 2_000, ("d_optimal", "a_optimal"), fields=THREE, observation_noise=0.1),
         propagate=True,
     ),
-    "plans of 10, 2 draws": planned(PLANS, iterations=2),
+    "plans of 10, 2 draws": with_policy(PLANS, iterations=2),
     "plans of 10": PLANS,
-    "plans of 30": planned(PLANS, horizon=30, every=5),
-    "plans of 30, authority 0.3": planned(WEAK, horizon=30, every=5),
-    **{f"lorenz, {kind}": based(LORENZ, kind) for kind in get_args(bases.Kind)},
-    **{f"oscillators, {kind}": based(EIGHT, kind) for kind in ("fourier", "polynomial")},
-    **{f"network, {kind}": based(NETWORK, kind) for kind in ("fourier", "polynomial")},
+    "plans of 30": with_policy(PLANS, horizon=30, every=5),
+    "plans of 30, authority 0.3": with_policy(WEAK, horizon=30, every=5),
+    **{f"lorenz, {kind}": with_basis(LORENZ, kind) for kind in get_args(bases.Kind)},
+    **{f"oscillators, {kind}": with_basis(EIGHT, kind) for kind in ("fourier", "polynomial")},
+    **{f"network, {kind}": with_basis(NETWORK, kind) for kind in ("fourier", "polynomial")},
     "cart_pole": case(PRESETS["cart_pole"], 5_000),
     "cart_pole, filtered": case(
         replace(PRESETS["cart_pole"], bayesian=BEHIND), 5_000, observation="full", noise="gaussian"
@@ -162,7 +164,7 @@ CASES: dict[str, Config] = {
 }
 
 
-def measured(name: str, config: Config) -> dict[str, Any]:
+def measure(name: str, config: Config) -> dict[str, Any]:
     """A case: final scores, what they were on the way, and how policies compare."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
@@ -178,7 +180,9 @@ def measured(name: str, config: Config) -> dict[str, Any]:
         "steps": config.run.total_steps,
         "compared_at": at,
         "scores": [
-            score for f in range(len(config.env.fields)) for score in at_steps(rows, config, f)
+            score
+            for f in range(len(config.env.fields))
+            for score in interim_scores(rows, config, f)
         ],
         "ratios": comparisons(rows, config, at),
         "r2_10": {name: r2[name]["10"] for name in config.policies},
@@ -197,45 +201,47 @@ def forecast(of_seeds: list[dict[str, Any]], policy: str) -> dict[str, list[floa
     return {str(k): mean[:, k].tolist() for k in (1, 10, 30)}
 
 
-def at_steps(rows: list[dict[str, Any]], config: Config, f: int) -> list[dict[str, Any]]:
+def interim_scores(rows: list[dict[str, Any]], config: Config, f: int) -> list[dict[str, Any]]:
     """Mean and 95 % margin over the seeds of each policy's measures on field `f`, on the way."""
-    found = []
+    field_scores = []
     for p, policy in enumerate(config.policies):
         score: dict[str, Any] = {"field": config.env.fields[f], "policy": policy}
         if config.stop_gain:
             counts = stops(rows, config)[:, p, f]
             score["samples"] = [float(counts.mean()), float(interval(counts))]
-        for measure in ("error", "reachable_error", "coverage"):
-            steps, values = error_curves(rows, config, measure)
+        for metric in ("error", "reachable_error", "coverage"):
+            steps, values = error_curves(rows, config, metric)
             for at in (250, 500, 1_000, 2_000, 5_000, 10_000):
                 if at <= config.run.total_steps:
                     now = values[:, np.searchsorted(steps, at), f, p]
-                    score[f"{measure}@{at}"] = [float(now.mean()), float(interval(now))]
-        found.append(score)
-    return found
+                    score[f"{metric}@{at}"] = [float(now.mean()), float(interval(now))]
+        field_scores.append(score)
+    return field_scores
 
 
 def tables(row: dict[str, Any]) -> str:
     """A case in Markdown."""
-    at = [key for key in row["scores"][0] if key.startswith("error@")]
-    last = at[-1].split("@")[1]
-    taken = " samples taken |" if "samples" in row["scores"][0] else ""
-    heads = [f"at {x.split('@')[1]}" for x in at]
+    # errors of each policy on each field, at each number of samples
+    error_keys = [key for key in row["scores"][0] if key.startswith("error@")]
+    last = error_keys[-1].split("@")[1]
+    samples_heading = " samples taken |" if "samples" in row["scores"][0] else ""
+    heads = [f"at {x.split('@')[1]}" for x in error_keys]
     lines = [
         f"\n### {row['case']} ({row['seeds']} seeds)\n",
         f"| field | policy | field error {' | '.join(heads)} | within reach | visited | "
-        f"R² 10 |{taken}",
-        "|---" * (5 + len(at) + bool(taken)) + "|",
+        f"R² 10 |{samples_heading}",
+        "|---" * (5 + len(error_keys) + bool(samples_heading)) + "|",
     ]
     place = {field: i for i, field in enumerate(dict.fromkeys(x["field"] for x in row["scores"]))}
     for score in row["scores"]:
-        numbers = [f"{score[x][0]:.3f} ± {score[x][1]:.3f}" for x in at]
+        numbers = [f"{score[x][0]:.3f} ± {score[x][1]:.3f}" for x in error_keys]
         reach = score[f"reachable_error@{last}"]
         numbers += [f"{reach[0]:.3f} ± {reach[1]:.3f}", f"{score[f'coverage@{last}'][0]:.2f}"]
         numbers.append(f"{row['r2_10'][score['policy']][place[score['field']]]:.3f}")
-        if taken:
+        if samples_heading:
             numbers.append(f"{score['samples'][0]:,.0f} ± {score['samples'][1]:,.0f}")
         lines.append(f"| {score['field']} | {score['policy']} | {' | '.join(numbers)} |")
+    # how much sooner each policy reaches the error of each other one
     policies = list(row["r2_10"])
     lines += [
         f"\nTimes fewer samples than the column's {row['compared_at']:,}: median (interval)\n",
@@ -274,7 +280,7 @@ def main() -> None:
             num_seeds=options.seeds or settings.num_seeds,
             total_steps=options.steps or settings.total_steps,
         )
-        row = measured(name, replace(CASES[name], run=settings))
+        row = measure(name, replace(CASES[name], run=settings))
         append(options.out, {**machine(), **row})
         print(tables(row), flush=True)
 

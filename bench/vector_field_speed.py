@@ -26,7 +26,7 @@ from jaxrl.dynamics.learners import sequence_vae
 from jaxrl.dynamics.networks.latent import Window
 from jaxrl.dynamics.planning import icem, stimulation
 from train.vector_field.config import PRESETS, Config, make_env, make_learner, make_model, policy
-from train.vector_field.learners import known_of
+from train.vector_field.learners import constants_of
 
 RESULTS = Path(__file__).parent / "results" / "vector_field_speed.json"
 CENTRES = 25
@@ -41,38 +41,38 @@ class Case(NamedTuple):
     compile_s: float
 
 
-def searched(config: Config) -> Config:
+def with_search(config: Config) -> Config:
     """`config` with the search of the rows of sequence VAEs, and their 25 × 25 centres."""
-    ours = replace(config.vae.policy, planner=SEARCH)
+    vae_policy = replace(config.vae.policy, planner=SEARCH)
     model = replace(config.model, grid=rbf.Grid(per_axis=CENTRES, half_width=4.0))
-    return replace(config, vae=replace(config.vae, policy=ours), model=model)
+    return replace(config, vae=replace(config.vae, policy=vae_policy), model=model)
 
 
-def online(
+def online_case(
     name: str, config: Config, chosen: stimulation.Config, experiments: int, steps: int
 ) -> Case:
     """`steps` of the loop, of one experiment or of many."""
     env = make_env(config)
     params = env.default_params
     agent = make_learner(config).make(chosen, params)
-    made = loop.make_loop(env, params, agent, loop.Config(1, 1))
-    chunk, init, keys = loop.make_chunk(made.update, steps), made.init, jax.random.key(0)
+    training = loop.make_loop(env, params, agent, loop.Config(1, 1))
+    chunk, init, keys = loop.make_chunk(training.update, steps), training.init, jax.random.key(0)
     if experiments > 1:
         chunk, init = jax.vmap(chunk), jax.vmap(init)
         keys = jax.random.split(keys, experiments)
-    kept = [jax.jit(init)(keys)]
+    latest_state = [jax.jit(init)(keys)]
     started = time.perf_counter()
-    compiled = jax.jit(chunk, donate_argnums=0).lower(kept[0]).compile()
+    compiled = jax.jit(chunk, donate_argnums=0).lower(latest_state[0]).compile()
     compile_s = time.perf_counter() - started
 
     def run() -> None:
-        kept[0], metrics = compiled(kept[0])
+        latest_state[0], metrics = compiled(latest_state[0])
         jax.block_until_ready(metrics)
 
     return Case(name, experiments, run, steps * experiments, compile_s)
 
 
-def repeated(name: str, body: Callable[[Any], Any], carry: Any, times: int) -> Case:
+def part_case(name: str, body: Callable[[Any], Any], carry: Any, times: int) -> Case:
     """A part of a step, `times` in a row."""
     scan = jax.jit(lambda x: jax.lax.scan(lambda x, _: (body(x), None), x, length=times)[0])
     started = time.perf_counter()
@@ -84,30 +84,30 @@ def repeated(name: str, body: Callable[[Any], Any], carry: Any, times: int) -> C
 def parts(config: Config) -> list[Case]:
     """One gradient of the K-step bound, and one plan, of a sequence VAE."""
     model, params = make_model(config), make_env(config).default_params
-    known = known_of(params, config.env.num_inputs)
-    vae = replace(config.vae, elbo=replace(config.vae.elbo, dt=known.dt))
-    agent = sequence_vae.make(vae, model, known)
+    world = constants_of(params, config.env.num_inputs)
+    vae = replace(config.vae, elbo=replace(config.vae.elbo, dt=world.dt))
+    agent = sequence_vae.make(vae, model, world)
     state = agent.init(jax.random.key(0), jnp.zeros(config.env.channels))
     cases = []
     for windows in (1, vae.older_windows + 1):
         y = jax.random.normal(jax.random.key(1), (windows, vae.window, config.env.channels))
         window = Window(y, jnp.zeros((*y.shape[:2], 2)), jnp.ones(y.shape[:2], bool))
 
-        def gradient(carry: tuple, seen: Window = window) -> tuple:
+        def gradient(carry: tuple, batch: Window = window) -> tuple:
             weights, key = carry
             key, loss_key = jax.random.split(key)
             one = jnp.ones(())
             loss = jax.grad(sequence_vae.mean_loss, has_aux=True)
-            grads, _ = loss(weights, vae, model, seen, loss_key, one)
+            grads, _ = loss(weights, vae, model, batch, loss_key, one)
             return jax.tree.map(lambda w, g: w - 1e-6 * g, weights, grads), key
 
         name = f"gradient, windows of {vae.window}: {windows}"
-        cases.append(repeated(name, gradient, (state.params, jax.random.key(2)), 100))
+        cases.append(part_case(name, gradient, (state.params, jax.random.key(2)), 100))
     every = replace(vae.policy, replan_steps=1)
     planner = stimulation.make(
-        every, lambda x: sequence_vae.predictive_model(vae, model, x), known.low, known.high
+        every, lambda x: sequence_vae.predictive_model(vae, model, x), world.low, world.high
     )
-    knowledge = sequence_vae.Knowledge(state.params, state.information, known)
+    knowledge = sequence_vae.Knowledge(state.params, state.information, world)
 
     def plan(carry: tuple) -> tuple:
         z, stimulus, key = carry
@@ -116,15 +116,17 @@ def parts(config: Config) -> list[Case]:
         return z + 0.01 * action, stimulus, key
 
     start = (jnp.zeros(2), planner.init(), jax.random.key(3))
-    return [*cases, repeated("plan", plan, start, 50)]
+    return [*cases, part_case("plan", plan, start, 50)]
 
 
 def all_cases(experiments: int) -> list[Case]:
     cases = []
-    seen = replace(PRESETS["seen"], env=replace(PRESETS["seen"].env, fields=("limit_cycle",)))
-    latent = searched(PRESETS["sequence_vae"])
+    seen_config = replace(
+        PRESETS["seen"], env=replace(PRESETS["seen"].env, fields=("limit_cycle",))
+    )
+    latent = with_search(PRESETS["sequence_vae"])
     for label, config, plan in (
-        ("state seen", seen, "d_optimal"),
+        ("state seen", seen_config, "d_optimal"),
         ("filtered", PRESETS["vector_field"], "d_optimal"),
         ("sequence VAE", latent, "d_optimal"),
     ):
@@ -135,9 +137,9 @@ def all_cases(experiments: int) -> list[Case]:
             for number in (1, experiments):
                 length = steps if number == 1 else max(20, steps // 5)
                 chosen = policy(config, name)
-                cases.append(online(f"{label}, {name}", config, chosen, number, length))
+                cases.append(online_case(f"{label}, {name}", config, chosen, number, length))
     chosen = replace(policy(latent, "d_optimal"), replan_steps=1)
-    cases.append(online("sequence VAE, d_optimal, every step", latent, chosen, 1, 100))
+    cases.append(online_case("sequence VAE, d_optimal, every step", latent, chosen, 1, 100))
     return cases + parts(latent)
 
 
@@ -151,11 +153,11 @@ def measure(cases: list[Case], repeats: int, seconds: float) -> list[tuple[Case,
         calls.append(max(1, round(seconds / (time.perf_counter() - started))))
     speeds: list[list[float]] = [[] for _ in cases]
     for _ in range(repeats):
-        for case, count, found in zip(cases, calls, speeds, strict=True):
+        for case, count, rates in zip(cases, calls, speeds, strict=True):
             started = time.perf_counter()
             for _ in range(count):
                 case.run()
-            found.append(count * case.steps / (time.perf_counter() - started))
+            rates.append(count * case.steps / (time.perf_counter() - started))
     return list(zip(cases, speeds, strict=True))
 
 

@@ -13,16 +13,16 @@ from gymnax.environments import environment
 from jax.core import Tracer
 
 
-class Within(NamedTuple):
-    """The numbers that a field may hold, declared as `Annotated[float, Within(above=0.0)]`."""
+class Range(NamedTuple):
+    """The numbers that a field may hold, declared as `Annotated[float, Range(above=0.0)]`."""
 
     least: float = -math.inf
     above: float = -math.inf
     most: float = math.inf
 
     def __str__(self) -> str:
-        told = zip(("at least", "above", "at most"), self, strict=True)
-        return f"a number {' and '.join(f'{name} {x}' for name, x in told if math.isfinite(x))}"
+        limits = zip(("at least", "above", "at most"), self, strict=True)
+        return f"a number {' and '.join(f'{name} {x}' for name, x in limits if math.isfinite(x))}"
 
 
 def is_traced(tree: Any) -> bool:
@@ -36,10 +36,10 @@ def in_32_bits() -> AbstractContextManager[Any]:
     return jax.enable_x64(False) if is_wide else nullcontext()
 
 
-def check_name(what: str, name: str, known: Collection[str]) -> None:
-    """Raises ValueError unless `name` is one of `known`; `what` is what it names."""
-    if name not in known:
-        raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(known)}")
+def check_name(what: str, name: str, names: Collection[str]) -> None:
+    """Raises ValueError unless `name` is one of `names`; `what` is what it names."""
+    if name not in names:
+        raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(names)}")
 
 
 class Environment(environment.Environment):
@@ -99,7 +99,7 @@ class Environment(environment.Environment):
         del state, params
         return None
 
-    def later(self, state: Any, steps: jax.Array) -> Any:
+    def advance_clocks(self, state: Any, steps: jax.Array) -> Any:
         """A state in the same position, with all clocks so many steps further."""
         raise NotImplementedError(f"{self.name} has no positions that come back")
 
@@ -166,14 +166,14 @@ class Environment(environment.Environment):
         self, key: jax.Array, state: Any, action: Any, params: Any
     ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
         chance, start_chance = self.chances(key)
-        stepped, reward, terminated, info = self.transition(chance, state, action, params)
-        truncated = self.is_truncated(stepped, params)
-        started = self.start(start_chance, params)
+        next_state, reward, terminated, info = self.transition(chance, state, action, params)
+        truncated = self.is_truncated(next_state, params)
+        first_state = self.start(start_chance, params)
 
         done = terminated | truncated
-        final_features = self.features(stepped, params)
-        features = select(done, self.initial_features(started, params), final_features)
-        state = select(done, started, stepped)
+        final_features = self.features(next_state, params)
+        features = select(done, self.initial_features(first_state, params), final_features)
+        state = select(done, first_state, next_state)
         obs, state = self._apply_transition_gradient_policy(
             self.describe(state, features, params), state
         )
@@ -181,7 +181,7 @@ class Environment(environment.Environment):
             **info,
             "terminated": terminated,
             "truncated": truncated,
-            "final_observation": self.describe(stepped, final_features, params),
+            "final_observation": self.describe(next_state, final_features, params),
         }
         return obs, state, reward, terminated, truncated, info
 

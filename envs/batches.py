@@ -1,8 +1,8 @@
 """Work that knows its whole batch, although it is written into a function of one instance.
 
 `vmap` hides the batch: a `lax.switch` computes every branch, and every step of a loop streams the
-arrays of all instances through memory. `of_batches` gives a function the batch as it is, under any
-number of `vmap`s, and `in_tiles` goes through it in parts that stay in a core's cache.
+arrays of all instances through memory. `with_batch_axes` gives a function the batch as it is, under
+any number of `vmap`s, and `map_in_tiles` goes through it in parts that stay in a core's cache.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ CACHED = 4096
 either, which takes longer than the step."""
 
 
-def of_batches(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_batch_axes(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` for use under `vmap`, where it is called once with the axes of all batches.
 
     It takes and returns pytrees of arrays `[*batch, ...]`, where `batch` is `()` without `vmap`;
@@ -25,37 +25,37 @@ def of_batches(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @jax.custom_batching.custom_vmap
-    def call(*given: Any) -> Any:
-        return function(*given)
+    def call(*arguments: Any) -> Any:
+        return function(*arguments)
 
     @call.def_vmap
-    def call_on_all(size: int, batched: Any, *given: Any) -> tuple[Any, Any]:
-        repeated = jax.tree.map(
+    def call_on_all(size: int, batched: Any, *arguments: Any) -> tuple[Any, Any]:
+        broadcast = jax.tree.map(
             lambda x, has_axis: x if has_axis else jnp.broadcast_to(x, (size, *jnp.shape(x))),
-            given,
+            arguments,
             tuple(batched),
         )
-        found = call(*repeated)
-        return found, jax.tree.map(lambda _: True, found)
+        outputs = call(*broadcast)
+        return outputs, jax.tree.map(lambda _: True, outputs)
 
     return call
 
 
-def in_tiles(function: Callable[..., Any], *given: jax.Array) -> Any:
+def map_in_tiles(function: Callable[..., Any], *arrays: jax.Array) -> Any:
     """`function` of each row of arrays `[*batch, P]`; on a CPU, some instances at a time.
 
     Accelerators, which have enough cores for all of them, take the whole batch at once.
     """
-    whole = partial(each, function)
-    if given[0].ndim < 2:
-        return whole(*given)
-    return jax.lax.platform_dependent(*given, cpu=partial(_tiled, function), default=whole)
+    map_all = partial(map_rows, function)
+    if arrays[0].ndim < 2:
+        return map_all(*arrays)
+    return jax.lax.platform_dependent(*arrays, cpu=partial(_map_tiles, function), default=map_all)
 
 
-def _tiled(function: Callable[..., Any], *given: jax.Array) -> Any:
+def _map_tiles(function: Callable[..., Any], *arrays: jax.Array) -> Any:
     """A tile takes every `count`-th instance, so that an axis split over devices stays so."""
-    axis = given[0].ndim - 2
-    batch, size = given[0].shape[axis], given[0].size // given[0].shape[axis]
+    axis = arrays[0].ndim - 2
+    batch, size = arrays[0].shape[axis], arrays[0].size // arrays[0].shape[axis]
     count = -(-batch // max(1, CACHED // max(size, 1)))
     width = -(-batch // count)
 
@@ -64,17 +64,17 @@ def _tiled(function: Callable[..., Any], *given: jax.Array) -> Any:
         parts = jnp.pad(x, pad).reshape(*x.shape[:axis], width, count, *x.shape[axis + 1 :])
         return jnp.moveaxis(parts, axis + 1, 0)
 
-    def joined(x: jax.Array) -> jax.Array:
+    def join_tiles(x: jax.Array) -> jax.Array:
         parts = jnp.moveaxis(x, 0, axis + 1)
-        every = parts.reshape(*parts.shape[:axis], width * count, *parts.shape[axis + 2 :])
-        return jax.lax.slice_in_dim(every, 0, batch, axis=axis)
+        padded = parts.reshape(*parts.shape[:axis], width * count, *parts.shape[axis + 2 :])
+        return jax.lax.slice_in_dim(padded, 0, batch, axis=axis)
 
-    tiles = tuple(split(x) for x in given)
-    return jax.tree.map(joined, jax.lax.map(lambda tile: each(function, *tile), tiles))
+    tiles = tuple(split(x) for x in arrays)
+    return jax.tree.map(join_tiles, jax.lax.map(lambda tile: map_rows(function, *tile), tiles))
 
 
-def each(function: Callable[..., Any], *given: jax.Array) -> Any:
+def map_rows(function: Callable[..., Any], *arrays: jax.Array) -> Any:
     """`vmap` over all axes but the last."""
-    for _ in range(given[0].ndim - 1):
+    for _ in range(arrays[0].ndim - 1):
         function = jax.vmap(function)
-    return function(*given)
+    return function(*arrays)

@@ -23,12 +23,12 @@ from envs.gymnax_corrections import observation_space
 from envs.spaces import check_inside, check_space, contains
 
 NUM_ENVS, NUM_STEPS = 3, 64
-NEEDED = {
+REQUIRED_FIELDS = {
     "time": "the state has no field `time`, the steps of the episode so far",
     "max_steps_in_episode": "params has no field `max_steps_in_episode`, the time limit",
 }
 """What the base class truncates by."""
-KNOWN = {"terminated", "truncated", "final_observation", "outcome", "components", "discount"}
+INFO_ENTRIES = {"terminated", "truncated", "final_observation", "outcome", "components", "discount"}
 """Entries of `info` that have a meaning."""
 ROUNDING = 1e-5  # XLA may round one observation differently in two places
 
@@ -72,7 +72,7 @@ def check_contract(env: Any, params: Any) -> None:
     require(is_pair, f"reset returns {description(first)}; expected an observation and a state")
     check_inside(first[0], observation)
 
-    def after(step: Callable) -> Any:
+    def step_shapes(step: Callable) -> Any:
         """The shapes of what a step from the first state returns."""
 
         def from_start(key: jax.Array, state: Any) -> Any:
@@ -82,12 +82,12 @@ def check_contract(env: Any, params: Any) -> None:
         return jax.eval_shape(from_start, jax.random.key(0), first[1])
 
     # before the auto-reset, which would say in JAX's words where the two differ
-    for what, x, y in zip(("observation", "state"), after(env.step_env), first, strict=False):
+    for what, x, y in zip(("observation", "state"), step_shapes(env.step_env), first, strict=False):
         check_same_structure(what, x, y)
     try:
-        result = after(env.step)
+        result = step_shapes(env.step)
     except AttributeError as error:
-        require(error.name not in NEEDED, NEEDED.get(str(error.name), ""))
+        require(error.name not in REQUIRED_FIELDS, REQUIRED_FIELDS.get(str(error.name), ""))
         raise
     check_step(result, *first, kinds=getattr(env, "outcome_kinds", {}))
 
@@ -108,7 +108,7 @@ def check_step(result: Any, obs: Any, state: Any, kinds: Any) -> None:
     require("final_observation" in info, "info has no final_observation")
     check_same_structure("info['final_observation']", info["final_observation"], obs)
     check_outcome(info.get("outcome", {}), kinds)
-    scalars = [name for name, x in info.items() if name not in KNOWN and jnp.shape(x) == ()]
+    scalars = [name for name, x in info.items() if name not in INFO_ENTRIES and jnp.shape(x) == ()]
     if scalars and "outcome" not in info:
         names = ", ".join(scalars)
         warnings.warn(f"not in info['outcome'], so never averaged: {names}", stacklevel=4)
@@ -148,13 +148,13 @@ def play_at_random(env: Any, params: Any, key: jax.Array) -> tuple[Any, Any]:
     numbers = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), params)  # no weak types
     other = jax.tree.map(lambda x: (x * 1.01 + 1e-3).astype(x.dtype), numbers)
     try:
-        played = play(key, numbers)
+        states_and_rollout = play(key, numbers)
     except TypeError as error:
         reason = " ".join(str(error).split())
         raise ContractError(f"step cannot be scanned: {reason}") from error
     play(other_key, other)
     require(traces == 1, "other numbers in params compiled the environment again")
-    return played
+    return states_and_rollout
 
 
 def random_step(env: Any, params: Any, key: jax.Array, state: Any) -> tuple[Any, Any]:
@@ -170,25 +170,25 @@ def random_step(env: Any, params: Any, key: jax.Array, state: Any) -> tuple[Any,
 
 def check_observations(env: Any, params: Any, rollout: Any) -> None:
     """Observations are finite, inside the space, and continuous between resets."""
-    seen, reward, terminated, truncated, final = jax.tree.map(np.asarray, rollout)
+    observations, reward, terminated, truncated, final = jax.tree.map(np.asarray, rollout)
     require(bool(np.all(np.isfinite(reward))), "a reward is not finite")
     done = terminated | truncated
-    for shown, ended in zip(jax.tree.leaves(seen), jax.tree.leaves(final), strict=True):
-        if np.issubdtype(shown.dtype, np.inexact):
-            is_finite = np.all(np.isfinite(shown)) and np.all(np.isfinite(ended))
+    for leaf, final_leaf in zip(jax.tree.leaves(observations), jax.tree.leaves(final), strict=True):
+        if np.issubdtype(leaf.dtype, np.inexact):
+            is_finite = np.all(np.isfinite(leaf)) and np.all(np.isfinite(final_leaf))
             require(bool(is_finite), "an observation is not finite")
         require(
-            bool(np.allclose(shown[~done], ended[~done], rtol=ROUNDING, atol=ROUNDING)),
+            bool(np.allclose(leaf[~done], final_leaf[~done], rtol=ROUNDING, atol=ROUNDING)),
             "final_observation differs from the observation although the episode continues",
         )
     space = observation_space(env, params)
     in_space = jax.vmap(jax.vmap(lambda obs: contains(space, obs)))
-    inside = np.asarray(in_space(jax.tree.map(jnp.asarray, seen)))
+    inside = np.asarray(in_space(jax.tree.map(jnp.asarray, observations)))
     require(bool(inside.all()), "an observation is outside observation_space")
 
 
 def check_time_limit(env: Any, params: Any) -> None:
-    """With a limit of one step, the first step truncates and does not terminate for it.
+    """The first step under a limit of one step truncates and does not terminate for it.
 
     Where a step is several of another environment, the limit may cut it before it would terminate.
     """
@@ -199,9 +199,9 @@ def check_time_limit(env: Any, params: Any) -> None:
         reset_key, key, action_key = jax.random.split(jax.random.key(seed), 3)
         _, state = env.reset(reset_key, params)
         action = env.action_space(params).sample(action_key)
-        data = jax.random.key_data(key)
-        _, _, _, died, cut, _ = env.step(jax.random.wrap_key_data(data), state, action, short)
-        _, _, _, dies, _, _ = env.step(jax.random.wrap_key_data(data), state, action, params)
+        key_data = jax.random.key_data(key)
+        _, _, _, died, cut, _ = env.step(jax.random.wrap_key_data(key_data), state, action, short)
+        _, _, _, dies, _, _ = env.step(jax.random.wrap_key_data(key_data), state, action, params)
         require(bool(cut), "the first step with max_steps_in_episode=1 did not truncate")
         require(bool(died) <= bool(dies), "the time limit made a step terminate")
 

@@ -65,13 +65,13 @@ def quantizer(colours: np.ndarray) -> Callable[[Image.Image], Image.Image]:
 
 def _blocks(frames: Iterable[tuple[np.ndarray, float]], colours: np.ndarray) -> Iterator[bytes]:
     """The contents of the file, block by block."""
-    before = None
+    previous = None
     for pixels, seconds in frames:
-        if before is None:
+        if previous is None:
             yield _header(pixels, colours)
-        yield _frame(pixels, before, seconds, transparent=len(colours))
-        before = pixels
-    if before is None:
+        yield _frame(pixels, previous, seconds, transparent=len(colours))
+        previous = pixels
+    if previous is None:
         raise ValueError("a film needs at least one frame")
     yield END
 
@@ -87,12 +87,12 @@ def _header(pixels: np.ndarray, colours: np.ndarray) -> bytes:
 
 
 def _frame(
-    pixels: np.ndarray, before: np.ndarray | None, seconds: float, transparent: int
+    pixels: np.ndarray, previous: np.ndarray | None, seconds: float, transparent: int
 ) -> bytes:
     """One frame: the smallest box around the changed pixels; the others in it are transparent."""
     top, left, (bottom, right) = 0, 0, pixels.shape
-    if before is not None:
-        changed = pixels != before
+    if previous is not None:
+        changed = pixels != previous
         rows, cols = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
         if rows.size:
             top, bottom, left, right = rows[0], rows[-1] + 1, cols[0], cols[-1] + 1
@@ -102,18 +102,18 @@ def _frame(
     hundredths = round(100 * seconds)
     control = struct.pack("<BBBHBB", 0xF9, 4, KEEP_AND_HIDE, hundredths, transparent, 0)
     box = struct.pack("<HHHHB", left, top, right - left, bottom - top, 0)
-    return EXTENSION + control + IMAGE + box + _compressed(pixels)
+    return EXTENSION + control + IMAGE + box + _compress(pixels)
 
 
-def _compressed(pixels: np.ndarray) -> bytes:
+def _compress(pixels: np.ndarray) -> bytes:
     """The image data (LZW) of one frame, cut out of a GIF of that frame alone."""
     buffer = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "GIF", optimize=False, interlace=0)
-    data = buffer.getvalue()
-    start = 13 + (3 << (data[10] & 7) + 1 if data[10] & 0x80 else 0)  # after the colour table
-    while data[start : start + 1] == EXTENSION:
+    encoded = buffer.getvalue()
+    start = 13 + (3 << (encoded[10] & 7) + 1 if encoded[10] & 0x80 else 0)  # after the colour table
+    while encoded[start : start + 1] == EXTENSION:
         start += 2
-        while data[start]:
-            start += data[start] + 1
+        while encoded[start]:
+            start += encoded[start] + 1
         start += 1
-    return data[start + 10 : -1]  # without the box before it and the end after it
+    return encoded[start + 10 : -1]  # without the box before it and the end after it

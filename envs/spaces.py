@@ -18,8 +18,10 @@ Composite = spaces.Dict | spaces.Tuple
 
 def children(space: Composite) -> dict[Any, Any]:
     """The parts of a Dict by name, sorted as in JAX and Gymnasium, or of a Tuple by number."""
-    inside: Any = space.spaces
-    return dict(sorted(inside.items()) if isinstance(space, spaces.Dict) else enumerate(inside))
+    subspaces: Any = space.spaces
+    return dict(
+        sorted(subspaces.items()) if isinstance(space, spaces.Dict) else enumerate(subspaces)
+    )
 
 
 def child(value: Any, name: Any) -> Any:
@@ -28,24 +30,24 @@ def child(value: Any, name: Any) -> Any:
     return value[name] if by_index else getattr(value, str(name))
 
 
-def flat(space: Any, value: Any = None) -> list[tuple[Any, Any]]:
+def flatten(space: Any, value: Any = None) -> list[tuple[Any, Any]]:
     """Each space without parts, and what of `value` belongs to it; without a value None."""
     if not isinstance(space, Composite):
         return [(space, value)]
-    inside = children(space).items()
+    subspaces = children(space).items()
     part_of = lambda name: None if value is None else child(value, name)
-    return [pair for name, part in inside for pair in flat(part, part_of(name))]
+    return [pair for name, part in subspaces for pair in flatten(part, part_of(name))]
 
 
 def map_parts(function: Callable[[Any, Any], Any], space: Any, value: Any) -> Any:
     """`function(space, value)` of each part, in dicts and tuples as the space has them."""
     if not isinstance(space, Composite):
         return function(space, value)
-    inside = {x: map_parts(function, y, child(value, x)) for x, y in children(space).items()}
-    return inside if isinstance(space, spaces.Dict) else tuple(inside.values())
+    results = {x: map_parts(function, y, child(value, x)) for x, y in children(space).items()}
+    return results if isinstance(space, spaces.Dict) else tuple(results.values())
 
 
-def plain(space: Any, value: Any) -> Any:
+def plain_value(space: Any, value: Any) -> Any:
     """`value` in dicts and tuples, whatever holds its parts: an OrderedDict, a list, a field."""
     return map_parts(lambda part, x: x, space, value)
 
@@ -60,8 +62,8 @@ def parts(space: Any) -> Iterator[Any]:
 
 def contains(space: Any, value: Any) -> jax.Array:
     """Whether a value lies in a space, in all parts of it: bool."""
-    inside = [jnp.asarray(part.contains(x), bool) for part, x in flat(space, value)]
-    return jnp.all(jnp.stack(inside))
+    are_inside = [jnp.asarray(part.contains(x), bool) for part, x in flatten(space, value)]
+    return jnp.all(jnp.stack(are_inside))
 
 
 def check_space(env: Any, name: str, params: Any) -> Any:

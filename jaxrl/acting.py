@@ -49,14 +49,14 @@ def restart(
     Its key goes on as without.
     """
 
-    def fresh() -> World:
+    def restart_chosen() -> World:
         key = jax.random.fold_in(world.key, RESTART)
-        begun = reset(env, env_params, agent, len(chosen), key)
+        fresh_parts = reset(env, env_params, agent, len(chosen), key)
         old = (world.obs, world.env, world.memory, world.episode)
-        obs, env_state, memory, episode = where_tree(chosen, begun, old)
+        obs, env_state, memory, episode = where_tree(chosen, fresh_parts, old)
         return World(obs, env_state, memory, episode, world.key)
 
-    return jax.lax.cond(jnp.any(chosen), fresh, lambda: world)
+    return jax.lax.cond(jnp.any(chosen), restart_chosen, lambda: world)
 
 
 def step(
@@ -69,6 +69,7 @@ def step(
     """
     num_envs = world.episode.length.shape[0]
     key, act_key, env_key = jax.random.split(world.key, 3)
+    # All agents act, then all environments step.
     action, memory, extras = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))(
         agent_state, world.memory, world.obs, jax.random.split(act_key, num_envs)
     )
@@ -76,10 +77,11 @@ def step(
         env.step, in_axes=(0, 0, 0, None)
     )(jax.random.split(env_key, num_envs), world.env, action, env_params)
     reward = jnp.asarray(reward, jnp.float32)
-    earned = info.get("components", reward)  # [N, K], or [N]
+    reward_parts = info.get("components", reward)  # [N, K], or [N]
     transition = Transition(
-        world.obs, action, earned, info["final_observation"], terminated, truncated, extras
+        world.obs, action, reward_parts, info["final_observation"], terminated, truncated, extras
     )
+    # The sums of each episode, and its totals where it ended with this step.
     done = terminated | truncated
     outcome = info.get("outcome", {})
     outcomes.check(env, outcome)
@@ -88,16 +90,16 @@ def step(
         length=world.episode.length + 1,
         outcome=outcomes.add(world.episode.outcome, outcome),
     )
-    ended: dict[str, Any] = {
+    episode_totals: dict[str, Any] = {
         "return": episode.reward,
         "length": episode.length,
         **outcomes.totals(env, episode.outcome, episode.length, outcome),
     }
-    after = World(
+    next_world = World(
         obs=obs,
         env=env_state,
         memory=where_tree(done, fresh_memory(agent, num_envs), memory),
         episode=where_tree(done, jax.tree.map(jnp.zeros_like, episode), episode),
         key=key,
     )
-    return after, (transition, ended)
+    return next_world, (transition, episode_totals)

@@ -41,20 +41,26 @@ def agent_checker(
     state = agent.init(init_key, obs)
     fields = jax.tree_util.tree_flatten_with_path(state)[0]
     require(any(below_params(path) for path, _ in fields), "no field of the state is named params")
-    after = jax.eval_shape(agent.act, state, memory, obs, update_key)
-    require(isinstance(after, tuple) and len(after) == 3, "act returns (action, memory, extras)")
-    require_same("memory", "act", after[1], memory)
+    act_output = jax.eval_shape(agent.act, state, memory, obs, update_key)
+    require(
+        isinstance(act_output, tuple) and len(act_output) == 3,
+        "act returns (action, memory, extras)",
+    )
+    require_same("memory", "act", act_output[1], memory)
     world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)
-    result = jax.eval_shape(agent.update, state, rollout, update_key)
-    require(isinstance(result, tuple) and len(result) == 2, "update returns (state, metrics)")
-    require_same("state", "update", result[0], state)
-    require(isinstance(result[1], dict), "the metrics that update returns are no dict")
-    learned, metrics = jax.jit(agent.update)(state, rollout, update_key)
-    require_finite("state", learned)
+    update_output = jax.eval_shape(agent.update, state, rollout, update_key)
+    require(
+        isinstance(update_output, tuple) and len(update_output) == 2,
+        "update returns (state, metrics)",
+    )
+    require_same("state", "update", update_output[0], state)
+    require(isinstance(update_output[1], dict), "the metrics that update returns are no dict")
+    new_state, metrics = jax.jit(agent.update)(state, rollout, update_key)
+    require_finite("state", new_state)
     require_finite("metrics", metrics)
     if greedy is not None:
-        check_greedy(greedy, learned, jax.tree.map(lambda x: x[0], world.obs))
+        check_greedy(greedy, new_state, jax.tree.map(lambda x: x[0], world.obs))
 
 
 def play(
@@ -75,20 +81,20 @@ def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:
     first, second = jax.random.split(jax.random.key(1))
     action = act(state, first)
     require(equal(action, act(state, second)), "greedy, two keys gave two different actions")
-    kept = jax.tree_util.tree_map_with_path(
+    params_only = jax.tree_util.tree_map_with_path(
         lambda path, x: x if below_params(path) else jnp.zeros_like(x), state
     )
     message = (
         "greedy, act reads what is not below a field named params: a policy would act otherwise"
     )
-    require(equal(action, act(kept, first)), message)
+    require(equal(action, act(params_only, first)), message)
 
 
-def require_same(what: str, function: str, found: Any, expected: Any) -> None:
+def require_same(what: str, function: str, actual: Any, expected: Any) -> None:
     """Both trees have the same leaves, shapes and dtypes, as `lax.scan` needs."""
-    same = jax.tree.structure(found) == jax.tree.structure(expected)
+    same = jax.tree.structure(actual) == jax.tree.structure(expected)
     require(same, f"{function} changes the structure of the {what}")
-    leaves = jax.tree_util.tree_leaves_with_path(found)
+    leaves = jax.tree_util.tree_leaves_with_path(actual)
     for (path, a), b in zip(leaves, jax.tree.leaves(expected), strict=True):
         after, before = (f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in (a, b))
         name = f"{what}{jax.tree_util.keystr(path)}"

@@ -46,11 +46,11 @@ def flatten(rollout: PyTree, blocks: int) -> PyTree:
     if blocks == 1:
         return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rollout)
 
-    def by_block(x: jax.Array) -> jax.Array:
+    def flatten_leaf(x: jax.Array) -> jax.Array:
         check(x.shape[1], blocks)
         return split(x, 1, blocks).swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
-    return jax.tree.map(by_block, rollout)
+    return jax.tree.map(flatten_leaf, rollout)
 
 
 def permutations(key: jax.Array, size: int, parts: int, blocks: int) -> jax.Array:
@@ -60,35 +60,35 @@ def permutations(key: jax.Array, size: int, parts: int, blocks: int) -> jax.Arra
     """
     if blocks == 1:
         return jax.random.permutation(key, size).reshape(parts, -1)
-    own = jnp.arange(size).reshape(blocks, -1)
-    shuffled = jax.random.permutation(key, own, axis=1, independent=True)
+    block_indices = jnp.arange(size).reshape(blocks, -1)
+    shuffled = jax.random.permutation(key, block_indices, axis=1, independent=True)
     return deal(shuffled.reshape(-1), parts, blocks)
 
 
-def deal(drawn: PyTree, parts: int, blocks: int) -> PyTree:
+def deal(draws: PyTree, parts: int, blocks: int) -> PyTree:
     """What was drawn by block, `[M * B, ...]`, in M equal parts by block, `[M, B, ...]`."""
     if blocks == 1:
-        return jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), drawn)
+        return jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), draws)
     return jax.tree.map(
         lambda x: (
             x.reshape(blocks, parts, -1, *x.shape[1:])
             .swapaxes(0, 1)
             .reshape(parts, -1, *x.shape[1:])
         ),
-        drawn,
+        draws,
     )
 
 
-def join(several: Sequence[PyTree], blocks: int) -> PyTree:
+def join(trees: Sequence[PyTree], blocks: int) -> PyTree:
     """Trees of leaves `[Bᵢ, ...]` by block as one, `[Σ Bᵢ, ...]` by block, in order in each."""
     if blocks == 1:
-        return jax.tree.map(lambda *x: jnp.concatenate(x), *several)
+        return jax.tree.map(lambda *x: jnp.concatenate(x), *trees)
 
-    def one(*x: jax.Array) -> jax.Array:
-        whole = jnp.concatenate([split(y, 0, blocks) for y in x], axis=1)  # [K, Σ bᵢ, ...]
-        return whole.reshape(-1, *whole.shape[2:])
+    def join_leaf(*x: jax.Array) -> jax.Array:
+        joined = jnp.concatenate([split(y, 0, blocks) for y in x], axis=1)  # [K, Σ bᵢ, ...]
+        return joined.reshape(-1, *joined.shape[2:])
 
-    return jax.tree.map(one, *several)
+    return jax.tree.map(join_leaf, *trees)
 
 
 def uniform(key: jax.Array, batch: int, times: jax.Array, num_envs: int, blocks: int):
@@ -98,10 +98,10 @@ def uniform(key: jax.Array, batch: int, times: jax.Array, num_envs: int, blocks:
     """
     width = num_envs // blocks
     time, env = jnp.divmod(jax.random.randint(key, (batch,), 0, times * width), width)
-    return time, env if blocks == 1 else env + first_of(batch, num_envs, blocks)
+    return time, env if blocks == 1 else env + block_starts(batch, num_envs, blocks)
 
 
-def first_of(batch: int, size: int, blocks: int) -> jax.Array:
+def block_starts(batch: int, size: int, blocks: int) -> jax.Array:
     """`[B]` the first index, of `size`, in the block of each of B entries by block; int32."""
     return jnp.arange(batch) // (batch // blocks) * (size // blocks)
 
@@ -119,29 +119,29 @@ def take(x: jax.Array, index: tuple[jax.Array | None, ...], axis: int, blocks: i
     precedes all indices, else behind.
     """
     if blocks == 1:
-        whole = tuple(slice(None) if i is None else i for i in index)
-        return x.at[whole].get(mode="promise_in_bounds", wrap_negative_indices=False)
+        full_index = tuple(slice(None) if i is None else i for i in index)
+        return x.at[full_index].get(mode="promise_in_bounds", wrap_negative_indices=False)
     starts, axes = _starts(index, axis, x.shape[axis], blocks)
     x = split(x, axis, blocks)
-    at_block = starts.ndim - 3  # of `starts [..., K, b, len(axes)]`
-    kept = [i for i in range(x.ndim) if i not in axes and i != axis]
-    front = sum(i < min(axes) for i in kept)
-    offset = [i if i < front else i + starts.ndim - 1 for i in range(len(kept))]
-    found = lax.gather(
+    starts_block_axis = starts.ndim - 3  # of `starts [..., K, b, len(axes)]`
+    slice_axes = [i for i in range(x.ndim) if i not in axes and i != axis]
+    num_front = sum(i < min(axes) for i in slice_axes)
+    offset_dims = [i if i < num_front else i + starts.ndim - 1 for i in range(len(slice_axes))]
+    entries = lax.gather(
         x,
         starts,
         lax.GatherDimensionNumbers(
-            offset_dims=tuple(offset),
+            offset_dims=tuple(offset_dims),
             collapsed_slice_dims=axes,
             start_index_map=axes,
             operand_batching_dims=(axis,),
-            start_indices_batching_dims=(at_block,),
+            start_indices_batching_dims=(starts_block_axis,),
         ),
-        slice_sizes=tuple(x.shape[i] if i in kept else 1 for i in range(x.ndim)),
+        slice_sizes=tuple(x.shape[i] if i in slice_axes else 1 for i in range(x.ndim)),
         mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
     )
-    at = front + at_block  # of K in what was found
-    return found.reshape(*found.shape[:at], -1, *found.shape[at + 2 :])
+    block_axis = num_front + starts_block_axis  # of K in the entries
+    return entries.reshape(*entries.shape[:block_axis], -1, *entries.shape[block_axis + 2 :])
 
 
 def put(
@@ -151,7 +151,7 @@ def put(
     if blocks == 1:
         return x.at[index].set(new, mode="promise_in_bounds")
     starts, axes = _starts(index, axis, x.shape[axis], blocks)
-    changed = lax.scatter(
+    updated = lax.scatter(
         split(x, axis, blocks),
         starts,
         new.reshape(blocks, -1),
@@ -164,7 +164,7 @@ def put(
         ),
         mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
     )
-    return changed.reshape(x.shape)
+    return updated.reshape(x.shape)
 
 
 def _starts(
@@ -174,7 +174,9 @@ def _starts(
     starts, axes = [], []
     for i, x in enumerate(index):
         if x is not None:
-            own = x - first_of(x.shape[-1], size, blocks).reshape((1,) * (x.ndim - 1) + (-1,))
-            starts.append(split(own if i == axis else x, x.ndim - 1, blocks))
+            within_block = x - block_starts(x.shape[-1], size, blocks).reshape(
+                (1,) * (x.ndim - 1) + (-1,)
+            )
+            starts.append(split(within_block if i == axis else x, x.ndim - 1, blocks))
             axes.append(i + (i >= axis))
     return jnp.stack(starts, axis=-1), tuple(axes)

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl import shards
-from jaxrl.shards import together
+from jaxrl.shards import wait_for_all
 from jaxrl.types import PyTree
 
 FORMAT = 2
@@ -56,9 +56,9 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
     try:
         if is_first:
             _begin(partial)
-        together(f"{partial} is there")
+        wait_for_all(f"{partial} is there")
         _write_arrays(partial, state)
-        together(f"{partial} holds all arrays")
+        wait_for_all(f"{partial} holds all arrays")
         if is_first:
             _write_record(partial, step, state, meta)
     except OSError as error:
@@ -67,7 +67,7 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
         raise
     if is_first:
         _replace(target, partial, step, keep)
-    together(f"{target} is saved")
+    wait_for_all(f"{target} is saved")
     return target
 
 
@@ -86,9 +86,9 @@ def _replace(target: Path, partial: Path, step: int, keep: int) -> None:
         target.rename(target.with_name(f".{target.name}.replaced"))
     partial.rename(target)
     _flush_folder(directory)
-    kept = [other for other in steps(directory) if other <= step][-keep:]
+    steps_to_keep = [other for other in steps(directory) if other <= step][-keep:]
     for other in steps(directory):
-        if other not in kept:
+        if other not in steps_to_keep:
             shutil.rmtree(directory / f"{other:010d}")
     for replaced in directory.glob(".*.replaced"):
         shutil.rmtree(replaced)
@@ -98,8 +98,10 @@ def _write_arrays(partial: Path, state: PyTree) -> None:
     """Writes the parts of this process and waits until they are on the disk."""
     parts: dict[str, np.ndarray] = {}
     for i, (_, x) in enumerate(sorted(_leaves(state).items())):
-        data = jax.random.key_data(x) if _is_key(x) else x
-        parts |= {key: _plain(part) for key, part in shards.of_process(str(i), data).items()}
+        array = jax.random.key_data(x) if _is_key(x) else x
+        parts |= {
+            key: _as_numpy_dtype(part) for key, part in shards.local_parts(str(i), array).items()
+        }
     index = jax.process_index()
     path = partial / (f"state-{index}.npz" if index else ARRAYS)
     np.savez(path, allow_pickle=False, **parts)  # pyright: ignore[reportArgumentType]
@@ -121,7 +123,7 @@ def _write_record(partial: Path, step: int, state: PyTree, meta: dict) -> None:
     if others:
         record["others"] = {name: _size_and_checksum(partial / name) for name in others}
     path = partial / "record.json"
-    path.write_bytes(_sealed(record).encode())
+    path.write_bytes(_add_checksum(record).encode())
     _flush(path)
     _flush_folder(partial)
 
@@ -140,25 +142,25 @@ def steps(directory: str | Path) -> list[int]:
 
 
 def restore(
-    directory: str | Path, like: PyTree, step: int | None = None
+    directory: str | Path, template: PyTree, step: int | None = None
 ) -> tuple[PyTree, dict[str, Any], int]:
     """`(state, meta, step)` of the newest complete checkpoint, or of `step`.
 
-    `like` has the expected tree, shapes, dtypes and, where its leaves have one, sharding: a state,
-    or the result of `jax.eval_shape`. Damaged checkpoints are skipped with a warning; one that
-    holds another state is an error.
+    `template` has the expected tree, shapes, dtypes and, where its leaves have one, sharding: a
+    state, or the result of `jax.eval_shape`. Damaged checkpoints are skipped with a warning; one
+    that holds another state is an error.
     """
     directory = Path(directory).resolve()
-    wanted = steps(directory) if step is None else [step]
-    if not wanted:
+    candidates = steps(directory) if step is None else [step]
+    if not candidates:
         raise CheckpointError(f"{directory} holds no checkpoint")
     reason = ""
-    for candidate in reversed(wanted):
+    for candidate in reversed(candidates):
         path = directory / f"{candidate:010d}"
         try:
-            record = _verified(path)
-            _refuse_other_state(path, record["leaves"], like)
-            return _load(path, record["keys"], like), record["meta"], candidate
+            record = _read_record(path)
+            _refuse_other_state(path, record["leaves"], template)
+            return _load(path, record["keys"], template), record["meta"], candidate
         except _Damaged as error:
             reason = f"{path.name}: {error}"
             _log.warning("checkpoint %s is skipped: %s", path, error)
@@ -170,7 +172,7 @@ def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
     directory = Path(directory).resolve()
     for candidate in reversed(steps(directory) if step is None else [step]):
         with contextlib.suppress(_Damaged):
-            return _verified(directory / f"{candidate:010d}")["meta"]
+            return _read_record(directory / f"{candidate:010d}")["meta"]
     raise CheckpointError(f"{directory} holds no checkpoint that can be read")
 
 
@@ -187,7 +189,7 @@ def _is_key(x) -> bool:
     return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def _plain(numbers: np.ndarray) -> np.ndarray:
+def _as_numpy_dtype(numbers: np.ndarray) -> np.ndarray:
     """The numbers in a dtype that NumPy itself has."""
     return numbers if numbers.dtype.isbuiltin == 1 else numbers.view(f"u{numbers.itemsize}")
 
@@ -197,64 +199,64 @@ def _describe(x) -> str:
     return f"{x.dtype}[{','.join(map(str, x.shape))}]"
 
 
-def _refuse_other_state(path: Path, saved: dict[str, str], like: PyTree) -> None:
-    """Raises, naming what differs, unless the checkpoint has the leaves of `like`."""
-    expected = {name: _describe(x) for name, x in _leaves(like).items()}
+def _refuse_other_state(path: Path, saved: dict[str, str], template: PyTree) -> None:
+    """Raises, naming what differs, unless the checkpoint has the leaves of `template`."""
+    expected = {name: _describe(x) for name, x in _leaves(template).items()}
     if differences := mismatch(saved, expected):
         kinds = lambda leaves: {x.partition("[")[0] for x in leaves.values() if x[:4] == "key<"}
         advice = ": set JAX_DEFAULT_PRNG_IMPL as it was then" * (kinds(saved) != kinds(expected))
         raise CheckpointError(f"{path} holds another state: {differences}{advice}")
 
 
-def mismatch(found: dict[str, Any], expected: dict[str, Any]) -> str:
+def mismatch(actual: dict[str, Any], expected: dict[str, Any]) -> str:
     """In one line, the first three names whose values differ and how many more; empty: none do."""
     differences = [
-        f"{name or 'state'} is {found.get(name, 'missing')}, expected {expected.get(name, 'none')}"
-        for name in sorted(found.keys() | expected.keys())
-        if found.get(name) != expected.get(name)
+        f"{name or 'state'} is {actual.get(name, 'missing')}, expected {expected.get(name, 'none')}"
+        for name in sorted(actual.keys() | expected.keys())
+        if actual.get(name) != expected.get(name)
     ]
     more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
     return "; ".join(differences[:3]) + more
 
 
-def _load(path: Path, key_impls: dict[str, str], like: PyTree) -> PyTree:
-    """The state of a checkpoint that has the leaves of `like`."""
-    leaves, loaded = _leaves(like), {}
+def _load(path: Path, key_impls: dict[str, str], template: PyTree) -> PyTree:
+    """The state of a checkpoint that has the leaves of `template`."""
+    leaves, loaded = _leaves(template), {}
     paths = [path / ARRAYS, *sorted(path.glob("state-*.npz"))]
-    with contextlib.ExitStack() as opened:
-        files = [opened.enter_context(np.load(x, allow_pickle=False)) for x in paths]
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(np.load(x, allow_pickle=False)) for x in paths]
         for i, name in enumerate(sorted(leaves)):
-            numbers = shards.joined(str(i), files)
-            loaded[name] = _placed(numbers, leaves[name], key_impls.get(name))
-    return jax.tree.unflatten(jax.tree.structure(like), [loaded[name] for name in leaves])
+            numbers = shards.join_parts(str(i), files)
+            loaded[name] = _place_array(numbers, leaves[name], key_impls.get(name))
+    return jax.tree.unflatten(jax.tree.structure(template), [loaded[name] for name in leaves])
 
 
-def _placed(numbers: np.ndarray, like: Any, key_impl: str | None) -> jax.Array:
-    """An array or a typed key on the devices of `like`; on the default one if it has none."""
+def _place_array(numbers: np.ndarray, template: Any, key_impl: str | None) -> jax.Array:
+    """An array or a typed key on the devices of `template`; on the default one if it has none."""
     device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
     if key_impl is None:
-        numbers = numbers.view(like.dtype)
-    place = getattr(like, "sharding", None) or device
-    if place.is_fully_addressable:
-        array = jax.device_put(numbers, place, may_alias=False)
+        numbers = numbers.view(template.dtype)
+    sharding = getattr(template, "sharding", None) or device
+    if sharding.is_fully_addressable:
+        array = jax.device_put(numbers, sharding, may_alias=False)
     else:  # each process has read all of it, and keeps its part
-        array = jax.make_array_from_callback(numbers.shape, place, lambda index: numbers[index])
+        array = jax.make_array_from_callback(numbers.shape, sharding, lambda index: numbers[index])
     return array if key_impl is None else jax.random.wrap_key_data(array, impl=key_impl)
 
 
-def _sealed(record: dict) -> str:
+def _add_checksum(record: dict) -> str:
     """`record` as JSON beside its own checksum."""
     text = json.dumps(record, sort_keys=True)
     return json.dumps({"crc32": zlib.crc32(text.encode()), "record": record}, indent=1)
 
 
-def _verified(path: Path) -> dict[str, Any]:
+def _read_record(path: Path) -> dict[str, Any]:
     """The record of a checkpoint, after verifying that all its files are as they were saved."""
     try:
-        sealed = json.loads((path / "record.json").read_bytes())
-        record = sealed["record"]
+        document = json.loads((path / "record.json").read_bytes())
+        record = document["record"]
         text = json.dumps(record, sort_keys=True)
-        if sealed["crc32"] != zlib.crc32(text.encode()):
+        if document["crc32"] != zlib.crc32(text.encode()):
             raise _Damaged("record.json was altered")
     except FileNotFoundError:
         raise _Damaged("record.json is missing: the save was not completed") from None
@@ -267,16 +269,16 @@ def _verified(path: Path) -> dict[str, Any]:
     return record
 
 
-def _verify(path: Path, saved: list[int]) -> None:
+def _verify(path: Path, expected: list[int]) -> None:
     """Raises unless a file has the size and the checksum that were saved."""
     try:
-        found = _size_and_checksum(path)
+        actual = _size_and_checksum(path)
     except FileNotFoundError:
         raise _Damaged(f"{path.name} is missing") from None
     except OSError as error:
         raise _Damaged(str(error)) from None
-    if found != saved:
-        raise _Damaged(f"{path.name} has {found[0]} bytes of {saved[0]}, or other content")
+    if actual != expected:
+        raise _Damaged(f"{path.name} has {actual[0]} bytes of {expected[0]}, or other content")
 
 
 def _size_and_checksum(path: Path) -> list[int]:

@@ -46,8 +46,8 @@ class Range(NamedTuple):
 
     def __str__(self) -> str:
         bounds = zip(("at least", "above", "below", "at most"), self[:4], strict=True)
-        told = [f"{name} {x}" for name, x in bounds if math.isfinite(x)]
-        return f"a number {' and '.join(told) or 'that is finite'}"
+        conditions = [f"{name} {x}" for name, x in bounds if math.isfinite(x)]
+        return f"a number {' and '.join(conditions) or 'that is finite'}"
 
 
 Positive = Annotated[float, Range(above=0.0)]
@@ -78,9 +78,9 @@ def config(value: Any, path: str = "") -> None:
     under `vmap` over configurations, cannot be checked and passes. `path` begins the names in
     messages, such as "agent.".
     """
-    declared = typing.get_type_hints(type(value), include_extras=True)
+    field_types = typing.get_type_hints(type(value), include_extras=True)
     for name in getattr(value, "_fields", None) or [x.name for x in dataclasses.fields(value)]:
-        _check(f"{path}{name}", declared[name], getattr(value, name), None)
+        _check(f"{path}{name}", field_types[name], getattr(value, name), None)
 
 
 def number(name: str, value: Any, **bounds: Any) -> None:

@@ -7,7 +7,7 @@ the clock matters, and the rest of the game is played. So the episode is the sam
 
 An environment takes part by two methods: `position(state, params) -> (position, ahead)`, where the
 position decides all that follows and `ahead` is the number of steps until a clock may end the
-game, and `later(state, steps) -> state`, which moves its clocks on.
+game, and `advance_clocks(state, steps) -> state`, which moves its clocks on.
 """
 
 from typing import Any, NamedTuple
@@ -31,14 +31,14 @@ class Anchor(NamedTuple):
 
 def takes_part(env: Environment, env_params: PyTree, state: PyTree) -> bool:
     """Whether the environment, with the states `[N, ...]`, has positions that may come back."""
-    found = getattr(env, "position", None)
-    if found is None:
+    position_of = getattr(env, "position", None)
+    if position_of is None:
         return False
-    one = jax.tree.map(lambda x: x[0], state)
-    return found(one, env_params) is not None
+    first_state = jax.tree.map(lambda x: x[0], state)
+    return position_of(first_state, env_params) is not None
 
 
-def anchored(env: Any, env_params: PyTree, world: World) -> Anchor:
+def make_anchor(env: Any, env_params: PyTree, world: World) -> Anchor:
     """The present positions."""
     position, _ = jax.vmap(env.position, in_axes=(0, None))(world.env, env_params)
     return Anchor((position, world.memory), world.episode)
@@ -52,17 +52,20 @@ def leap(
     `step` is the number of steps taken since the start. Call it after each step.
     """
     position, ahead = jax.vmap(env.position, in_axes=(0, None))(world.env, env_params)
-    now = Anchor((position, world.memory), world.episode)
-    ended = now.episode.length == 0  # the position of the game before must not be met again
-    period = now.episode.length - anchor.episode.length
-    same = (period > 0) & (anchor.episode.length >= 0) & ~ended
-    for x, y in zip(jax.tree.leaves(anchor.position), jax.tree.leaves(now.position), strict=True):
-        same &= jnp.all((x == y).reshape(len(same), -1), axis=1)
-    rounds = jnp.where(same, jnp.maximum(ahead - 1, 0) // jnp.maximum(period, 1), 0)
-    over_rounds = lambda total, before: total + rounds * (total - before)
-    episode = jax.tree.map(over_rounds, now.episode, anchor.episode)
-    after = world._replace(env=jax.vmap(env.later)(world.env, rounds * period), episode=episode)
-    length = jnp.where(same | ended, -1, anchor.episode.length)
+    current = Anchor((position, world.memory), world.episode)
+    ended = current.episode.length == 0  # the position of the game before must not be met again
+    period = current.episode.length - anchor.episode.length
+    came_back = (period > 0) & (anchor.episode.length >= 0) & ~ended
+    for x, y in zip(
+        jax.tree.leaves(anchor.position), jax.tree.leaves(current.position), strict=True
+    ):
+        came_back &= jnp.all((x == y).reshape(len(came_back), -1), axis=1)
+    rounds = jnp.where(came_back, jnp.maximum(ahead - 1, 0) // jnp.maximum(period, 1), 0)
+    extrapolate = lambda total, before: total + rounds * (total - before)
+    episode = jax.tree.map(extrapolate, current.episode, anchor.episode)
+    env_state = jax.vmap(env.advance_clocks)(world.env, rounds * period)
+    next_world = world._replace(env=env_state, episode=episode)
+    length = jnp.where(came_back | ended, -1, anchor.episode.length)
     anchor = anchor._replace(episode=anchor.episode._replace(length=length))
-    now = now._replace(episode=episode)
-    return after, where_tree((step % WINDOW == 0) & ~same, now, anchor)
+    current = current._replace(episode=episode)
+    return next_world, where_tree((step % WINDOW == 0) & ~came_back, current, anchor)

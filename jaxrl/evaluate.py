@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxrl import acting, cycle_skipping
 from jaxrl.acting import World
-from jaxrl.cycle_skipping import Anchor, anchored
+from jaxrl.cycle_skipping import Anchor, make_anchor
 from jaxrl.numerics.precision import in_float32, narrow
 from jaxrl.types import Agent, Environment, PyTree
 
@@ -30,7 +30,7 @@ class Episodes(NamedTuple):
     complete: jax.Array  # [N, G] bool; False where `max_steps` came first, the rest then being 0
 
 
-class Playing(NamedTuple):
+class PlayState(NamedTuple):
     """N environments while they are evaluated."""
 
     world: World  # [N, ...]
@@ -49,7 +49,7 @@ class Trajectory(NamedTuple):
 class Course(NamedTuple):
     """An evaluation so far; `advance` goes on with it."""
 
-    playing: Playing
+    playing: PlayState
     episodes: Episodes  # [N, G]
     trajectory: Trajectory  # [S, ...]
 
@@ -84,8 +84,8 @@ def evaluate(
     exploration, make the agent with `greedy=True`. Say with `deterministic` that it draws no random
     numbers: then games that go round in circles end sooner (see `jaxrl.cycle_skipping`).
     """
-    sizes, whole = (num_envs, games_per_env, 0), Watch(0, 0, max_steps, True)
-    return watch(env, env_params, agent, agent_state, key, *sizes, whole, deterministic)[0]
+    sizes, window = (num_envs, games_per_env, 0), Watch(0, 0, max_steps, True)
+    return watch(env, env_params, agent, agent_state, key, *sizes, window, deterministic)[0]
 
 
 def watch(
@@ -97,17 +97,17 @@ def watch(
     num_envs: int,
     games_per_env: int,
     num_steps: int,
-    seen: Watch,
+    window: Watch,
     deterministic: bool = False,
 ) -> tuple[Episodes, Trajectory]:
     """`evaluate`, and `num_steps` steps of one environment; jittable.
 
-    The games depend on `num_envs` and `key` alone: whoever plays them again with another `seen`
-    watches another of the same games. What is watched is whole only without `seen.leaps`.
+    The games depend on `num_envs` and `key` alone: whoever plays them again with another `window`
+    watches another of the same games. What is watched is whole only without `window.leaps`.
     """
     game = env, env_params, agent, agent_state
     course = start(*game, key, num_envs, games_per_env, num_steps, deterministic)
-    course = advance(*game, course, seen)
+    course = advance(*game, course, window)
     return course.episodes, course.trajectory
 
 
@@ -126,10 +126,12 @@ def start(
     """The course of `watch` before the first step; jittable."""
     env_params = narrow(env_params)
     playing = begin(env, env_params, agent, key, num_envs, deterministic)
-    ended, now = jax.eval_shape(partial(_step, env, env_params, agent, agent_state), playing, 0)[1]
+    ended, state_and_action = jax.eval_shape(
+        partial(_step, env, env_params, agent, agent_state), playing, 0
+    )[1]
     blank = lambda shape, tree: jax.tree.map(lambda x: jnp.zeros(shape(x), x.dtype), tree)
     episodes = blank(lambda x: (num_envs, games_per_env), ended)
-    return Course(playing, episodes, blank(lambda x: (num_steps, *x.shape), now))
+    return Course(playing, episodes, blank(lambda x: (num_steps, *x.shape), state_and_action))
 
 
 @in_float32
@@ -151,15 +153,17 @@ def advance(
 
     def step_and_record(course: Course) -> Course:
         playing = course.playing
-        after, (ended, now) = _step(env, env_params, agent, agent_state, playing, window.which)
-        after = leapt(env, env_params, after, window.leaps)
+        next_playing, (ended, state_and_action) = _step(
+            env, env_params, agent, agent_state, playing, window.which
+        )
+        next_playing = skip_repeated_rounds(env, env_params, next_playing, window.leaps)
         episodes = record(course.episodes, ended, playing.played)
         row = playing.step - window.first
         row = jnp.where(row < 0, num_steps, row)  # dropped, as all rows behind the last
         put = lambda rows, x: rows.at[row].set(x, mode="drop") if num_steps else rows
-        trajectory = jax.tree.map(put, course.trajectory, now)
-        after = after._replace(played=playing.played + ended.complete)
-        return Course(after, episodes, trajectory)
+        trajectory = jax.tree.map(put, course.trajectory, state_and_action)
+        next_playing = next_playing._replace(played=playing.played + ended.complete)
+        return Course(next_playing, episodes, trajectory)
 
     def is_running(course: Course) -> jax.Array:
         return ~course.is_over() & (course.playing.step < window.until)
@@ -172,13 +176,13 @@ def _step(
     env_params: PyTree,
     agent: Agent,
     agent_state: PyTree,
-    playing: Playing,
+    playing: PlayState,
     which: int | jax.Array,
-) -> tuple[Playing, tuple[Episodes, Trajectory]]:
+) -> tuple[PlayState, tuple[Episodes, Trajectory]]:
     """`play`, of the environment `which` also its state before the step and its action."""
-    after, (ended, action) = play(env, env_params, agent, agent_state, playing)
-    of_one = lambda tree: jax.tree.map(lambda x: x[which], tree)
-    return after, (ended, Trajectory(of_one(playing.world.env), of_one(action)))
+    next_playing, (ended, action) = play(env, env_params, agent, agent_state, playing)
+    select_env = lambda tree: jax.tree.map(lambda x: x[which], tree)
+    return next_playing, (ended, Trajectory(select_env(playing.world.env), select_env(action)))
 
 
 def states(game: Trajectory, step: Callable[[PyTree, PyTree], PyTree]) -> PyTree:
@@ -198,39 +202,41 @@ def begin(
     key: jax.Array,
     num_envs: int,
     deterministic: bool = False,
-) -> Playing:
+) -> PlayState:
     """N environments before their first step, with anchors where rounds may be left out."""
     reset_key, key = jax.random.split(key)
     world = World(*acting.reset(env, env_params, agent, num_envs, reset_key), key)
-    repeats = deterministic and cycle_skipping.takes_part(env, env_params, world.env)
-    anchor = anchored(env, env_params, world) if repeats else None
-    return Playing(world, jnp.zeros(num_envs, jnp.int32), jnp.zeros((), jnp.int32), anchor)
+    may_repeat = deterministic and cycle_skipping.takes_part(env, env_params, world.env)
+    anchor = make_anchor(env, env_params, world) if may_repeat else None
+    return PlayState(world, jnp.zeros(num_envs, jnp.int32), jnp.zeros((), jnp.int32), anchor)
 
 
 def play(
-    env: Environment, env_params: PyTree, agent: Agent, agent_state: PyTree, playing: Playing
-) -> tuple[Playing, tuple[Episodes, PyTree]]:
+    env: Environment, env_params: PyTree, agent: Agent, agent_state: PyTree, playing: PlayState
+) -> tuple[PlayState, tuple[Episodes, PyTree]]:
     """One step of all N environments; the episodes `[N]`, complete where one just ended, and the
     actions `[N, ...]`."""
-    world, (now, ended) = acting.step(env, env_params, agent, agent_state, playing.world)
-    return_, length = ended.pop("return"), ended.pop("length")
-    done = now.terminated | now.truncated
-    episodes = Episodes(return_, length, now.terminated, now.truncated, ended, done)
-    return playing._replace(world=world, step=playing.step + 1), (episodes, now.action)
+    world, (transition, totals) = acting.step(env, env_params, agent, agent_state, playing.world)
+    return_, length = totals.pop("return"), totals.pop("length")
+    done = transition.terminated | transition.truncated
+    episodes = Episodes(return_, length, transition.terminated, transition.truncated, totals, done)
+    return playing._replace(world=world, step=playing.step + 1), (episodes, transition.action)
 
 
-def leapt(
-    env: Environment, env_params: PyTree, playing: Playing, wanted: bool | jax.Array
-) -> Playing:
-    """Leaves out the rounds of games that repeat themselves, if that is `wanted` and known."""
+def skip_repeated_rounds(
+    env: Environment, env_params: PyTree, playing: PlayState, enabled: bool | jax.Array
+) -> PlayState:
+    """Leaves out the rounds of games that repeat themselves, if that is `enabled` and known."""
     if playing.anchor is None:
         return playing
     world, anchor = cycle_skipping.leap(
         env, env_params, playing.world, playing.anchor, playing.step
     )
-    choose = lambda new, old: jnp.where(wanted, new, old)
-    part = lambda world: (world.env, world.episode)
-    env_state, episode = jax.tree.map(choose, part(world), part(playing.world))
+    choose = lambda new, old: jnp.where(enabled, new, old)
+    env_and_episode = lambda world: (world.env, world.episode)
+    env_state, episode = jax.tree.map(
+        choose, env_and_episode(world), env_and_episode(playing.world)
+    )
     return playing._replace(
         world=playing.world._replace(env=env_state, episode=episode), anchor=anchor
     )
@@ -239,5 +245,7 @@ def leapt(
 def record(episodes: Episodes, ended: Episodes, played: jax.Array) -> Episodes:
     """Writes the episodes that just ended, `[N]`, into each environment's next free column."""
     games = jnp.arange(episodes.length.shape[1])
-    here = ended.complete[:, None] & (games[None, :] == played[:, None])  # nowhere once all are in
-    return jax.tree.map(lambda old, new: jnp.where(here, new[:, None], old), episodes, ended)
+    is_target = ended.complete[:, None] & (
+        games[None, :] == played[:, None]
+    )  # nowhere once all are in
+    return jax.tree.map(lambda old, new: jnp.where(is_target, new[:, None], old), episodes, ended)

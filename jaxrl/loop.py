@@ -48,7 +48,7 @@ class TrainState(NamedTuple):
     course: PyTree = ()  # of the curriculum
 
 
-class Metrics(NamedTuple):
+class LoopMetrics(NamedTuple):
     """Metrics of one update; a chunk of updates stacks them along a first axis."""
 
     episodes: jax.Array  # episodes finished during the rollout
@@ -58,10 +58,10 @@ class Metrics(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """`init(key) -> TrainState` and `update(state) -> (TrainState, Metrics)`, both pure."""
+    """`init(key) -> TrainState` and `update(state) -> (TrainState, LoopMetrics)`, both pure."""
 
     init: Callable[[jax.Array], TrainState]
-    update: Callable[[TrainState], tuple[TrainState, Metrics]]
+    update: Callable[[TrainState], tuple[TrainState, LoopMetrics]]
 
 
 class Curriculum(NamedTuple):
@@ -74,12 +74,12 @@ class Curriculum(NamedTuple):
     """`() -> course`, at the start."""
     params: Callable[[PyTree], PyTree]
     """`course -> env_params` of the next update."""
-    advance: Callable[[PyTree, PyTree, Metrics], tuple[PyTree, PyTree, dict[str, jax.Array]]]
+    advance: Callable[[PyTree, PyTree, LoopMetrics], tuple[PyTree, PyTree, dict[str, jax.Array]]]
     """`(course, agent_state, metrics) -> (course, agent_state, measures)` after an update. The
     measures, scalars by name, are added to the metrics of the agent."""
 
 
-def unchanging(env_params: PyTree) -> Curriculum:
+def constant_curriculum(env_params: PyTree) -> Curriculum:
     """The same environment at all times."""
     return Curriculum(
         init=lambda: (),
@@ -105,14 +105,16 @@ def make_loop(
     """
     check_config(config)
     outcomes.kinds(env)
-    course_of = curriculum or unchanging(narrow(env_params))
+    active_curriculum = curriculum or constant_curriculum(narrow(env_params))
 
-    def update_of(mends: bool) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
-        return in_float32(lambda state: _update(env, agent, config, course_of, mends, state))
+    def make_update(mends: bool) -> Callable[[TrainState], tuple[TrainState, LoopMetrics]]:
+        return in_float32(
+            lambda state: _update(env, agent, config, active_curriculum, mends, state)
+        )
 
-    update = update_of(mends=False)
-    update.mending = update_of(mends=True)  # pyright: ignore[reportFunctionMemberAccess]
-    return Loop(in_float32(lambda key: _init(env, agent, config, course_of, key)), update)
+    update = make_update(mends=False)
+    update.mending = make_update(mends=True)  # pyright: ignore[reportFunctionMemberAccess]
+    return Loop(in_float32(lambda key: _init(env, agent, config, active_curriculum, key)), update)
 
 
 def check_config(config: Config) -> None:
@@ -148,30 +150,30 @@ def _update(
     curriculum: Curriculum,
     mends: bool,
     state: TrainState,
-) -> tuple[TrainState, Metrics]:
+) -> tuple[TrainState, LoopMetrics]:
     env_params = curriculum.params(state.course)
 
     def step(world: World, _):
         return acting.step(env, env_params, agent, state.agent, world)
 
     num_steps = config.num_steps
-    world, (rollout, ended) = jax.lax.scan(step, world_of(state), length=num_steps)
+    world, (rollout, totals) = jax.lax.scan(step, world_of(state), length=num_steps)
     if mends:
         chosen = nonfinite.broken_environments(rollout)
         world = acting.restart(env, env_params, agent, world, chosen)
     key, update_key = jax.random.split(world.key)
     agent_state, agent_metrics = agent.update(state.agent, rollout, update_key)
     done = rollout.terminated | rollout.truncated  # [T, N]
-    metrics = Metrics(
+    metrics = LoopMetrics(
         episodes=jnp.sum(done),
-        finished=jax.tree.map(lambda x: jnp.sum(jnp.where(done, x, 0)), ended),
+        finished=jax.tree.map(lambda x: jnp.sum(jnp.where(done, x, 0)), totals),
         agent=agent_metrics,
         origin=nonfinite.origin(rollout, state.updates * num_steps),
     )
     course, agent_state, measures = curriculum.advance(state.course, agent_state, metrics)
-    after = state._replace(**world._replace(key=key)._asdict())
-    after = after._replace(agent=agent_state, updates=state.updates + 1, course=course)
-    return after, metrics._replace(agent=agent_metrics | measures)
+    next_state = state._replace(**world._replace(key=key)._asdict())
+    next_state = next_state._replace(agent=agent_state, updates=state.updates + 1, course=course)
+    return next_state, metrics._replace(agent=agent_metrics | measures)
 
 
 def world_of(state: TrainState) -> World:
@@ -180,11 +182,11 @@ def world_of(state: TrainState) -> World:
 
 
 def make_chunk(
-    update: Callable[[TrainState], tuple[TrainState, Metrics]], num_updates: int
-) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
+    update: Callable[[TrainState], tuple[TrainState, LoopMetrics]], num_updates: int
+) -> Callable[[TrainState], tuple[TrainState, LoopMetrics]]:
     """`num_updates` updates in one call; the metrics come stacked `[num_updates, ...]`."""
 
-    def chunk(state: TrainState) -> tuple[TrainState, Metrics]:
+    def chunk(state: TrainState) -> tuple[TrainState, LoopMetrics]:
         return jax.lax.scan(lambda state, _: update(state), state, length=num_updates)
 
     return chunk

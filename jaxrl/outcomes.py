@@ -13,9 +13,9 @@ import jax.numpy as jnp
 
 LAST, SUM, MEAN = "last", "sum", "mean"
 KINDS = (LAST, SUM, MEAN)
-OF_EPISODES = frozenset({"return", "length", "terminated", "truncated"})
-OF_MANY = frozenset({"seed", "games", "incomplete", "nonfinite", "steps"})
-TAKEN = OF_EPISODES | OF_MANY
+EPISODE_NAMES = frozenset({"return", "length", "terminated", "truncated"})
+REPORT_NAMES = frozenset({"seed", "games", "incomplete", "nonfinite", "steps"})
+RESERVED = EPISODE_NAMES | REPORT_NAMES
 """Names that the report of an episode, or of many, has for something else."""
 
 
@@ -49,7 +49,7 @@ def check(env: Any, outcome: Mapping[str, Any]) -> None:
                 f"{', '.join(outcome) or 'nothing'}"
             )
     for name in names:
-        if name in TAKEN or names.count(name) > 1:
+        if name in RESERVED or names.count(name) > 1:
             raise ValueError(f"info['outcome'] has {name!r}, a name that is taken: choose another")
 
 
@@ -61,13 +61,13 @@ def report_name(name: str, declared: Mapping[str, str]) -> str:
 
 def is_of_last_step(name: str) -> bool:
     """Whether what is reported under a name is the value of the last step of an episode."""
-    return name not in TAKEN and not name.endswith((f"_{SUM}", f"_{MEAN}"))
+    return name not in RESERVED and not name.endswith((f"_{SUM}", f"_{MEAN}"))
 
 
 def begin(env: Any, num_envs: int) -> dict[str, jax.Array]:
     """Sums of 0, `[N]`, of each entry that adds up over an episode."""
-    adding = [name for name, kind in kinds(env).items() if kind != LAST]
-    return {name: jnp.zeros(num_envs) for name in adding}
+    names = [name for name, kind in kinds(env).items() if kind != LAST]
+    return {name: jnp.zeros(num_envs) for name in names}
 
 
 def add(sums: dict[str, jax.Array], outcome: Mapping[str, Any]) -> dict[str, jax.Array]:
@@ -81,5 +81,5 @@ def totals(
     """What an episode of so many steps came to, if this outcome is that of its last one."""
     declared = kinds(env)
     mean = lambda name: sums[name] / jnp.asarray(length, jnp.float32)
-    value = {LAST: outcome.get, SUM: sums.get, MEAN: mean}
-    return {report_name(x, declared): value[declared.get(x, LAST)](x) for x in outcome}
+    getters = {LAST: outcome.get, SUM: sums.get, MEAN: mean}
+    return {report_name(x, declared): getters[declared.get(x, LAST)](x) for x in outcome}

@@ -62,21 +62,21 @@ def shardings(mesh: Mesh, state: PyTree, members: bool = False) -> PyTree:
     return jax.tree.map(lambda spec: NamedSharding(mesh, spec), layout(state, members))
 
 
-def _layout(state: Any, split: Callable[[int], P], whole: P) -> Any:
+def _layout(state: Any, split: Callable[[int], P], replicated: P) -> Any:
     """Goes down to the nodes whose type is known, and into their other fields."""
 
-    def node(x: Any) -> Any:
+    def node_layout(x: Any) -> Any:
         if not is_known(x):
-            return whole
+            return replicated
         axes = SPLIT[type(x)]
         return x._replace(
             **{
                 name: jax.tree.map(lambda _, axis=axes[name]: split(axis), value)
                 if name in axes
-                else _layout(value, split, whole)
+                else _layout(value, split, replicated)
                 for name, value in x._asdict().items()
             }
         )
 
     is_known = lambda x: type(x) in SPLIT
-    return jax.tree.map(node, state, is_leaf=is_known)
+    return jax.tree.map(node_layout, state, is_leaf=is_known)

@@ -11,9 +11,9 @@ from pathlib import Path
 os.environ["MPLBACKEND"] = "Agg"
 if version("jaxlib").startswith("0.10."):  # later ones do not know it
     # Compiles in half the time what then runs a little slower, each worker on its own core.
-    given = os.environ.get("XLA_FLAGS", "")
-    faster = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-    os.environ["XLA_FLAGS"] = f"{given} {faster}"
+    xla_flags = os.environ.get("XLA_FLAGS", "")
+    fast_flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    os.environ["XLA_FLAGS"] = f"{xla_flags} {fast_flags}"
 os.environ.setdefault(  # what one worker or run has compiled, no other has to
     "JAX_COMPILATION_CACHE_DIR",
     str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "jax"),
@@ -40,7 +40,7 @@ def key() -> jax.Array:
 
 @pytest.fixture
 def compiled_with_care() -> Iterator[None]:
-    """For a test that computes for longer than it compiles."""
+    """Turns the compiler's optimisations on, for a test that computes longer than it compiles."""
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", True)
@@ -85,8 +85,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> int:
         path = item.path.as_posix()
-        found = (i for i, name in enumerate(LONG_FILES) if f"/tests/{name}" in path)
-        return next(found, len(LONG_FILES))
+        positions = (i for i, name in enumerate(LONG_FILES) if f"/tests/{name}" in path)
+        return next(positions, len(LONG_FILES))
 
     mark_further_cases(items)
     items.sort(key=place)

@@ -120,15 +120,17 @@ def test_the_example_agent_keeps_the_contract(examples: Path):
 @pytest.mark.slow
 def test_the_example_program_has_all_that_ours_have(examples: Path, tmp_path: Path, capsys):
     """Trains, is resumed, evaluated again, exported, and begun with as a policy."""
+    # train
     program = importlib.import_module("corridor_run").PROGRAM
     run = tmp_path / "run"
     budget = ["--run.total-steps=150000", "--run.chunk-steps=50000", "--run.evaluation-games=20"]
     assert command.main(program, [*budget, f"--run.directory={run}"]) == 0
     assert (run / "learning_curve.png").is_file()
-    found = json.loads((run / "eval.json").read_text())
-    assert found["score"] == "arrived"
-    assert found["seeds"][0]["arrived"]["mean"] == 1.0
-    greedy = found["seeds"][0]["length"]["mean"]
+    evaluation = json.loads((run / "eval.json").read_text())
+    assert evaluation["score"] == "arrived"
+    assert evaluation["seeds"][0]["arrived"]["mean"] == 1.0
+    greedy = evaluation["seeds"][0]["length"]["mean"]
+    # resume, and evaluate again
     assert command.main(program, ["--resume", str(run), "--run.total-steps=200000"]) == 0
     steps = [json.loads(row)["steps"] for row in (run / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(set(steps))
@@ -138,17 +140,20 @@ def test_the_example_program_has_all_that_ours_have(examples: Path, tmp_path: Pa
     assert sampled["greedy"] is False
     assert sampled["seeds"][0]["length"]["mean"] != greedy
     assert evaluate_command.main([str(run), "--games=20"]) == 0
+    # export, and act
     policy = tmp_path / "corridor.safetensors"
     assert export.main(["export", str(run), str(policy)]) == 0
     assert evaluate_command.main(["--policy", str(policy), "--games=20"]) == 0
     assert export.main(["compile", "--policy", str(policy)]) == 0
-    loaded = train.load(run)
-    np.testing.assert_array_equal(loaded.act(np.eye(8, dtype=np.float32))[0][:7], 1)  # the right
-    assert loaded.env == importlib.import_module("envs.corridor").Corridor(8)
+    player = train.load(run)
+    np.testing.assert_array_equal(player.act(np.eye(8, dtype=np.float32))[0][:7], 1)  # the right
+    assert player.env == importlib.import_module("envs.corridor").Corridor(8)
     assert train.load(policy).act(np.eye(8)[0])[0] == 1
-    begun = [*budget, f"--run.policy={policy}", f"--run.directory={tmp_path / 'second'}"]
-    assert command.main(program, begun) == 0
+    # begin a run with the policy
+    policy_flags = [*budget, f"--run.policy={policy}", f"--run.directory={tmp_path / 'second'}"]
+    assert command.main(program, policy_flags) == 0
     capsys.readouterr()
+    # mistakes are refused in one line
     for mistake in ("--agent.learning-rate=fast", "--agent.discount=1.5", "--size=0"):
         assert command.main(program, [mistake]) == 2
         assert capsys.readouterr().err.count("\n") == 1

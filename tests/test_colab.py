@@ -120,9 +120,9 @@ NEEDS = ["numpy>=2.0", 'libtpu==0.0.42.*; extra == "tpu"']
     ],
 )
 def test_what_does_not_fit_together(kind: str, versions: dict, word: str):
-    found = "; ".join(setup.problems(kind, versions, NEEDS))
-    assert word in found
-    assert bool(word) == bool(found)
+    complaint = "; ".join(setup.problems(kind, versions, NEEDS))
+    assert word in complaint
+    assert bool(word) == bool(complaint)
 
 
 def test_plugins_of_another_accelerator_are_removed():
@@ -151,17 +151,17 @@ def test_a_kernel_that_cannot_restart_itself_says_so():
 def test_a_kernel_on_colab_is_killed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):
-    killed = []
+    kill_calls = []
     monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace())
-    monkeypatch.setattr(setup.os, "kill", lambda *arguments: killed.append(arguments))
+    monkeypatch.setattr(setup.os, "kill", lambda *arguments: kill_calls.append(arguments))
     monkeypatch.setattr(setup.time, "sleep", lambda seconds: None)
     setup.restart(["numpy", "rich"])
-    assert killed == [(os.getpid(), 9)]
+    assert kill_calls == [(os.getpid(), 9)]
     assert capsys.readouterr().out.startswith("numpy, rich changed: the kernel restarts")
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def foreign_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is no checkout, in a process that cannot import the project."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(setup, "project", lambda: None)
@@ -169,7 +169,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def zipped(path: Path, *names: str, text: str = '[project]\nname = "jaxrl"\n') -> Path:
+def write_zip(path: Path, *names: str, text: str = '[project]\nname = "jaxrl"\n') -> Path:
     with zipfile.ZipFile(path, "w") as file:
         for name in names:
             file.writestr(name, text)
@@ -203,31 +203,33 @@ def test_a_checkout_around_a_folder_or_in_it(tmp_path: Path):
     assert setup.find_project(tmp_path) == tmp_path / "cloned"
 
 
-def test_a_wheel_or_a_zip_beside_the_notebook(elsewhere: Path):
-    zipped(elsewhere / "data.zip", "train/pyproject.toml", text='[project]\nname = "other"\n')
-    (elsewhere / "broken.zip").write_text("not a zip")
-    assert setup.find_project(elsewhere) is None
-    wheel = elsewhere / "jaxrl-0.1.0-py3-none-any (1).whl"
+def test_a_wheel_or_a_zip_beside_the_notebook(foreign_folder: Path):
+    write_zip(
+        foreign_folder / "data.zip", "train/pyproject.toml", text='[project]\nname = "other"\n'
+    )
+    (foreign_folder / "broken.zip").write_text("not a zip")
+    assert setup.find_project(foreign_folder) is None
+    wheel = foreign_folder / "jaxrl-0.1.0-py3-none-any (1).whl"
     wheel.write_text("wheel")
     os.utime(wheel, (0, 0))
-    assert setup.find_project(elsewhere) == wheel
+    assert setup.find_project(foreign_folder) == wheel
     assert re.fullmatch(r"file:///.*/jaxrl-0\.1\.0-py3-none-any\.whl", setup.locate(""))
-    newer = zipped(elsewhere / "main.zip", "__MACOSX/x", "jaxrl-main/pyproject.toml")
-    assert setup.find_project(elsewhere) == newer
+    newer = write_zip(foreign_folder / "main.zip", "__MACOSX/x", "jaxrl-main/pyproject.toml")
+    assert setup.find_project(foreign_folder) == newer
     assert setup.unpacked(newer).joinpath("pyproject.toml").is_file()
     assert setup.locate("").endswith("/jaxrl-main")
 
 
 def test_the_address_that_the_form_or_the_metadata_names(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    foreign_folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     assert setup.locate("https://host/owner/jaxrl.git ") == "git+https://host/owner/jaxrl.git"
     assert setup.locate("host/owner/jaxrl") == "git+https://host/owner/jaxrl"
     assert setup.locate("git+ssh://git@host/jaxrl") == "git+ssh://git@host/jaxrl"
     assert setup.locate("https://host/jaxrl-0.1.0.whl") == "https://host/jaxrl-0.1.0.whl"
-    (elsewhere / "deep").mkdir()
-    zipped(elsewhere / "deep/mine.zip", "pyproject.toml")
-    assert setup.locate(str(elsewhere / "deep/mine.zip")).startswith("file:///")
+    (foreign_folder / "deep").mkdir()
+    write_zip(foreign_folder / "deep/mine.zip", "pyproject.toml")
+    assert setup.locate(str(foreign_folder / "deep/mine.zip")).startswith("file:///")
     monkeypatch.setattr(setup, "published", lambda: "https://host/published")
     assert setup.locate("") == "git+https://host/published"
     assert setup.locate("host/form") == "git+https://host/form"
@@ -242,22 +244,24 @@ def test_the_repository_of_installed_metadata(monkeypatch: pytest.MonkeyPatch):
     assert setup.published() == "https://host/owner/jaxrl"
 
 
-def test_nowhere_to_be_found_is_one_line_that_says_what_to_do(elsewhere: Path):
-    (elsewhere / "train").mkdir()
+def test_nowhere_to_be_found_is_one_line_that_says_what_to_do(foreign_folder: Path):
+    (foreign_folder / "train").mkdir()
     with pytest.raises(SystemExit, match=r"put its wheel.* beside this notebook.* ADDRESS") as why:
         setup.locate("")
     assert "\n" not in str(why.value)
 
 
-def test_colab_offers_an_upload(elsewhere: Path, monkeypatch: pytest.MonkeyPatch):
-    upload = lambda: (elsewhere / "jaxrl-0.1.0-py3-none-any.whl").write_text("wheel")
+def test_colab_offers_an_upload(foreign_folder: Path, monkeypatch: pytest.MonkeyPatch):
+    upload = lambda: (foreign_folder / "jaxrl-0.1.0-py3-none-any.whl").write_text("wheel")
     colab = SimpleNamespace(files=SimpleNamespace(upload=upload))
     monkeypatch.setitem(sys.modules, "google.colab", colab)
     assert setup.locate("").endswith("/jaxrl-0.1.0-py3-none-any.whl")
 
 
-def test_an_installed_project_needs_no_source(elsewhere: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(setup, "project", lambda: elsewhere)
+def test_an_installed_project_needs_no_source(
+    foreign_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(setup, "project", lambda: foreign_folder)
     assert setup.locate("") == ""
 
 
@@ -340,12 +344,14 @@ class Machine:
 
     def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Python in that environment, in the folder of the notebook."""
-        kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "JAX_PLATFORMS")}
+        inherited_environ = {
+            k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "JAX_PLATFORMS")
+        }
         path = {"PATH": f"{self.content}{os.pathsep}{os.environ['PATH']}"}
         return subprocess.run(
             [str(self.python), *arguments],
             cwd=self.content,
-            env=kept | path | environ,
+            env=inherited_environ | path | environ,
             capture_output=True,
             text=True,
         )
@@ -376,15 +382,24 @@ print(json.dumps([installed(), needs_of_jax(), str(project())]))
 @pytest.mark.skipif(sys.platform != "linux", reason="the plugins are for Linux")
 def test_the_tpu_set_fits_together(machine: Machine):
     """By a dry run: what pip would install for a TPU; before the next test changes the machine."""
-    wanted = setup.requirement("tpu", setup.unpacked(wheel(machine.content)).as_uri())
-    command = ("-m", "pip", "install", "-q", "--dry-run", "--report", "report.json", wanted)
+    tpu_requirement = setup.requirement("tpu", setup.unpacked(wheel(machine.content)).as_uri())
+    command = (
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--dry-run",
+        "--report",
+        "report.json",
+        tpu_requirement,
+    )
     run = machine.run(*command)
     assert run.returncode == 0, run.stderr
     report = json.loads((machine.content / "report.json").read_text())
-    chosen = {setup.normal(x["metadata"]["name"]): x["metadata"] for x in report["install"]}
-    versions = OTHERS | {name: x["version"] for name, x in chosen.items()}
-    assert setup.problems("tpu", versions, chosen["jax"]["requires_dist"]) == []
-    assert setup.problems("tpu", versions | {"libtpu": "0.0.20"}, chosen["jax"]["requires_dist"])
+    packages = {setup.normal(x["metadata"]["name"]): x["metadata"] for x in report["install"]}
+    versions = OTHERS | {name: x["version"] for name, x in packages.items()}
+    assert setup.problems("tpu", versions, packages["jax"]["requires_dist"]) == []
+    assert setup.problems("tpu", versions | {"libtpu": "0.0.20"}, packages["jax"]["requires_dist"])
 
 
 @pytest.mark.slow
@@ -393,16 +408,16 @@ def test_an_older_jax_and_its_plugin_become_a_set_that_fits(machine: Machine):
     (machine.content / "cell.py").write_text(CELL)
     run = machine.run("-c", RUN_CELL)
     assert run.returncode == 0, run.stdout + run.stderr
-    *told, last = run.stdout.splitlines()
-    assert told[-1] == "kind cuda12"
+    *lines, last = run.stdout.splitlines()
+    assert lines[-1] == "kind cuda12"
     versions, needs, folder = json.loads(last)
     names = ("jaxlib", *CUDA12)
     assert {versions[name] for name in names} == {versions["jax"]} != {"0.7.2"}
     assert setup.problems("cuda12", versions, needs) == []
     assert folder.endswith("site-packages")
 
-    again = machine.run("-c", RUN_CELL)
-    assert again.stdout.splitlines()[0] == "kind cuda12"  # it had nothing to install
+    second_run = machine.run("-c", RUN_CELL)
+    assert second_run.stdout.splitlines()[0] == "kind cuda12"  # it had nothing to install
 
 
 if __name__ == "__main__":

@@ -27,24 +27,24 @@ NOT_OURS = ("http://", "https://", "mailto:")
 
 def anchors(page: Path) -> set[str]:
     """Where a page's headings can be linked to: an identifier of their own, or their words."""
-    found = set()
+    identifiers = set()
     for heading in re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE):
-        given = re.search(r"\{ *#([\w-]+) *\}", heading)
+        identifier = re.search(r"\{ *#([\w-]+) *\}", heading)
         words = re.sub(r"[^\w\s-]", "", heading.lower()).strip()
-        found.add(given[1] if given else re.sub(r"\s+", "-", words))
-    return found
+        identifiers.add(identifier[1] if identifier else re.sub(r"\s+", "-", words))
+    return identifiers
 
 
 def test_tables_agree_with_the_measurements():
-    differing = [str(page.relative_to(ROOT)) for page in pages.differing()]
-    assert not differing, "write them anew: python -m bench.tables"
+    differing_pages = [str(page.relative_to(ROOT)) for page in pages.changed_pages()]
+    assert not differing_pages, "write them anew: python -m bench.tables"
 
 
 def test_every_table_stands_on_a_page_and_every_mark_is_closed():
-    text = "".join(page.read_text() for page in pages.marked())
-    placed = [name for _, name, _, _ in pages.MARKED.findall(text)]
-    assert sorted(placed) == sorted(pages.TABLES)
-    assert text.count("<!-- table: ") == text.count("<!-- end -->") == len(placed)
+    text = "".join(page.read_text() for page in pages.all_pages())
+    table_names = [name for _, name, _, _ in pages.MARKED.findall(text)]
+    assert sorted(table_names) == sorted(pages.TABLES)
+    assert text.count("<!-- table: ") == text.count("<!-- end -->") == len(table_names)
 
 
 def test_check_reports_a_page_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -81,14 +81,14 @@ def test_every_preset_is_explained_on_its_page(name: str):
     config = importlib.import_module(f"train.{name}.config")
     page = (DOCS / f"{PAGE_OF[name]}.md").read_text()
     section = page.partition("\n## Presets\n")[2].partition("\n## ")[0]
-    explained = re.findall(r"^\| `(\w+)`(?: \(default\))? \| \S", section, re.MULTILINE)
-    assert explained == list(config.PRESETS)
+    explained_presets = re.findall(r"^\| `(\w+)`(?: \(default\))? \| \S", section, re.MULTILINE)
+    assert explained_presets == list(config.PRESETS)
     assert set(config.SUMMARIES) == set(config.PRESETS)
 
 
 def test_every_package_of_the_library_is_in_the_reference():
-    placed = "".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
-    missing = [name for name in modules.tables() if f"<!-- table: {name} -->" not in placed]
+    reference_text = "".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
+    missing = [name for name in modules.tables() if f"<!-- table: {name} -->" not in reference_text]
     assert not missing, "give them a page in docs/api"
 
 

@@ -32,14 +32,14 @@ def test_runs_from_a_clean_state(path, tmp_path, monkeypatch):
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     )
     client.execute()
-    shown = {
+    output_kinds = {
         kind
         for cell in notebook.cells
         if cell.cell_type == "code"
         for output in cell.outputs
         for kind in output.get("data", ())
     }
-    assert shown >= SHOWN.get(path.stem, {"image/png"})
+    assert output_kinds >= SHOWN.get(path.stem, {"image/png"})
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from train.host.command_line import help_text
 from train.host.command_line.command import command
-from train.host.command_line.suggestions import perhaps
+from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import UsageError
 
 FOLDER = Path(__file__).parent
@@ -21,20 +21,22 @@ WIDTH = 16
 
 def main(arguments: list[str]) -> int:
     def overview(arguments: list[str]) -> None:
-        known = dict(commands())
-        if name := next(iter(help_text.without(arguments)), ""):
-            if name in known:
-                rest = " ".join(arguments[1:])
-                raise UsageError(f"write it with a dot: python -m train.{name} {rest}".rstrip())
-            guess = perhaps(name, known)
+        summaries = dict(commands())
+        if name := next(iter(help_text.remove_help_flags(arguments)), ""):
+            if name in summaries:
+                words = " ".join(arguments[1:])
+                raise UsageError(f"write it with a dot: python -m train.{name} {words}".rstrip())
+            guess = suggestion_text(name, summaries)
             raise UsageError(
                 f"there is no train.{name}{guess}: python -m train lists what there is"
             )
-        programs = {name for name in known if (FOLDER / name / "program.py").is_file()}
+        programs = {name for name in summaries if (FOLDER / name / "program.py").is_file()}
         print("Programs that train, python -m train.NAME [PRESET] [--FLAG VALUE ...]:")
-        print(*(line(name, known[name]) for name in known if name in programs), sep="\n")
+        print(*(line(name, summaries[name]) for name in summaries if name in programs), sep="\n")
         print("\nOther commands, python -m train.NAME:")
-        print(*(line(name, known[name]) for name in known if name not in programs), sep="\n")
+        print(
+            *(line(name, summaries[name]) for name in summaries if name not in programs), sep="\n"
+        )
         print("\nWith --help each tells its presets and flags.")
 
     return command(overview, arguments)

@@ -47,14 +47,14 @@ def main(arguments: list[str]) -> int:
         program = store.program_of(arguments) or runs.program_of(arguments)
         if program and (own := program.evaluator):
             options = parse_flags("python -m train.evaluate", own.options, arguments)
-            run = store.opened(options.run, options.policy, options.best)
+            run = store.load_run_or_policy(options.run, options.policy, options.best)
             Console().print(own.evaluate(run, options))
             tell_luck(run, options)
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
         check_options(options)
-        run = store.opened(options.run, options.policy, options.best)
-        config, extra = asked_for(run, options)
+        run = store.load_run_or_policy(options.run, options.policy, options.best)
+        config, extra = requested_config(run, options)
         if options.sampled and (options.policy is not None or options.best):
             source = options.policy or str(run.directory)
             advice = "leave out --sampled, or evaluate its run"
@@ -72,11 +72,11 @@ def main(arguments: list[str]) -> int:
 def tell_luck(run: Run, options: Any) -> None:
     """Prints how much of the score that chose the best policies was luck."""
     content = read_evaluation(run.directory) if options.best else None
-    for line in best.luck(run.directory, content) if content else ():
+    for line in best.selection_bias_report(run.directory, content) if content else ():
         print(line)
 
 
-def asked_for(run: Run, options: Options) -> tuple[Any, dict[str, Any]]:
+def requested_config(run: Run, options: Options) -> tuple[Any, dict[str, Any]]:
     """The run's configuration with the games of the options, and extra entries of `eval.json`.
 
     Raises UsageError for options of games if the run plays none.
@@ -84,7 +84,7 @@ def asked_for(run: Run, options: Options) -> tuple[Any, dict[str, Any]]:
     greedy = not options.sampled
     if run.plays_games:
         games = {"evaluation_games": options.games or 1_000, "evaluation_greedy": greedy}
-        return runs.with_evaluation(run.config, **games), {"greedy": greedy}
+        return runs.with_run_fields(run.config, **games), {"greedy": greedy}
     if options.games is not None or options.sampled:
         raise UsageError(f"{run.directory} plays no games: leave out --games and --sampled")
     return run.config, {}

@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     def render(arguments: list[str]) -> None:
         options = parse_flags("python -m train.render", Options, arguments)
         check_options(options)
-        run = store.opened(options.run, options.policy, options.best)
+        run = store.load_run_or_policy(options.run, options.policy, options.best)
         key = jax.random.key(options.key)
         if options.policy is not None or options.best:
             directory = options.out or run.directory
@@ -69,15 +69,15 @@ def main(arguments: list[str]) -> int:
     return command(render, arguments)
 
 
-def finish(made: Iterable[Any], form: str) -> None:
+def finish(products: Iterable[Any], form: str) -> None:
     """Prints what was made; films get a strip for print, and another format where it is wanted."""
-    for x in made:
+    for x in products:
         if not (isinstance(x, Path) and x.suffix == ".gif"):
             print(x)
             continue
         if not x.with_suffix(".png").is_file():  # or it has a strip of its own
             print(films.strip(x))
-        print(films.as_webp(x) if form == "webp" else x)
+        print(films.convert_to_webp(x) if form == "webp" else x)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bench.peers import replays
-from bench.peers.timing import Contender, Timing, in_turns, ratio
+from bench.peers.timing import Contender, Timing, ratio, time_in_turns
 from bench.peers.training import (
     DQN_ENVS,
     Record,
@@ -46,60 +46,60 @@ Case = Callable[[Peers, float], dict[str, Any]]
 def ppo(
     peers: Peers, size: Size, groups: Sequence[int], microbatches: Sequence[int] = ()
 ) -> dict[str, Train]:
-    """Theirs, and ours with each `shuffle_group`; with the last also each `microbatch_size`."""
-    mine = {f"ours, groups of {group}": our_ppo(size, group) for group in groups}
+    """Their PPO, and ours with each `shuffle_group`; with the last also each `microbatch_size`."""
+    ours = {f"ours, groups of {group}": our_ppo(size, group) for group in groups}
     for part in microbatches:
         name = f"ours, groups of {groups[-1]}, microbatches of {part}"
-        mine[name] = our_ppo(size, groups[-1], part)
-    return {PEER: their_ppo(peers.ppo, size), **mine}
+        ours[name] = our_ppo(size, groups[-1], part)
+    return {PEER: their_ppo(peers.ppo, size), **ours}
 
 
 def ppo_speed(peers: Peers, seconds: float) -> dict[str, Any]:
-    """Ours also as one training on several cores."""
+    """The speed of PPO; of ours also as one training on several cores."""
     size = WIDE._replace(updates=20)
     trains = ppo(peers, size, (1, 16, 64), (256,))
     if jax.device_count() >= BLOCKS:
         spread = our_ppo(size, 64, 256, BLOCKS, cores=BLOCKS)
         trains[f"ours, the same in {BLOCKS} blocks on {BLOCKS} cores"] = spread
-    timings = in_turns(contenders(trains), seconds)
-    return {**size._asdict(), **compared(timings, size.steps)}
+    timings = time_in_turns(contenders(trains), seconds)
+    return {**size._asdict(), **summarise_timings(timings, size.steps)}
 
 
 def seeds_speed(
     size: Size, groups: Sequence[int], microbatches: Sequence[int] = (), seeds: int = 20
 ) -> Case:
-    """Many seeds side by side."""
+    """The speed of many seeds side by side."""
 
     def case(peers: Peers, seconds: float) -> dict[str, Any]:
-        return many(ppo(peers, size, groups, microbatches), size, seeds, seconds)
+        return time_seeds(ppo(peers, size, groups, microbatches), size, seeds, seconds)
 
     return case
 
 
 def dqn_seeds_speed(peers: Peers, seconds: float) -> dict[str, Any]:
-    """Ten seeds, a tenth of the budget: the replay is full and all learn."""
+    """The speed of ten seeds over a tenth of the budget: the replay is full and all learn."""
     size = Size(DQN_ENVS, 1, DQN_UPDATES // 10)
-    return many(dqn(peers, size.updates), size, 10, seconds)
+    return time_seeds(dqn(peers, size.updates), size, 10, seconds)
 
 
-def many(trains: dict[str, Train], size: Size, seeds: int, seconds: float) -> dict[str, Any]:
+def time_seeds(trains: dict[str, Train], size: Size, seeds: int, seconds: float) -> dict[str, Any]:
     """Many seeds of each side by side, and of ours also as the library trains them."""
-    mine = {
-        f"{name}, on {jax.device_count()} cores": on_cores(train, seeds)
+    ours_on_cores = {
+        f"{name}, on {jax.device_count()} cores": train_on_cores(train, seeds)
         for name, train in trains.items()
         if name != PEER
     }
-    trains = {name: side_by_side(train, seeds) for name, train in trains.items()} | mine
-    timings = in_turns(contenders(trains), seconds)
-    return {**size._asdict(), "seeds": seeds, **compared(timings, size.steps * seeds)}
+    trains = {name: vmap_seeds(train, seeds) for name, train in trains.items()} | ours_on_cores
+    timings = time_in_turns(contenders(trains), seconds)
+    return {**size._asdict(), "seeds": seeds, **summarise_timings(timings, size.steps * seeds)}
 
 
 def dqn(peers: Peers, updates: int) -> dict[str, Train]:
-    """Theirs and ours."""
-    return {PEER: their_dqn(dqn_of(peers), updates), "ours": our_dqn(updates)}
+    """Their DQN and ours."""
+    return {PEER: their_dqn(require_dqn(peers), updates), "ours": our_dqn(updates)}
 
 
-def dqn_of(peers: Peers) -> ModuleType:
+def require_dqn(peers: Peers) -> ModuleType:
     """PureJaxRL's DQN. Raises ValueError where it could not be loaded."""
     if peers.dqn is None:
         raise ValueError("PureJaxRL's DQN imports flashbax, which is not installed: install it")
@@ -109,10 +109,10 @@ def dqn_of(peers: Peers) -> ModuleType:
 def dqn_speed(peers: Peers, seconds: float) -> dict[str, Any]:
     """Every round trains another seed to the end, so that there are scores as well."""
     trains = dqn(peers, DQN_UPDATES)
-    timings = in_turns(contenders(trains), seconds)
-    record = compared(timings, DQN_UPDATES * DQN_ENVS)
+    timings = time_in_turns(contenders(trains), seconds)
+    record = summarise_timings(timings, DQN_UPDATES * DQN_ENVS)
     for row, timing in zip(record["rows"], timings, strict=True):
-        row |= learned(timing.results)
+        row |= summarise_learning(timing.results)
     return {"num_envs": DQN_ENVS, "num_steps": 1, "updates": DQN_UPDATES, **record}
 
 
@@ -129,7 +129,7 @@ def curves(
             name = f"ours, the same in {BLOCKS} blocks"
             trains[name] = our_ppo(size, groups[-1], part, BLOCKS)
         for name, train in trains.items():
-            rows.append({"name": name, **learned(trained(train, seeds))})
+            rows.append({"name": name, **summarise_learning(train_records(train, seeds))})
         return {**size._asdict(), "seeds": seeds, "rows": rows}
 
     return case
@@ -141,9 +141,9 @@ def replay(size: replays.Size) -> Case:
     def case(peers: Peers, seconds: float) -> dict[str, Any]:
         del peers
         rows, ratios = [], {}
-        for beside in replays.comparisons(size):
-            timings = in_turns(beside, seconds / len(replays.OPERATIONS))
-            record = compared(timings, size.calls)
+        for competitors in replays.comparisons(size):
+            timings = time_in_turns(competitors, seconds / len(replays.OPERATIONS))
+            record = summarise_timings(timings, size.calls)
             rows += record["rows"]
             ratios |= record["ratios"]
         return {**size._asdict(), "rows": rows, "ratios": ratios}
@@ -178,27 +178,27 @@ def contenders(trains: dict[str, Train]) -> list[Contender]:
     ]
 
 
-def side_by_side(train: Train, seeds: int) -> Train:
+def vmap_seeds(train: Train, seeds: int) -> Train:
     """The training of so many seeds, from one key."""
     return lambda key: jax.vmap(train)(jax.random.split(key, seeds))
 
 
-def trained(train: Train, seeds: int) -> list[Record]:
+def train_records(train: Train, seeds: int) -> list[Record]:
     """What each of so many seeds has learned; the learners are left out."""
-    record, _ = jax.jit(on_cores(lambda key: (train(key)[0], ()), seeds))(jax.random.key(0))
+    record, _ = jax.jit(train_on_cores(lambda key: (train(key)[0], ()), seeds))(jax.random.key(0))
     return [Record(*of_seed) for of_seed in zip(*jax.device_get(record), strict=True)]
 
 
-def on_cores(train: Train, seeds: int) -> Train:
+def train_on_cores(train: Train, seeds: int) -> Train:
     """The same as the library trains them: shared among the cores, in turns on each."""
     mesh = devices.mesh_of("auto", seeds, blocks=1)
     if mesh is None:
-        return side_by_side(train, seeds)
-    every = members.on_each_device(lambda key, count: (key, train(key)), mesh)
-    return lambda key: every(jax.random.split(key, seeds), jnp.int32(1))[1]
+        return vmap_seeds(train, seeds)
+    train_all = members.shard_members(lambda key, count: (key, train(key)), mesh)
+    return lambda key: train_all(jax.random.split(key, seeds), jnp.int32(1))[1]
 
 
-def compared(timings: Sequence[Timing], steps: int) -> dict[str, Any]:
+def summarise_timings(timings: Sequence[Timing], steps: int) -> dict[str, Any]:
     """Rows with rates, and the ratios of all to the first, by the wall clock and by CPU time."""
     first, *others = timings
     rows = [
@@ -221,12 +221,12 @@ def compared(timings: Sequence[Timing], steps: int) -> dict[str, Any]:
     return {"rows": rows, "ratios": ratios}
 
 
-def learned(records: Sequence[Record]) -> dict[str, Any]:
-    """For each seed the mean return over the last tenth of updates; and the curve of all seeds."""
+def summarise_learning(records: Sequence[Record]) -> dict[str, Any]:
+    """The mean return of each seed over the last tenth of updates, and the curve of all seeds."""
     points = np.array([curve(one, POINTS) for one in records])  # [S, P]
     scores = [curve(one, round(1 / LAST))[-1] for one in records]
-    known = [column[~np.isnan(column)] for column in points.T]
-    mean = [float(column.mean()) if column.size else None for column in known]
+    finite_columns = [column[~np.isnan(column)] for column in points.T]
+    mean = [float(column.mean()) if column.size else None for column in finite_columns]
     return {"scores": [round(float(s), 1) for s in scores], "curve": mean}
 
 

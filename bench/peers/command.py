@@ -26,7 +26,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "peers.json"
 
 
 def main() -> int:
-    options = parsed()
+    options = parse_options()
     jax.config.update("jax_enable_compilation_cache", False)  # seconds of compiling are measured
     checkout = options.purejaxrl.expanduser()
     try:
@@ -37,13 +37,13 @@ def main() -> int:
     failed = 0
     for name in options.only or CASES:
         summary, case = CASES[name]
-        known = conditions(name, checkout)
-        if not options.again and any(same(known, found) for found in records(options.out)):
+        current = conditions(name, checkout)
+        if not options.again and any(matches(current, saved) for saved in records(options.out)):
             print(f"{name}: in {options.out} already; --again measures it once more")
             continue
         print(f"## {name}: {summary}", flush=True)
         try:
-            record = {**known, "load": os.getloadavg()[0], **case(peers, options.seconds)}
+            record = {**current, "load": os.getloadavg()[0], **case(peers, options.seconds)}
         except (ValueError, ImportError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             failed += 1
@@ -53,7 +53,7 @@ def main() -> int:
     return int(failed > 0)
 
 
-def parsed() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.peers",
         description=__doc__,
@@ -70,14 +70,14 @@ def parsed() -> argparse.Namespace:
 
 def conditions(case: str, checkout: Path) -> dict[str, Any]:
     """What a measurement depends on besides our own code."""
-    found = machine()
+    machine_info = machine()
     peers = {package: version_of(package) for package in ("flashbax", "distrax")}
-    versions = found["versions"] | peers | {"purejaxrl": shim.digest(checkout)}
-    return {"case": case, **found, "versions": versions}
+    versions = machine_info["versions"] | peers | {"purejaxrl": shim.digest(checkout)}
+    return {"case": case, **machine_info, "versions": versions}
 
 
-def same(known: dict[str, Any], found: dict[str, Any]) -> bool:
-    return all(known[name] == found[name] for name in known if name != "date")
+def matches(current: dict[str, Any], saved: dict[str, Any]) -> bool:
+    return all(current[name] == saved[name] for name in current if name != "date")
 
 
 def records(path: Path) -> list[dict[str, Any]]:

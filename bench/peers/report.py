@@ -39,5 +39,5 @@ def times(record: dict[str, Any], row: Row, clock: str) -> str:
 
 
 def curve(row: Row) -> str:
-    """Ten points of it, mean of all seeds."""
+    """Ten points of the curve, mean of all seeds."""
     return " ".join("–" if x is None else f"{x:.0f}" for x in row["curve"][4::5])

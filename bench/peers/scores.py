@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.common_ground import MINATAR, summary
 from bench.peers import shim
-from bench.peers.cases import DQN_UPDATES, LAST, NARROW, Peers, curve, dqn_of, trained
+from bench.peers.cases import DQN_UPDATES, LAST, NARROW, Peers, curve, require_dqn, train_records
 from bench.peers.training import Size, Train, their_dqn, their_ppo
 from bench.snake_speed import append, machine
 
@@ -50,7 +50,7 @@ CASES = [
 def train_of(peers: Peers, case: Case) -> Train:
     """Its training, with the numbers it comes with."""
     if case.algorithm == "dqn":
-        return their_dqn(dqn_of(peers), DQN_UPDATES, ENV_NAME=case.env_id)
+        return their_dqn(require_dqn(peers), DQN_UPDATES, ENV_NAME=case.env_id)
     if case.env_id.endswith("MinAtar"):
         return their_ppo(peers.ppo, OF_MINATAR, ENV_NAME=case.env_id, **IN_MINATAR)
     return their_ppo(peers.ppo, NARROW, ENV_NAME=case.env_id)
@@ -59,14 +59,14 @@ def train_of(peers: Peers, case: Case) -> Train:
 def measure(peers: Peers, case: Case, seeds: int) -> dict[str, Any]:
     """Trains all seeds and returns their late returns; None for one that ended no episode."""
     started = time.perf_counter()
-    each = trained(train_of(peers, case), seeds)
-    late = [float(curve(one, round(1 / LAST))[-1]) for one in each]
+    seed_records = train_records(train_of(peers, case), seeds)
+    late_returns = [float(curve(one, round(1 / LAST))[-1]) for one in seed_records]
     return {
         **machine(),
         "case": case.name,
         "steps": case.steps,
         "seeds": seeds,
-        "late": [None if math.isnan(x) else x for x in late],
+        "late": [None if math.isnan(x) else x for x in late_returns],
         "seconds": time.perf_counter() - started,
     }
 
@@ -80,12 +80,12 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     peers = Peers(*shim.load(options.purejaxrl.expanduser()))
     for case in CASES:
-        known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
-        done = any(x["case"] == case.name and x["seeds"] == options.seeds for x in known)
+        saved_records = json.loads(options.out.read_bytes()) if options.out.is_file() else []
+        done = any(x["case"] == case.name and x["seeds"] == options.seeds for x in saved_records)
         if done or (options.cases and case.name not in options.cases):
             continue
-        found = measure(peers, case, options.seeds)
-        append(options.out, found)
-        finished = [x for x in found["late"] if x is not None]
+        record = measure(peers, case, options.seeds)
+        append(options.out, record)
+        finished = [x for x in record["late"] if x is not None]
         mean, low, high = summary(finished) if finished else (np.nan,) * 3
-        print(f"{case.name}: {mean:.4g} ({low:.4g} to {high:.4g}), {found['seconds']:.0f} s")
+        print(f"{case.name}: {mean:.4g} ({low:.4g} to {high:.4g}), {record['seconds']:.0f} s")

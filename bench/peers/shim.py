@@ -47,14 +47,14 @@ class OneDone:
         return obs, state, reward, terminated | truncated, info
 
 
-class Drawn(SimpleNamespace):
+class DistraxStandIn(SimpleNamespace):
     """The part of distrax that PureJaxRL's PPO uses, where distrax is not installed."""
 
     @staticmethod
-    def Categorical(logits: jax.Array) -> "Drawn":
+    def Categorical(logits: jax.Array) -> "DistraxStandIn":
         policy = Categorical(logits)
         sample = lambda seed: policy.sample(seed)
-        return Drawn(sample=sample, log_prob=policy.log_prob, entropy=policy.entropy)
+        return DistraxStandIn(sample=sample, log_prob=policy.log_prob, entropy=policy.entropy)
 
 
 def load(checkout: Path) -> tuple[ModuleType, ModuleType | None]:
@@ -72,26 +72,26 @@ def load(checkout: Path) -> tuple[ModuleType, ModuleType | None]:
         # The same weights; those of flax for many seeds may hang on two cores: see
         # `jaxrl.numerics.linalg`.
         ppo.orthogonal = linalg.orthogonal_start  # pyright: ignore[reportAttributeAccessIssue]
-        if not installed("flashbax"):
+        if not is_installed("flashbax"):
             return ppo, None
         dqn = module(folder, "dqn")
-        dqn.LogWrapper = of_ended(dqn.LogWrapper)  # pyright: ignore[reportAttributeAccessIssue]
+        dqn.LogWrapper = with_ended_episodes(dqn.LogWrapper)  # pyright: ignore[reportAttributeAccessIssue]
         return ppo, dqn
 
 
 @struct.dataclass
-class Ended:
+class EndedEpisodes:
     """Episodes that ended in one step, and the sum of their returns."""
 
     episodes: jax.Array  # [] or [N]
     returns: jax.Array  # [] or [N]
 
-    def mean(self) -> "Ended":
+    def mean(self) -> "EndedEpisodes":
         """What PureJaxRL's DQN calls on the returns of its environments: here their sum."""
         return jax.tree.map(jnp.sum, self)
 
 
-def of_ended(log_wrapper: type) -> type:
+def with_ended_episodes(log_wrapper: type) -> type:
     """Its LogWrapper, with the returns of the episodes that end, which are counted once each.
 
     The latest return of every environment, which its DQN reports, counts a long episode for as many
@@ -103,7 +103,7 @@ def of_ended(log_wrapper: type) -> type:
             *others, info = super().step(*arguments)
             ended = info["returned_episode"]
             returns = jnp.where(ended, info["returned_episode_returns"], 0.0)
-            return *others, info | {"returned_episode_returns": Ended(ended, returns)}
+            return *others, info | {"returned_episode_returns": EndedEpisodes(ended, returns)}
 
     return Log
 
@@ -113,15 +113,15 @@ def stand_ins(folder: Path) -> Iterator[None]:
     """While its files are imported: their neighbours, one `done`, and what is not installed."""
     before = dict(sys.modules)
     for name in (*UNUSED, "wandb"):
-        if not installed(name):
+        if not is_installed(name):
             sys.modules[name] = Anything(name)
-    if not installed("distrax"):
-        sys.modules["distrax"] = Drawn()  # pyright: ignore[reportArgumentType]
+    if not is_installed("distrax"):
+        sys.modules["distrax"] = DistraxStandIn()  # pyright: ignore[reportArgumentType]
     try:
         sys.modules["wrappers"] = wrappers = module(folder, "wrappers")
-        old = ModuleType("gymnax")
-        old.make = lambda name: one_done(name)  # pyright: ignore[reportAttributeAccessIssue]
-        sys.modules["gymnax"] = old
+        old_gymnax = ModuleType("gymnax")
+        old_gymnax.make = lambda name: make_one_done(name)  # pyright: ignore[reportAttributeAccessIssue]
+        sys.modules["gymnax"] = old_gymnax
         sys.modules["gymnax.wrappers.purerl"] = wrappers
         yield
     finally:
@@ -140,7 +140,7 @@ class Anything(ModuleType):
         return None
 
 
-def one_done(name: str) -> tuple[OneDone, Any]:
+def make_one_done(name: str) -> tuple[OneDone, Any]:
     env, params = gymnax.make(name)
     return OneDone(env), params
 
@@ -156,7 +156,7 @@ def module(folder: Path, name: str) -> ModuleType:
     return loaded
 
 
-def installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
     try:
         import_module(package)
     except ImportError:

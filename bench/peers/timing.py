@@ -42,7 +42,7 @@ class Ratio(NamedTuple):
     most: float
 
 
-def in_turns(contenders: Sequence[Contender], seconds: float) -> list[Timing]:
+def time_in_turns(contenders: Sequence[Contender], seconds: float) -> list[Timing]:
     """Times all of them, round after round, for about so many seconds, compiling not counted.
 
     Each starts with two calls that are not counted. Every round begins with another contender and
@@ -60,19 +60,21 @@ def in_turns(contenders: Sequence[Contender], seconds: float) -> list[Timing]:
         carry, *_ = jax.block_until_ready(program(carry, key))
         calls.append(math.ceil(LEAST_SECONDS / (time.perf_counter() - started)))
         carries.append(carry)
-    begun, done = time.perf_counter(), 0
-    while done < LEAST_ROUNDS or (time.perf_counter() - begun) * (done + 1) / done < seconds:
+    start, done = time.perf_counter(), 0
+    while done < LEAST_ROUNDS or (time.perf_counter() - start) * (done + 1) / done < seconds:
         done += 1
         for turn in range(len(programs)):
             i = (done + turn) % len(programs)
-            carries[i] = timed(programs[i], carries[i], jax.random.key(done), calls[i], timings[i])
+            carries[i] = time_calls(
+                programs[i], carries[i], jax.random.key(done), calls[i], timings[i]
+            )
     return timings
 
 
-def timed(
+def time_calls(
     program: Callable[..., Any], carry: Any, key: jax.Array, calls: int, timing: Timing
 ) -> Any:
-    """So many calls, their mean added to the timing. Returns the next carry."""
+    """Times so many calls, and adds their mean to the timing. Returns the next carry."""
     result = None
     wall, cpu = time.perf_counter(), time.process_time()
     for _ in range(calls):
@@ -86,5 +88,5 @@ def timed(
 
 def ratio(theirs: Sequence[float], ours: Sequence[float]) -> Ratio:
     """Seconds of one over seconds of the other, round by round."""
-    each = [a / b for a, b in zip(theirs, ours, strict=True)]
-    return Ratio(statistics.median(each), min(each), max(each))
+    ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
+    return Ratio(statistics.median(ratios), min(ratios), max(ratios))

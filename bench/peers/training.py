@@ -77,11 +77,11 @@ def our_ppo(
         microbatch_size=microbatch_size,
     )
     network = ActorCritic(MLP((64, 64), "tanh"), 2)
-    return ours(ppo.make(network, config, blocks=blocks), size, blocks, cores)
+    return our_training(ppo.make(network, config, blocks=blocks), size, blocks, cores)
 
 
 def our_dqn(updates: int) -> Train:
-    """One step of each environment, then one gradient step."""
+    """Our DQN: one step of each environment, then one gradient step."""
     config = dqn.Config(
         learning_rate=LEARNING_RATE,
         discount=DISCOUNT,
@@ -97,11 +97,11 @@ def our_dqn(updates: int) -> Train:
         epsilon_transitions=DQN_EPSILON_STEPS,
     )
     network = nn.Sequential((MLP((120, 84)), dense(2, 1.0)))
-    return ours(dqn.make(network, config, num_envs=DQN_ENVS), Size(DQN_ENVS, 1, updates))
+    return our_training(dqn.make(network, config, num_envs=DQN_ENVS), Size(DQN_ENVS, 1, updates))
 
 
-def ours(agent: Agent, size: Size, blocks: int = 1, cores: int = 1) -> Train:
-    """Shared among so many cores, or whatever devices JAX has."""
+def our_training(agent: Agent, size: Size, blocks: int = 1, cores: int = 1) -> Train:
+    """Our training, shared among so many cores, or whatever devices JAX has."""
     env, params = gymnax.make(ENV)
     runs = loop.make_loop(env, params, agent, loop.Config(size.num_envs, size.num_steps, blocks))
     mesh = devices.mesh_of(str(cores), 1, blocks)
@@ -169,10 +169,10 @@ def their_dqn(module: ModuleType, updates: int, **changes: Any) -> Train:
 
     def train(key: jax.Array) -> tuple[Record, Any]:
         # It draws all but the first reset from PRNGKey(0), so that its seeds would be alike.
-        own = jax.random.key_data(jax.random.fold_in(key, 0))
-        with mock.patch.object(jax.random, "PRNGKey", return_value=own):
+        own_key = jax.random.key_data(jax.random.fold_in(key, 0))
+        with mock.patch.object(jax.random, "PRNGKey", return_value=own_key):
             out = train_it(jax.random.key_data(key))
-        ended = out["metrics"]["returns"]  # [U]; `shim.Ended` of each step
+        ended = out["metrics"]["returns"]  # [U]; `shim.EndedEpisodes` of each step
         return Record(ended.episodes, ended.returns), out["runner_state"][0]
 
     return train

@@ -27,12 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if pages differ")
     options = parser.parse_args(arguments)
-    found = pages.differing()
-    for path, text in found.items():
+    new_texts = pages.changed_pages()
+    for path, text in new_texts.items():
         print(f"{path.relative_to(pages.ROOT)} {'differs' if options.check else 'written'}")
         if not options.check:
             path.write_text(text, encoding="utf-8")
-    return 1 if options.check and found else 0
+    return 1 if options.check and new_texts else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import numpy as np
 
 from bench import allo_barrier
 from bench.allo_accuracy import OWN, STANDARD
-from bench.tables.markdown import around, latest, records, table
+from bench.tables.markdown import latest, mean_and_ends, records, table
 
 PAPER = {  # mean |cos| over 60 seeds, from coordinates; Gomez, Bowling & Machado (2024), table 1
     "GridMaze-7": 0.9996,
@@ -24,22 +24,22 @@ def accuracy() -> str:
     chosen = latest(
         (r for r in records("allo_accuracy") if r["preset"] == "allo"), "transitions", "maze"
     )
-    rows, used = [], []
+    rows, used_records = [], []
     for transitions in (3_000_000, 1_000_000):
         for maze in (*STANDARD, *OWN):
             if (record := chosen.get((transitions, maze))) is None:
                 continue
-            used.append(record)
-            of = {k: np.array(v) for k, v in record.items() if isinstance(v, list)}
+            used_records.append(record)
+            arrays = {k: np.array(v) for k, v in record.items() if isinstance(v, list)}
             rows.append(
                 (
                     f"{maze} ({record['states']})",
                     f"{transitions / 1e6:g} M",
-                    around(of["similarity"]),
-                    f"{of['ceiling'].mean():.4f}",
-                    f"{np.max(of['ceiling'] - of['similarity']):.4f}",
-                    f"{of['near_similarity'].mean():.4f}",
-                    f"{np.sum(of['eigenvalues_within'] == 11)} of {record['seeds']}",
+                    mean_and_ends(arrays["similarity"]),
+                    f"{arrays['ceiling'].mean():.4f}",
+                    f"{np.max(arrays['ceiling'] - arrays['similarity']):.4f}",
+                    f"{arrays['near_similarity'].mean():.4f}",
+                    f"{np.sum(arrays['eigenvalues_within'] == 11)} of {record['seeds']}",
                     f"{record['gradient_steps']:,}",
                     f"{PAPER[maze]:.4f}"[1:] if maze in PAPER else "",
                 )
@@ -48,41 +48,47 @@ def accuracy() -> str:
         "maze (states) | transitions | similarity (95 % interval) | ceiling | largest gap "
         "| near ties as one | seeds with all λ right | steps at most | paper"
     )
-    return table(head, rows, used)
+    return table(head, rows, used_records)
 
 
 def barrier() -> str:
     """A row for each case and first weight of the barrier, a column for each growth."""
-    found, rows = latest(records("allo_barrier"), "case"), []
-    for case in (case for case in allo_barrier.CASES if case.name in found):
-        cells = {(row["start"], row["step"]): row["similarity"] for row in found[case.name]["rows"]}
+    by_case, rows = latest(records("allo_barrier"), "case"), []
+    for case in (case for case in allo_barrier.CASES if case.name in by_case):
+        cells = {
+            (row["start"], row["step"]): row["similarity"] for row in by_case[case.name]["rows"]
+        }
         for start in allo_barrier.STARTS:
-            told = (of_seeds(cells[start, step]) for step in allo_barrier.STEPS)
-            rows.append((f"`{case.preset}` {case.maze}", f"{case.steps:,}", f"{start:g}", *told))
+            texts = (format_seeds(cells[start, step]) for step in allo_barrier.STEPS)
+            rows.append((f"`{case.preset}` {case.maze}", f"{case.steps:,}", f"{start:g}", *texts))
     growths = " | ".join(f"growth {step:g}" for step in allo_barrier.STEPS)
-    return table(f"preset, maze | steps | b at the start | {growths}", rows, found.values())
+    return table(f"preset, maze | steps | b at the start | {growths}", rows, by_case.values())
 
 
-def of_seeds(scores: list[float | None]) -> str:
+def format_seeds(scores: list[float | None]) -> str:
     """Mean of the seeds and the least of them; how many of them diverged."""
-    known = [score for score in scores if score is not None]
-    lost = f", {len(scores) - len(known)} diverged" * (len(known) < len(scores))
-    return f"{np.mean(known):.3f} (least {min(known):.3f}){lost}" if known else "all diverged"
+    finite_scores = [score for score in scores if score is not None]
+    lost = f", {len(scores) - len(finite_scores)} diverged" * (len(finite_scores) < len(scores))
+    return (
+        f"{np.mean(finite_scores):.3f} (least {min(finite_scores):.3f}){lost}"
+        if finite_scores
+        else "all diverged"
+    )
 
 
-def sampled() -> str:
+def sampled_accuracy() -> str:
     chosen = latest((r for r in records("allo_accuracy") if r["preset"] == "sampled"), "maze")
     rows = []
     for maze, record in chosen.items():
-        of = {k: np.array(v) for k, v in record.items() if isinstance(v, list)}
-        right = sorted({f"{x:.0f}" for x in of["eigenvalues_within"]})
+        arrays = {k: np.array(v) for k, v in record.items() if isinstance(v, list)}
+        right = sorted({f"{x:.0f}" for x in arrays["eigenvalues_within"]})
         rows.append(
             (
                 maze,
-                around(of["similarity"]),
-                f"{of['ceiling'].mean():.4f}",
-                f"{of['near_similarity'].mean():.4f}",
-                f"{of['near_ceiling'].mean():.4f}",
+                mean_and_ends(arrays["similarity"]),
+                f"{arrays['ceiling'].mean():.4f}",
+                f"{arrays['near_similarity'].mean():.4f}",
+                f"{arrays['near_ceiling'].mean():.4f}",
                 " to ".join(right),
             )
         )
@@ -93,26 +99,26 @@ def sampled() -> str:
     return table(head, rows, chosen.values())
 
 
-def directed() -> str:
+def directed_accuracy() -> str:
     chosen = latest(records("allo_directed"), "walk")
     rows = []
     for walk, record in chosen.items():
-        of = {name: np.array(x) for name, x in record["scores"].items()}
+        arrays = {name: np.array(x) for name, x in record["scores"].items()}
         maze, _, wind = walk.partition(":")
-        share = of["similarity"] / of["ceiling_similarity"]
+        share = arrays["similarity"] / arrays["ceiling_similarity"]
         rows.append(
             (
                 f"{maze}, wind {wind}" if wind else maze,
-                around(of["right"]),
-                around(of["left"]),
-                f"{of['ceiling_right'].mean():.4f}, {of['ceiling_left'].mean():.4f}",
+                mean_and_ends(arrays["right"]),
+                mean_and_ends(arrays["left"]),
+                f"{arrays['ceiling_right'].mean():.4f}, {arrays['ceiling_left'].mean():.4f}",
                 f"{share.min():.4f}",
-                f"{of['near_similarity'].mean():.4f}",
-                f"{of['eigenvalue_error'].mean():.4f}",
-                around(of["rank_goals"]),
-                around(of["rank_sources"]),
-                f"{of['symmetric_rank_goals'].mean():.3f}, "
-                f"{of['symmetric_rank_sources'].mean():.3f}",
+                f"{arrays['near_similarity'].mean():.4f}",
+                f"{arrays['eigenvalue_error'].mean():.4f}",
+                mean_and_ends(arrays["rank_goals"]),
+                mean_and_ends(arrays["rank_sources"]),
+                f"{arrays['symmetric_rank_goals'].mean():.3f}, "
+                f"{arrays['symmetric_rank_sources'].mean():.3f}",
             )
         )
     head = (
@@ -127,8 +133,8 @@ def directed_mazes() -> str:
     chosen = latest(records("allo_directed_mazes"), "walk")
     rows = []
     for maze, record in sorted(chosen.items(), key=lambda item: item[1]["states"]):
-        of = {name: np.array(x) for name, x in record["scores"].items()}
-        score, ceiling = of["similarity"], of["ceiling_similarity"]
+        arrays = {name: np.array(x) for name, x in record["scores"].items()}
+        score, ceiling = arrays["similarity"], arrays["ceiling_similarity"]
         rows.append(
             (
                 f"{maze} ({record['states']})",
@@ -136,7 +142,7 @@ def directed_mazes() -> str:
                 f"{score.min():.4f}",
                 f"{ceiling.mean():.4f}, {ceiling[score.argmin()]:.4f}",
                 f"{np.max(ceiling - score):.4f}",
-                f"{of['eigenpair_angle'].max():.4f}",
+                f"{arrays['eigenpair_angle'].max():.4f}",
                 f"{record['seconds']:.0f}",
             )
         )
@@ -153,7 +159,7 @@ def speed() -> str:
     for row in record["rows"]:
         seconds = row["seconds"]
         median = statistics.median(seconds)
-        seeds = int(found[1]) if (found := re.search(r", (\d+) seeds$", row["name"])) else 1
+        seeds = int(match[1]) if (match := re.search(r", (\d+) seeds$", row["name"])) else 1
         rows.append(
             (
                 row["name"],

@@ -40,8 +40,8 @@ TITLES = {
 
 def scores() -> str:
     """A row for each case that has been measured, in the order in which they are."""
-    found = latest(records("common_ground"), "case")
-    chosen = [found[case.name] for case in common_ground.cases() if case.name in found]
+    by_case = latest(records("common_ground"), "case")
+    chosen = [by_case[case.name] for case in common_ground.cases() if case.name in by_case]
     head = (
         "environment | preset | steps | return, greedy | lowest to highest seed | "
         "while it explores, last tenth | PureJaxRL, the same | CleanRL | gymnax | seconds a seed"
@@ -57,37 +57,37 @@ def row(record: Record, peers: dict[str, Record]) -> list[str]:
         name,
         f"`{record['preset']}`",
         f"{record['steps'] / 1e6:g} M",
-        f"{mean:.4g} ({low:.4g} to {high:.4g}){few(record['returns'])}",
+        f"{mean:.4g} ({low:.4g} to {high:.4g}){seed_count_note(record['returns'])}",
         f"{min(record['returns']):.4g} to {max(record['returns']):.4g}",
-        late(record),
-        late(peers.get(record["case"].replace("_minatar", ""))),
+        format_late_return(record),
+        format_late_return(peers.get(record["case"].replace("_minatar", ""))),
         CLEANRL.get(record["case"], ""),
         GYMNAX.get(record["env"], ""),
         f"{record['seconds'] / record['seeds']:.0f}",
     ]
 
 
-def late(record: Record | None) -> str:
+def format_late_return(record: Record | None) -> str:
     """What agents reached while they explored, and of how many seeds if not of ten."""
-    found = [x for x in record["late"] if x is not None] if record else []
-    if not record or not found:
+    returns = [x for x in record["late"] if x is not None] if record else []
+    if not record or not returns:
         return ""
-    mean, low, high = common_ground.summary(found)
-    return f"{mean:.4g} ({low:.4g} to {high:.4g}){few(found)}"
+    mean, low, high = common_ground.summary(returns)
+    return f"{mean:.4g} ({low:.4g} to {high:.4g}){seed_count_note(returns)}"
 
 
-def few(found: list[float]) -> str:
+def seed_count_note(returns: list[float]) -> str:
     """How many seeds there are, if not ten."""
-    return "" if len(found) == 10 else f", {len(found)} seeds"
+    return "" if len(returns) == 10 else f", {len(returns)} seeds"
 
 
 def peers() -> str:
     """A table for each case that has been measured beside PureJaxRL and flashbax."""
-    found = latest(records("peers"), "case")
+    by_case = latest(records("peers"), "case")
     parts = [
-        f"**{TITLES[name]}**\n\n{report.table(found[name])}" for name in TITLES if name in found
+        f"**{TITLES[name]}**\n\n{report.table(by_case[name])}" for name in TITLES if name in by_case
     ]
-    return "\n\n".join([*parts, provenance(found.values())])
+    return "\n\n".join([*parts, provenance(by_case.values())])
 
 
 def faults() -> str:
@@ -96,11 +96,11 @@ def faults() -> str:
     rows = [
         [
             f"`{name}`",
-            *(str(found[x]) for x in ("runs", "kill", "term", "disk")),
-            str(found["other_arrays"]),
-            str(found["other_rows"]),
+            *(str(counts[x]) for x in ("runs", "kill", "term", "disk")),
+            str(counts["other_arrays"]),
+            str(counts["other_rows"]),
         ]
-        for name, found in record["programs"].items()
+        for name, counts in record["programs"].items()
     ]
     head = (
         "program | runs | SIGKILL | SIGTERM | full disk | final arrays that differ | "

@@ -4,12 +4,12 @@ import re
 
 import numpy as np
 
-from bench.tables.markdown import coarse, latest, mean_and_interval, records, table, thousands
+from bench.tables.markdown import format_rate, latest, mean_and_interval, records, round_rate, table
 
 
 def learning() -> str:
-    found = [r for r in records("durotaxis_learning") if "learnt_at" in r]
-    chosen = latest(found, "name")
+    learning_records = [r for r in records("durotaxis_learning") if "learnt_at" in r]
+    chosen = latest(learning_records, "name")
     names = ("linear", "pooled", "normal", "three_part", "state_machine")
     rows = []
     for record in (chosen[name] for name in names):
@@ -33,21 +33,21 @@ def speed() -> str:
         for row in record["rows"]
     }
     words = {"unseen": "unseen", "local": "without hull and centrality", "full": "all features"}
-    shared = {int(x) for name, *_ in best for x in re.findall(r", (\d+) cores$", name)}
-    suffixes = {1: "", **{cores: f", {cores} cores" for cores in sorted(shared)}}
+    core_counts = {int(x) for name, *_ in best for x in re.findall(r", (\d+) cores$", name)}
+    suffixes = {1: "", **{cores: f", {cores} cores" for cores in sorted(core_counts)}}
     rows = [
         (
             f"{colonies:,}",
             str(cores),
-            words[seen],
+            words[observation],
             *(
-                thousands(best[f"directed {seen}, {policy}{suffix}", colonies, 128])
+                format_rate(best[f"directed {observation}, {policy}{suffix}", colonies, 128])
                 for policy in ("hold", "small")
             ),
         )
         for colonies in (2048, 256)
         for cores, suffix in suffixes.items()
-        for seen in words
+        for observation in words
     ]
     head = "colonies | devices | observation | 75 cells, steps/s | 6 cells, steps/s"
     return table(head, rows, [record])
@@ -56,7 +56,7 @@ def speed() -> str:
 def training_speed() -> str:
     record = records("durotaxis_speed")[-1]
     rows = [
-        (row["name"].removeprefix("training, "), f"{coarse(max(row['steps_per_second'])):,.0f}")
+        (row["name"].removeprefix("training, "), f"{round_rate(max(row['steps_per_second'])):,.0f}")
         for row in record["rows"]
         if row["name"].startswith("training")
     ]

@@ -18,14 +18,14 @@ def records(name: str) -> list[Record]:
     return sorted(json.loads((RESULTS / f"{name}.json").read_bytes()), key=lambda r: r["date"])
 
 
-def latest(found: Iterable[Record], *names: str) -> dict[Any, Record]:
+def latest(measurements: Iterable[Record], *names: str) -> dict[Any, Record]:
     """The latest record for each value of these fields, a tuple where they are several."""
     key = lambda record: tuple(record.get(name) for name in names)
-    chosen = {key(record): record for record in found}
+    chosen = {key(record): record for record in measurements}
     return {k[0] if len(names) == 1 else k: record for k, record in chosen.items()}
 
 
-def table(head: str, rows: Iterable[Iterable[str]], measured: Iterable[Record] = ()) -> str:
+def table(head: str, rows: Iterable[Iterable[str]], measurements: Iterable[Record] = ()) -> str:
     """A table, and below it on what and when it was measured."""
     columns = head.split(" | ")
     lines = [f"| {head} |", "|---" * len(columns) + "|"]
@@ -33,18 +33,18 @@ def table(head: str, rows: Iterable[Iterable[str]], measured: Iterable[Record] =
         cells = list(row)
         assert len(cells) == len(columns), (head, cells)
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", f"{provenance(measured)}"])
+    return "\n".join([*lines, "", f"{provenance(measurements)}"])
 
 
-def provenance(measured: Iterable[Record]) -> str:
+def provenance(measurements: Iterable[Record]) -> str:
     """Machines, versions and days of measurements."""
-    measured = list(measured)
+    measurements = list(measurements)
     machines = {
         f"{r['cores']} virtual cores of an {hardware(r['cpu'])}, {accelerator(r['device'])}, "
         f"Python {r['python']}, JAX {r['versions']['jax']}"
-        for r in measured
+        for r in measurements
     }
-    days = sorted({r["date"][:10] for r in measured})
+    days = sorted({r["date"][:10] for r in measurements})
     return f"*{'; '.join(sorted(machines))}; {' to '.join(sorted({days[0], days[-1]}))}.*"
 
 
@@ -58,7 +58,7 @@ def hardware(cpu: str) -> str:
     return cpu.replace("(R)", "").replace(" Processor", "")
 
 
-def thousands(rate: float) -> str:
+def format_rate(rate: float) -> str:
     """A rate, rounded to thousands, or to hundreds below ten thousand."""
     return f"{round(rate, -3 if rate >= 10_000 else -2):,.0f}"
 
@@ -70,12 +70,12 @@ def mean_and_interval(values: Iterable[float], digits: int) -> str:
     return f"{array.mean():.{digits}f}" + (f" ± {half:.{digits}f}" if np.isfinite(half) else "")
 
 
-def around(values: np.ndarray) -> str:
+def mean_and_ends(values: np.ndarray) -> str:
     """A mean with the ends of its 95 % interval, at most 1."""
     mean, half = values.mean(), float(interval(values))
     return f"{mean:.4f} ({mean - half:.4f} to {min(mean + half, 1.0):.4f})"
 
 
-def coarse(rate: float) -> float:
+def round_rate(rate: float) -> float:
     """A rate rounded to hundreds, or to tens below two thousand."""
     return round(rate, -2 if rate >= 2_000 else -1)

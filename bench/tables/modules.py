@@ -15,7 +15,7 @@ def tables() -> dict[str, str]:
     return {"modules_" + "_".join(x.parts[1:] or x.parts): x.as_posix() for x in folders}
 
 
-def of_folder(folder: str, inner: bool = False) -> str:
+def folder_directives(folder: str, inner: bool = False) -> str:
     """mkdocstrings directives for the modules of a folder, and with `inner` of its subfolders."""
     paths = sorted((ROOT / folder).glob("**/*.py" if inner else "*.py"))
     names = [
@@ -23,9 +23,9 @@ def of_folder(folder: str, inner: bool = False) -> str:
         for path in paths
         if not path.name.startswith("__")
     ]
-    return shown(names)
+    return directives(names)
 
 
-def shown(names: Iterable[str]) -> str:
+def directives(names: Iterable[str]) -> str:
     """mkdocstrings directives for modules, by name."""
     return "\n\n".join(f"::: {SHOWN.get(name, name)}" for name in names)

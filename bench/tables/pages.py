@@ -22,19 +22,24 @@ MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 TABLES: dict[str, Callable[[], str]] = {
     "allo_accuracy": allo.accuracy,
     "allo_barrier": allo.barrier,
-    "allo_directed": allo.directed,
+    "allo_directed": allo.directed_accuracy,
     "allo_directed_mazes": allo.directed_mazes,
-    "allo_sampled": allo.sampled,
+    "allo_sampled": allo.sampled_accuracy,
     "allo_speed": allo.speed,
     "common_ground": common_ground.scores,
     "durotaxis_learning": durotaxis.learning,
     "durotaxis_speed": durotaxis.speed,
     "durotaxis_training_speed": durotaxis.training_speed,
     "faults": common_ground.faults,
-    **{name: partial(modules.of_folder, folder) for name, folder in modules.tables().items()},
-    "modules_envs": lambda: modules.of_folder("envs", inner=True),
-    "modules_host": lambda: modules.of_folder("train/host", inner=True),
-    "modules_programs": lambda: modules.shown(f"train.{name}.config" for name in modules.PROGRAMS),
+    **{
+        name: partial(modules.folder_directives, folder)
+        for name, folder in modules.tables().items()
+    },
+    "modules_envs": lambda: modules.folder_directives("envs", inner=True),
+    "modules_host": lambda: modules.folder_directives("train/host", inner=True),
+    "modules_programs": lambda: modules.directives(
+        f"train.{name}.config" for name in modules.PROGRAMS
+    ),
     "peers": common_ground.peers,
     "recordings_calibration": recordings.calibration,
     "recordings_shares": recordings.shares,
@@ -53,9 +58,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "vector_field_basis": vector_field.chosen_basis,
     "vector_field_latent": vector_field.unknown_observation,
     "vector_field_authority": vector_field.authority,
-    "vector_field_filtered": vector_field.filtered,
+    "vector_field_filtered": vector_field.filtered_state,
     "vector_field_ratios": vector_field.ratios,
-    "vector_field_seen": vector_field.seen,
+    "vector_field_seen": vector_field.seen_state,
     "vector_field_space": vector_field.space,
     "vector_field_speed": vector_field.speed,
     "vector_field_vae": vector_field.vae,
@@ -64,21 +69,21 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-def marked() -> list[Path]:
+def all_pages() -> list[Path]:
     """Every page that may hold tables."""
     return sorted((ROOT / "docs").rglob("*.md"))
 
 
-def filled(text: str) -> str:
+def fill_tables(text: str) -> str:
     """A page with all its tables up to date. Raises KeyError for an unknown table."""
 
-    def fill(found: re.Match[str]) -> str:
-        return f"{found[1]}\n{TABLES[found[2]]()}\n\n{found[4]}"
+    def fill(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{TABLES[match[2]]()}\n\n{match[4]}"
 
     return MARKED.sub(fill, text)
 
 
-def differing() -> dict[Path, str]:
+def changed_pages() -> dict[Path, str]:
     """Pages that differ from the measurements, and what they should be."""
-    texts = {path: path.read_text(encoding="utf-8") for path in marked()}
-    return {path: new for path, text in texts.items() if (new := filled(text)) != text}
+    texts = {path: path.read_text(encoding="utf-8") for path in all_pages()}
+    return {path: new for path, text in texts.items() if (new := fill_tables(text)) != text}

@@ -29,12 +29,12 @@ def cases() -> dict[tuple[str, str], list[Record]]:
 
 
 def mean(own: Iterable[Record], measure: str, step: str) -> float:
-    """Over seeds; NaN where one has none."""
+    """The mean of a measure over seeds; NaN where one has none."""
     values = [record[measure][step] for record in own]
     return float(np.mean([np.nan if x is None else x for x in values]))
 
 
-def present(by_case: dict[tuple[str, str], list[Record]]) -> tuple[list[str], list[str]]:
+def systems_and_models(by_case: dict[tuple[str, str], list[Record]]) -> tuple[list[str], list[str]]:
     """Systems and models with records, the true model left out."""
     systems = [x for x in SYSTEMS if (x, "true") in by_case]
     models = [x for x in LABELS if any((system, x) in by_case for system in systems)]
@@ -50,7 +50,7 @@ def with_seeds_of(records: list[Record], others: list[Record]) -> list[Record]:
 def shares() -> str:
     """R² of the true model, and of every other the share of that, in percent; means over seeds."""
     by_case = cases()
-    systems, models = present(by_case)
+    systems, models = systems_and_models(by_case)
     models = [x for x in models if x != "persistence"]  # far below 0 everywhere
     rows = []
     for system in systems:
@@ -77,7 +77,7 @@ def share(own: list[Record], true: list[Record]) -> str:
 def calibration() -> str:
     """Coverage of 90 % intervals, and nats gained per observed value one step ahead."""
     by_case = cases()
-    systems, models = present(by_case)
+    systems, models = systems_and_models(by_case)
     rows = []
     for system in systems:
         cells = []

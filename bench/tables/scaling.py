@@ -6,7 +6,7 @@ import numpy as np
 
 from bench import memory as used
 from bench.common_ground import summary
-from bench.tables.markdown import Record, latest, records, table, thousands
+from bench.tables.markdown import Record, format_rate, latest, records, table
 from jaxrl.numerics import comparison
 from train.host.program import find
 
@@ -44,21 +44,21 @@ LINKS = {
 }
 
 
-def on_the_wire(row: Record, devices: int) -> float:
+def wire_bytes(row: Record, devices: int) -> float:
     """Bytes that each device sends in an update: in a ring, 2 (D - 1) / D of what is summed."""
     return (row["arrays"] + row["scalars"]) * 2 * (devices - 1) / devices
 
 
-def seconds(row: Record, devices: int, link: Link) -> float:
-    """That the exchanges of an update take, if nothing is computed meanwhile."""
+def exchange_seconds(row: Record, devices: int, link: Link) -> float:
+    """Time that the exchanges of an update take, if nothing is computed meanwhile."""
     count = row["exchanges"] + row["open_exchanges"]
-    return count * link.latency + on_the_wire(row, devices) / link.bandwidth
+    return count * link.latency + wire_bytes(row, devices) / link.bandwidth
 
 
 def paying_batch(row: Record, devices: int, link: Link) -> float:
     """Transitions of a minibatch with which a device computes for as long as it exchanges."""
     computing = row["products"] / devices / link.rate
-    return row["batch"] * seconds(row, devices, link) / computing
+    return row["batch"] * exchange_seconds(row, devices, link) / computing
 
 
 def communication() -> str:
@@ -66,7 +66,7 @@ def communication() -> str:
     record = records("communication")[-1]
     rows = []
     for row in record["rows"]:
-        wire = on_the_wire(row, record["devices"])
+        wire = wire_bytes(row, record["devices"])
         rounds = f" + {row['open_exchanges']} loops" if row["open_exchanges"] else ""
         rows.append(
             (
@@ -90,12 +90,12 @@ def communication() -> str:
 
 def cores() -> str:
     """A row for each program: members on cores, beside all of them on one device."""
-    found = latest(records("cores"), "case")
+    by_case = latest(records("cores"), "case")
     rows = []
-    for name, row in found.items():
+    for name, row in by_case.items():
         program, preset, seeds = name.split()
         middle, least, most = row["ratio"]
-        rates = (thousands(row["steps_per_second"][x]) for x in ("one", "cores"))
+        rates = (format_rate(row["steps_per_second"][x]) for x in ("one", "cores"))
         rows.append(
             (
                 f"`{program} {preset}`",
@@ -105,18 +105,18 @@ def cores() -> str:
             )
         )
     head = "program | seeds | on one device, steps/s of all | on the cores | times as fast"
-    return table(head, rows, found.values())
+    return table(head, rows, by_case.values())
 
 
 def links() -> str:
-    """The same on three kinds of links: milliseconds, and the minibatch that pays."""
+    """The exchanges on three kinds of links: milliseconds, and the minibatch that pays."""
     record = records("communication")[-1]
     rows = []
     for row in record["rows"]:
         cells = [TITLES[row["case"]], f"{row['batch']:,}"]
         for link in LINKS.values():
-            cells.append(f"{1e3 * seconds(row, record['devices'], link):.2g}")
-            cells.append(short(paying_batch(row, record["devices"], link)))
+            cells.append(f"{1e3 * exchange_seconds(row, record['devices'], link):.2g}")
+            cells.append(format_count(paying_batch(row, record["devices"], link)))
         rows.append(cells)
     head = " | ".join(
         ("agent", "minibatch", *(x for name in LINKS for x in (f"{name}, ms", "pays from")))
@@ -124,7 +124,7 @@ def links() -> str:
     return table(head, rows, [record])
 
 
-def short(count: float) -> str:
+def format_count(count: float) -> str:
     """Two digits, in thousands or millions."""
     for size, unit in ((1e6, " M"), (1e3, " k")):
         if count >= 0.995 * size:
@@ -135,12 +135,12 @@ def short(count: float) -> str:
 def blocks() -> str:
     """Score with eight blocks beside score with one."""
     chosen = latest(records("blocks"), "case", "budget", "seeds", "blocks")
-    rows, measured = [], []
+    rows, used_records = [], []
     for key in dict.fromkeys(key[:-1] for key in chosen):
         pair = [chosen[*key, k] for k in (1, 8) if (*key, k) in chosen]
         if len(pair) < 2:  # not measured yet
             continue
-        measured += pair
+        used_records += pair
         one, eight = (np.array(x["scores"])[:, None] for x in pair)
         better = comparison.probability_of_improvement(eight, one)
         low, high = comparison.improvement_interval(eight, one)
@@ -151,15 +151,15 @@ def blocks() -> str:
                 f"{key[1] / 1e6:.2g} M",
                 f"{key[2]}",
                 pair[0]["score"],
-                *(scored(x["scores"]) for x in pair),
+                *(format_score(x["scores"]) for x in pair),
                 f"{better:.2f} ({low:.2f} to {high:.2f})",
             )
         )
     head = "program | steps | seeds | score | one block | eight blocks | eight are better"
-    return table(head, rows, measured)
+    return table(head, rows, used_records)
 
 
-def scored(scores: list[float]) -> str:
+def format_score(scores: list[float]) -> str:
     mean, low, high = summary(scores)
     return f"{mean:.4g} ({low:.4g} to {high:.4g})"
 
@@ -173,12 +173,12 @@ def memory() -> str:
     for name, presets in STATES.items():
         program = find(name, "the tables")
         for preset in presets:
-            found = used.use(program, program.presets[preset])
-            cells = [f"`{name} {preset}`", f"{found.environment:,.0f}" if found.num_envs else ""]
-            if found.transitions:
-                whole = found.transition * found.transitions / used.MIB
-                times = f"{found.transition / found.least:.2f}"
-                cells += [f"{found.transition:,.0f}", times, f"{whole:,.1f}"]
+            usage = used.use(program, program.presets[preset])
+            cells = [f"`{name} {preset}`", f"{usage.environment:,.0f}" if usage.num_envs else ""]
+            if usage.transitions:
+                whole = usage.transition * usage.transitions / used.MIB
+                times = f"{usage.transition / usage.least:.2f}"
+                cells += [f"{usage.transition:,.0f}", times, f"{whole:,.1f}"]
             else:
                 cells += ["", "", ""]
             lines.append(f"| {' | '.join(cells)} |")

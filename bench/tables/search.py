@@ -17,12 +17,12 @@ TITLES = {
 
 def scores() -> str:
     """A row for each case and method, in the order of the measurement."""
-    found = latest(records("search"), "case", "method", "repeat")
+    by_repeat = latest(records("search"), "case", "method", "repeat")
     rows = []
     for case in search.CASES:
         of_case = {
             method: [
-                x for (name, kind, _), x in found.items() if (name, kind) == (case.name, method)
+                x for (name, kind, _), x in by_repeat.items() if (name, kind) == (case.name, method)
             ]
             for method in search.METHODS
         }
@@ -31,21 +31,21 @@ def scores() -> str:
         "command | search | million steps | repeats | score on fresh seeds | lowest to highest | "
         "when chosen | better than random, % | configurations tried"
     )
-    return table(head, rows, found.values())
+    return table(head, rows, by_repeat.values())
 
 
 def row(case: search.Case, method: str, of_case: dict[str, list[Record]]) -> list[str]:
-    mine = of_case[method]
-    scores = [x["score"] for x in mine]
-    chosen = [x["chosen"] for x in mine]
+    method_records = of_case[method]
+    scores = [x["score"] for x in method_records]
+    chosen = [x["chosen"] for x in method_records]
     mean, low, high = search.summary(scores)
     interval = f" ({low:.4g} to {high:.4g})" if len(scores) >= ENOUGH else ""
-    tried = sorted(x["tried"] for x in mine)
+    tried = sorted(x["tried"] for x in method_records)
     return [
         f"`gymnax {case.preset}` {case.env_id}",
         TITLES[method],
-        f"{mine[0]['steps'] / 1e6:.1f}",
-        str(len(mine)),
+        f"{method_records[0]['steps'] / 1e6:.1f}",
+        str(len(method_records)),
         f"{mean:.4g}{interval}",
         f"{min(scores):.4g} to {max(scores):.4g}",
         f"{search.summary(chosen)[0]:.4g}",

@@ -5,7 +5,7 @@ import statistics
 import numpy as np
 
 from bench import snake_scores
-from bench.tables.markdown import latest, provenance, records, table, thousands
+from bench.tables.markdown import format_rate, latest, provenance, records, table
 
 
 def speed() -> str:
@@ -39,8 +39,8 @@ def training_speed() -> str:
         rows.append(
             (
                 f"`{name}`",
-                thousands(statistics.median(rates)),
-                f"{thousands(min(rates))} to {thousands(max(rates))}",
+                format_rate(statistics.median(rates)),
+                f"{format_rate(min(rates))} to {format_rate(max(rates))}",
                 f"{row['share_of_limit']:.0%}" if "share_of_limit" in row else "",
                 f"{row['compile_s']:.1f}",
             )
@@ -51,14 +51,14 @@ def training_speed() -> str:
 
 def scores_of(budget: str) -> str:
     """Every algorithm and observation after one budget, as `snake_scores.md` has them."""
-    found = [r for r in records("snake_scores") if r["budget"] == budget]
-    text = snake_scores.table(found, budget).split("\n\n", 1)[1].strip()
-    return f"{text}\n\n{provenance(found)}"
+    budget_records = [r for r in records("snake_scores") if r["budget"] == budget]
+    text = snake_scores.table(budget_records, budget).split("\n\n", 1)[1].strip()
+    return f"{text}\n\n{provenance(budget_records)}"
 
 
 def scores_summary() -> str:
-    found = [r for r in records("snake_scores") if r["budget"] == "steps"]
-    chosen = latest(found, "algorithm", "observation")
+    budget_records = [r for r in records("snake_scores") if r["budget"] == "steps"]
+    chosen = latest(budget_records, "algorithm", "observation")
     names = [name for name in snake_scores.ALGORITHMS if (name, "tail") in chosen]
     rows = []
     for name in names:
@@ -68,4 +68,4 @@ def scores_summary() -> str:
         ]
         rows.append([f"`{name}`", *(f"{snake_scores.interquartile_mean(x):.1f}" for x in means)])
     head = f"algorithm | {' | '.join(f'`{x}`' for x in snake_scores.OBSERVATIONS)}"
-    return table(head, rows, found)
+    return table(head, rows, budget_records)

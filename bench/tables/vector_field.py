@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterable
 
-from bench.tables.markdown import Record, coarse, latest, records, table
+from bench.tables.markdown import Record, latest, records, round_rate, table
 
 FIELDS = ("limit_cycle", "double_limit_cycle", "multi_attractor")
 POLICIES = ("d_optimal", "myopic", "bang50", "hold20", "random")
@@ -15,11 +15,11 @@ def cases() -> dict[str, Record]:
 
 
 def scores_of(record: Record) -> dict[tuple[str, str], Record]:
-    """By field and policy."""
+    """The scores of a case by field and policy."""
     return {(x["field"], x["policy"]): x for x in record["scores"]}
 
 
-def seen() -> str:
+def seen_state() -> str:
     record = cases()["seen"]
     scores, rows = scores_of(record), []
     for field in FIELDS:
@@ -43,9 +43,9 @@ def seen() -> str:
 
 def chosen_basis() -> str:
     """The error after 1,000 and 2,000 samples where the basis is chosen, and of each alone."""
-    found, rows = cases(), []
-    alone = [found[f"seen, {name}"] for name in ("bumps", "fourier", "polynomial")]
-    chosen = [found["seen, basis chosen"], *alone]
+    by_case, rows = cases(), []
+    alone = [by_case[f"seen, {name}"] for name in ("bumps", "fourier", "polynomial")]
+    chosen = [by_case["seen, basis chosen"], *alone]
     columns = [scores_of(record) for record in chosen]
     for field, policy in scores_of(alone[0]):  # fewer policies than where the basis is chosen
         each = [column[field, policy] for column in columns]
@@ -58,12 +58,12 @@ def chosen_basis() -> str:
 def unknown_observation() -> str:
     """The error after 1,000 and 2,000 samples where the state is seen, and where nothing is known
     of how it is observed."""
-    found, rows = cases(), []
-    seen = [found["seen, bumps and a linear part"], found["seen, basis chosen"]]
-    unknown = [found[name] for name in found if name.startswith("latent, ")]
-    for record in unknown:
+    by_case, rows = cases(), []
+    seen_records = [by_case["seen, bumps and a linear part"], by_case["seen, basis chosen"]]
+    latent_records = [by_case[name] for name in by_case if name.startswith("latent, ")]
+    for record in latent_records:
         channels = "30 counts" if "counts" in record["case"] else "20 numbers"
-        columns = [scores_of(x) for x in (*seen, record)]
+        columns = [scores_of(x) for x in (*seen_records, record)]
         for field, policy in columns[-1]:
             of_columns = (column.get((field, policy)) for column in columns)
             cells = (
@@ -75,7 +75,7 @@ def unknown_observation() -> str:
         "field | channels | policy | state seen, bumps and a linear part "
         "| state seen, basis chosen | unknown observation"
     )
-    return table(head, rows, [*seen, *unknown])
+    return table(head, rows, [*seen_records, *latent_records])
 
 
 def ratios() -> str:
@@ -98,9 +98,9 @@ def ratios() -> str:
 
 
 def space() -> str:
-    """More than two dimensions."""
-    found, rows = cases(), []
-    chosen = [found[name] for name in ("lorenz, fourier", "oscillators, polynomial", "cart_pole")]
+    """The errors in more than two dimensions."""
+    by_case, rows = cases(), []
+    chosen = [by_case[name] for name in ("lorenz, fourier", "oscillators, polynomial", "cart_pole")]
     for record in chosen:
         for score in record["scores"]:
             measures = ("error@500", "error@2000", "error@5000", "reachable_error@5000")
@@ -112,19 +112,19 @@ def space() -> str:
 
 def errors_at_2000(names: Iterable[str], policies: Iterable[str]) -> str:
     """The error after 2,000 samples on each of a case's fields, for each policy."""
-    found, rows = cases(), []
-    chosen = [found[name] for name in names]
+    by_case, rows = cases(), []
+    chosen = [by_case[name] for name in names]
     for record in chosen:
         scores = scores_of(record)
         fields = [field for field in FIELDS if (field, "d_optimal") in scores]
-        of = lambda policy, scores=scores, fields=fields: ", ".join(
+        errors = lambda policy, scores=scores, fields=fields: ", ".join(
             f"{scores[field, policy]['error@2000'][0]:.3f}" for field in fields
         )
-        rows.append((f"`{record['case']}`", *map(of, policies)))
+        rows.append((f"`{record['case']}`", *map(errors, policies)))
     return table(f"case | {' | '.join(f'`{x}`' for x in policies)}", rows, chosen)
 
 
-def filtered() -> str:
+def filtered_state() -> str:
     names = ("filtered", "filtered, noise 0.1", "filtered, noise 1")
     names = (*names, "filtered, unknown process noise", "spikes")
     return errors_at_2000(names, POLICIES[:3])
@@ -140,17 +140,17 @@ def vae() -> str:
     scores, rows = scores_of(record), []
     for policy in POLICIES:
         score = scores["limit_cycle", policy]
-        at = (f"error@{steps}" for steps in (2_000, 5_000, 10_000))
-        errors = (f"{score[x][0]:.3f} ± {score[x][1]:.3f}" for x in at)
+        error_keys = (f"error@{steps}" for steps in (2_000, 5_000, 10_000))
+        errors = (f"{score[x][0]:.3f} ± {score[x][1]:.3f}" for x in error_keys)
         rows.append((f"`{policy}`", *errors, f"{record['r2_10'][policy][0]:.3f}"))
     head = "policy | error at 2,000 | at 5,000 | at 10,000 | R² of the channels 10 steps ahead"
     return table(head, rows, [record])
 
 
 def baselines() -> str:
-    found = records("vector_field_baselines")
+    baseline_records = records("vector_field_baselines")
     names = {"persistence": "persistence", "arx": "ARX", "linear_gaussian": "linear-Gaussian"}
-    newest = {policy: record for record in found for policy in record["r2"]["arx"]}
+    newest = {policy: record for record in baseline_records for policy in record["r2"]["arx"]}
     rows = [
         (
             f"`{policy}`",
@@ -166,8 +166,8 @@ def baselines() -> str:
 def vae_others() -> str:
     """The sequence VAE in three latent dimensions, and with another filter."""
     kinds = ("gru", "lstm", "lorenz, gru", "lorenz, lstm")
-    found = cases()
-    chosen = [found[name] for kind in kinds if (name := f"sequence_vae, {kind}") in found]
+    by_case = cases()
+    chosen = [by_case[name] for kind in kinds if (name := f"sequence_vae, {kind}") in by_case]
     measures = ("error@2000", "error@10000", "reachable_error@10000")
     rows = [
         (
@@ -198,11 +198,14 @@ def speed() -> str:
         "filtered": "the state filtered from 20 channels",
         "sequence VAE": "sequence VAE, a gradient step each, 25 × 25 centres",
     }
-    shown = (("random", 1), ("random", 20), ("myopic", 1), ("d_optimal", 1), ("d_optimal", 20))
+    columns = (("random", 1), ("random", 20), ("myopic", 1), ("d_optimal", 1), ("d_optimal", 20))
     rows = [
         (
             words[kind],
-            *(f"{coarse(median[f'{kind}, {policy}', number]):,.0f}" for policy, number in shown),
+            *(
+                f"{round_rate(median[f'{kind}, {policy}', number]):,.0f}"
+                for policy, number in columns
+            ),
         )
         for kind in words
     ]

@@ -106,7 +106,7 @@ class Choices(spaces.Discrete):
         return jnp.all((x == 0) | (x == 1))
 
 
-def bounded(form: str, spawning: str, numbers: jax.Array, bounds: Bounds) -> jax.Array:
+def clip_numbers(form: str, spawning: str, numbers: jax.Array, bounds: Bounds) -> jax.Array:
     """The numbers `[P]` of an action, clipped to their bounds; NaN becomes the lower bound.
 
     A NaN in a colony would stay there, as every comparison that could delete it is false.
@@ -118,16 +118,16 @@ def bounded(form: str, spawning: str, numbers: jax.Array, bounds: Bounds) -> jax
 def read(
     form: str, spawning: str, action: Any, colony: Colony, bounds: Bounds, fixed: Spawn
 ) -> Decision:
-    """The decoded action, with numbers clipped by `bounded`."""
+    """The decoded action, with numbers clipped by `clip_numbers`."""
     if form == "nodes":
         choice, numbers = action
         deleted = choice == 1
     else:
         numbers = action
-    given: dict[str, Any] = dict(
-        zip(names(form, spawning), bounded(form, spawning, numbers, bounds), strict=True)
+    numbers_by_name: dict[str, Any] = dict(
+        zip(names(form, spawning), clip_numbers(form, spawning, numbers, bounds), strict=True)
     )
     if form != "nodes":
-        count = rules.delete_count(given.pop("delete_ratio"), colony.num_nodes)
+        count = rules.delete_count(numbers_by_name.pop("delete_ratio"), colony.num_nodes)
         deleted = rules.leftmost(colony.x, rules.alive(colony), count)
-    return Decision(deleted, Spawn(**given) if given else fixed)
+    return Decision(deleted, Spawn(**numbers_by_name) if numbers_by_name else fixed)

@@ -154,8 +154,8 @@ class Durotaxis(Environment):
         growth = self.growth(chance, state, action, params)
         colony = state.colony
         before = marking.mean(rules.alive(colony), colony.x)
-        left = marking.mean(growth.survives, colony.x, growth.child_x) < before
-        left_moves = jnp.where(left & (growth.num_nodes > 0), state.left_moves + 1, 0)
+        moves_left = marking.mean(growth.survives, colony.x, growth.child_x) < before
+        left_moves = jnp.where(moves_left & (growth.num_nodes > 0), state.left_moves + 1, 0)
         recovers = self.recovers(state, growth, params)
         ending = ending_of(
             crowded=growth.num_nodes > params.threshold_nodes,
@@ -177,7 +177,7 @@ class Durotaxis(Environment):
             earned=state.earned + components,
         )
         if self.recovery_nodes:
-            after = self.recovered(chance, state, after, recovers, params)
+            after = self.recover(chance, state, after, recovers, params)
         info = {"outcome": self.outcome(after, growth, ending, params), "components": components}
         return after, jnp.sum(components), is_terminated(ending), info
 
@@ -188,16 +188,16 @@ class Durotaxis(Environment):
             self.action, self.spawning, action, colony, params.bounds, params.spawn
         )
         spawn = decision.spawn
-        under = substrate.intensity(state.law, params.field, colony.x, colony.y, *size)
+        intensity = substrate.intensity(state.law, params.field, colony.x, colony.y, *size)
         if self.spawning == "directed":
-            child = rules.directed(
-                colony, under, spawn.gamma, spawn.alpha, spawn.noise, spawn.theta, *size
+            child = rules.directed_children(
+                colony, intensity, spawn.gamma, spawn.alpha, spawn.noise, spawn.theta, *size
             )
         else:
             # one row for each of the three, or the compiler computes them one by one
             normals = jax.random.normal(chance, (3, self.capacity)).T
-            child = rules.isotropic(
-                normals, colony, under, spawn.gamma, spawn.alpha, spawn.noise, *size
+            child = rules.isotropic_children(
+                normals, colony, intensity, spawn.gamma, spawn.alpha, spawn.noise, *size
             )
         return rules.grow(colony, decision.deleted, *child, self.deletion)
 
@@ -207,16 +207,18 @@ class Durotaxis(Environment):
             return jnp.zeros((), bool)
         return (growth.num_nodes == 0) & (state.recoveries < params.max_recoveries)
 
-    def recovered(
+    def recover(
         self, chance: jax.Array, before: State, after: State, recovers: jax.Array, params: Params
     ) -> State:
         """The state after a step, with a new colony if it `recovers`."""
         key = jax.random.fold_in(chance, RECOVERY)
         size = params.width, params.height
-        anew = rules.recovered(key, before.colony, self.recovery_nodes, after.time, *size)
+        new_colony = rules.recover_colony(
+            key, before.colony, self.recovery_nodes, after.time, *size
+        )
         return replace(
             after,
-            colony=select(recovers, anew, after.colony),
+            colony=select(recovers, new_colony, after.colony),
             recoveries=jnp.asarray(before.recoveries, jnp.int32) + recovers,
         )
 
@@ -225,8 +227,12 @@ class Durotaxis(Environment):
         marks = state.marks
         if isinstance(marks, marking.Marks):
             x, y = state.colony.x, state.colony.y
-            under = substrate.intensity(state.law, params.field, x, y, params.width, params.height)
-            marks = marking.marked(marks, state.colony, under, state.time, params.critical_nodes)
+            intensity = substrate.intensity(
+                state.law, params.field, x, y, params.width, params.height
+            )
+            marks = marking.update_marks(
+                marks, state.colony, intensity, state.time, params.critical_nodes
+            )
         return Step(
             growth=growth,
             law=state.law,

@@ -62,8 +62,8 @@ def tree_heirs(parent: jax.Array, x: jax.Array, survives: jax.Array) -> jax.Arra
         parent, dead = carry
         last = jnp.max(jnp.where(dead, slot, -1))
         is_child = parent == last
-        left = jnp.min(jnp.where(is_child, x, jnp.inf))
-        successor = jnp.min(jnp.where(is_child & (x == left), slot, slot.size))
+        leftmost_x = jnp.min(jnp.where(is_child, x, jnp.inf))
+        successor = jnp.min(jnp.where(is_child & (x == leftmost_x), slot, slot.size))
         parent = jnp.where(slot == successor, parent[last], jnp.where(is_child, successor, parent))
         return jnp.where(slot == last, -1, parent), dead & (slot != last)
 

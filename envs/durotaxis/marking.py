@@ -41,7 +41,7 @@ def no_marks(capacity: int) -> Marks:
     return Marks(mark=zeros, marked_at=zeros, unmarked_for=zeros, was_crowded=no, is_first=no)
 
 
-def marked(
+def update_marks(
     marks: Marks,
     colony: Colony,
     intensity: jax.Array,
@@ -57,29 +57,29 @@ def marked(
     """
     nodes = alive(colony)
     level = mean(nodes, intensity)
-    crowded = colony.num_nodes > critical_nodes
-    urgent = colony.num_nodes > critical_nodes + CROWD
-    soft = below(intensity, level, MARGIN)
-    stiff = below(-intensity, -level, MARGIN)
-    decided = soft | stiff | urgent | (marks.unmarked_for >= PATIENCE)
-    wanted = jnp.where(soft | (~stiff & below(intensity, level)), DELETE, KEEP)
-    changes = (marks.mark == NONE) | ((marks.mark == KEEP) & (wanted == DELETE))
-    changes = changes & nodes & crowded & decided
-    mark = jnp.where(changes, wanted, marks.mark)
-    waits = nodes & crowded & (mark == NONE)
+    is_crowded = colony.num_nodes > critical_nodes
+    is_urgent = colony.num_nodes > critical_nodes + CROWD
+    is_soft = is_below(intensity, level, MARGIN)
+    is_stiff = is_below(-intensity, -level, MARGIN)
+    is_decided = is_soft | is_stiff | is_urgent | (marks.unmarked_for >= PATIENCE)
+    new_mark = jnp.where(is_soft | (~is_stiff & is_below(intensity, level)), DELETE, KEEP)
+    changes = (marks.mark == NONE) | ((marks.mark == KEEP) & (new_mark == DELETE))
+    changes = changes & nodes & is_crowded & is_decided
+    mark = jnp.where(changes, new_mark, marks.mark)
+    is_waiting = nodes & is_crowded & (mark == NONE)
     return Marks(
         mark=mark,
         marked_at=jnp.where(changes, time, marks.marked_at),
-        unmarked_for=marks.unmarked_for + waits.astype(jnp.int32),
-        was_crowded=marks.was_crowded | crowded,
-        is_first=crowded & ~marks.was_crowded,
+        unmarked_for=marks.unmarked_for + is_waiting.astype(jnp.int32),
+        was_crowded=marks.was_crowded | is_crowded,
+        is_first=is_crowded & ~marks.was_crowded,
     )
 
 
 def inherit(marks: Marks, growth: Growth) -> Marks:
     """The marks after a step: survivors keep theirs in their new slots, children have none."""
-    carried = (marks.mark, marks.marked_at, marks.unmarked_for)
-    mark, marked_at, unmarked_for = compact(carried, growth.survives)
+    node_marks = (marks.mark, marks.marked_at, marks.unmarked_for)
+    mark, marked_at, unmarked_for = compact(node_marks, growth.survives)
     return replace(marks, mark=mark, marked_at=marked_at, unmarked_for=unmarked_for)
 
 
@@ -92,12 +92,12 @@ def deletion_rule(
 ) -> jax.Array:
     """Bool `[C]`: the nodes of a colony at `time` (steps) that should be deleted.
 
-    They are the rightmost `quota` of the nodes that are old enough (`existed`) and on ground below
-    the mean of `intensity` `[C]`; of equal ones the lowest slots.
+    They are the rightmost `quota` of the nodes that are old enough (`is_old_enough`) and on ground
+    below the mean of `intensity` `[C]`; of equal ones the lowest slots.
     """
     nodes = alive(colony)
-    old = nodes & existed(colony.birth, time, delay)
-    candidates = old & below(intensity, mean(nodes, intensity))
+    old = nodes & is_old_enough(colony.birth, time, delay)
+    candidates = old & is_below(intensity, mean(nodes, intensity))
     number = quota(count(candidates), colony.num_nodes, critical_nodes)
     return rightmost(colony.x, candidates, number)
 
@@ -112,12 +112,12 @@ def quota(candidates: jax.Array, num_nodes: jax.Array, critical_nodes: Number) -
     return jnp.where(excess > 0, jnp.minimum(jnp.maximum(share, 1), candidates), 0)
 
 
-def existed(birth: jax.Array, time: jax.Array, delay: Number) -> jax.Array:
+def is_old_enough(birth: jax.Array, time: jax.Array, delay: Number) -> jax.Array:
     """Whether nodes of a colony at `time` (steps) already existed `delay` + 1 steps before."""
     return birth <= time - delay - 1
 
 
-def below(value: jax.Array, level: jax.Array, margin: float = 0.0) -> jax.Array:
+def is_below(value: jax.Array, level: jax.Array, margin: float = 0.0) -> jax.Array:
     """Whether values are more than `margin` below a level, and by more than rounding errors."""
     return value < level - margin - ROUNDING * jnp.abs(level)
 

@@ -38,17 +38,21 @@ class Placement(NamedTuple):
         cosine, sine = quarter.get(self.degrees, (math.cos(angle), math.sin(angle)))
         return np.array([(cosine, -sine), (sine, cosine)], float)
 
-    def shown(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def to_picture(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Points (x, y) of the rules as points of the picture, px, in their shape and dtype."""
         if self.is_upright:
             return x, y
-        return _turned(x, y, (self.length, self.breadth), (self.width, self.height), self.axes.T)
+        return _rotate_points(
+            x, y, (self.length, self.breadth), (self.width, self.height), self.axes.T
+        )
 
-    def met(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The inverse of `shown`: points of the picture as points of the rules, px."""
+    def to_ground(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The inverse of `to_picture`: points of the picture as points of the rules, px."""
         if self.is_upright:
             return x, y
-        return _turned(x, y, (self.width, self.height), (self.length, self.breadth), self.axes)
+        return _rotate_points(
+            x, y, (self.width, self.height), (self.length, self.breadth), self.axes
+        )
 
 
 def place(goal: str, width: int, height: int) -> Placement:
@@ -62,7 +66,7 @@ def place(goal: str, width: int, height: int) -> Placement:
 
 
 def degrees_of(goal: str) -> float:
-    """From 0 to below 360, counter-clockwise from right."""
+    """The direction of a goal: from 0 to below 360 degrees, counter-clockwise from right."""
     if goal in ANGLES:
         return ANGLES[goal]
     try:
@@ -77,37 +81,39 @@ def degrees_of(goal: str) -> float:
     return degrees % 360.0
 
 
-def turned(field: np.ndarray, placed: Placement) -> np.ndarray:
+def rotate_field(field: np.ndarray, placement: Placement) -> np.ndarray:
     """A measured field `[height, width]` as the colony meets it, `[breadth, length]`.
 
     Exact for multiples of 90 degrees; otherwise each cell is the nearest of those measured. A field
     of no cells stays as it is.
     """
-    if not field.size or placed.is_upright:
+    if not field.size or placement.is_upright:
         return field
-    columns, rows = np.meshgrid(np.arange(placed.length) + 0.5, np.arange(placed.breadth) + 0.5)
-    x, y = placed.shown(columns, rows)
+    columns, rows = np.meshgrid(
+        np.arange(placement.length) + 0.5, np.arange(placement.breadth) + 0.5
+    )
+    x, y = placement.to_picture(columns, rows)
     row = np.clip(np.floor(y).astype(int), 0, field.shape[0] - 1)
     column = np.clip(np.floor(x).astype(int), 0, field.shape[1] - 1)
     return field[row, column]
 
 
-def picture(ground: np.ndarray, placed: Placement) -> np.ndarray:
-    """The inverse of `turned`: ground `[breadth, length]` in the picture, `[height, width]`.
+def picture(ground: np.ndarray, placement: Placement) -> np.ndarray:
+    """The inverse of `rotate_field`: ground `[breadth, length]` in the picture, `[height, width]`.
 
     NaN where the picture is not part of the ground.
     """
-    if placed.is_upright:
+    if placement.is_upright:
         return ground
-    columns, rows = np.meshgrid(np.arange(placed.width) + 0.5, np.arange(placed.height) + 0.5)
-    column, row = (np.floor(v).astype(int) for v in placed.met(columns, rows))
-    inside = (row >= 0) & (row < placed.breadth) & (column >= 0) & (column < placed.length)
-    found = np.full(inside.shape, np.nan, ground.dtype)
-    found[inside] = ground[row[inside], column[inside]]
-    return found
+    columns, rows = np.meshgrid(np.arange(placement.width) + 0.5, np.arange(placement.height) + 0.5)
+    column, row = (np.floor(v).astype(int) for v in placement.to_ground(columns, rows))
+    inside = (row >= 0) & (row < placement.breadth) & (column >= 0) & (column < placement.length)
+    pixels = np.full(inside.shape, np.nan, ground.dtype)
+    pixels[inside] = ground[row[inside], column[inside]]
+    return pixels
 
 
-def _turned(
+def _rotate_points(
     x: np.ndarray,
     y: np.ndarray,
     size: tuple[int, int],

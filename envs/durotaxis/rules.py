@@ -70,11 +70,11 @@ def founders(
     steps = -jnp.log1p(-uniform[0])
     share = jnp.cumsum(steps) / jnp.sum(steps)
     share = jnp.minimum(share[:-1], 1 - 2**-24)  # rounding must not reach the end of the tenth
-    beyond = (0, capacity - num_founders)
+    padding = (0, capacity - num_founders)
     slot = jnp.arange(capacity, dtype=jnp.int32)
     return Colony(
-        x=jnp.pad(share * (0.1 * width), beyond),
-        y=jnp.pad((0.4 + 0.2 * uniform[1, :-1]) * height, beyond),
+        x=jnp.pad(share * (0.1 * width), padding),
+        y=jnp.pad((0.4 + 0.2 * uniform[1, :-1]) * height, padding),
         parent=jnp.where(slot < num_founders, slot - 1, -1),
         birth=jnp.zeros(capacity, jnp.int32),
         num_nodes=jnp.int32(num_founders),
@@ -88,8 +88,8 @@ def alive(colony: Colony) -> jax.Array:
 
 def delete_count(ratio: jax.Array, num_nodes: jax.Array) -> jax.Array:
     """How many of N cells a ratio deletes: ⌊ratio N⌋ in float32, clipped to [0, N]; int32."""
-    asked = jnp.floor(jnp.asarray(ratio, jnp.float32) * num_nodes.astype(jnp.float32))
-    return jnp.clip(asked, 0, num_nodes).astype(jnp.int32)
+    count = jnp.floor(jnp.asarray(ratio, jnp.float32) * num_nodes.astype(jnp.float32))
+    return jnp.clip(count, 0, num_nodes).astype(jnp.int32)
 
 
 def hill_distance(intensity: jax.Array, gamma: Number, alpha: Number, noise: Number) -> jax.Array:
@@ -104,7 +104,7 @@ def hill_distance(intensity: jax.Array, gamma: Number, alpha: Number, noise: Num
     return gamma / (1 + ratio * ratio) + noise
 
 
-def directed(
+def directed_children(
     colony: Colony,
     intensity: jax.Array,
     gamma: Number,
@@ -123,7 +123,7 @@ def directed(
     return clamp(x, y, width, height)
 
 
-def isotropic(
+def isotropic_children(
     normals: jax.Array,
     colony: Colony,
     intensity: jax.Array,
@@ -174,42 +174,42 @@ def grow(
     return Growth(colony, survives, child_x, child_y, 2 * selection.size(survives), heir)
 
 
-def recovered(
-    key: jax.Array, lost: Colony, count: int, time: jax.Array, width: Number, height: Number
+def recover_colony(
+    key: jax.Array, lost_colony: Colony, count: int, time: jax.Array, width: Number, height: Number
 ) -> Colony:
-    """A new colony of `count` cells, born at `time` (steps), where a `lost` one was. Consumes key.
+    """A new colony of `count` cells, born at `time` (steps), where `lost_colony` was. Consumes key.
 
     They are linked as a path around a ring about the old centroid, evenly spaced but for `JITTER`
     on each axis, uniform; a single cell has a normal displacement of deviation `SPREAD`.
     """
-    capacity = lost.x.size
-    share = alive(lost) / jnp.maximum(lost.num_nodes, 1).astype(jnp.float32)
+    capacity = lost_colony.x.size
+    share = alive(lost_colony) / jnp.maximum(lost_colony.num_nodes, 1).astype(jnp.float32)
     if count == 1:
-        aside = SPREAD * jax.random.normal(key, (2, 1))
+        offset = SPREAD * jax.random.normal(key, (2, 1))
     else:
         angle = 2 * jnp.pi * jnp.arange(count) / count
         ring = RING * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
-        aside = ring + jax.random.uniform(key, (2, count), minval=-JITTER, maxval=JITTER)
-    beyond, slot = (0, capacity - count), jnp.arange(capacity, dtype=jnp.int32)
-    x = jnp.clip(jnp.sum(share * lost.x) + aside[0], 0.0, width - 1e-3)
-    y = jnp.clip(jnp.sum(share * lost.y) + aside[1], 0.0, height - 1e-3)
+        offset = ring + jax.random.uniform(key, (2, count), minval=-JITTER, maxval=JITTER)
+    padding, slot = (0, capacity - count), jnp.arange(capacity, dtype=jnp.int32)
+    x = jnp.clip(jnp.sum(share * lost_colony.x) + offset[0], 0.0, width - 1e-3)
+    y = jnp.clip(jnp.sum(share * lost_colony.y) + offset[1], 0.0, height - 1e-3)
     return Colony(
-        x=jnp.pad(x, beyond),
-        y=jnp.pad(y, beyond),
+        x=jnp.pad(x, padding),
+        y=jnp.pad(y, padding),
         parent=jnp.where(slot < count, slot - 1, -1),
         birth=jnp.where(slot < count, time, 0).astype(jnp.int32),
         num_nodes=jnp.int32(count),
     )
 
 
-def without(colony: Colony, removed: jax.Array, deletion: str = "forest") -> Colony:
+def remove_cells(colony: Colony, removed: jax.Array, deletion: str = "forest") -> Colony:
     """The colony after `removed`, bool `[C]`, have died and nobody has had a child."""
     survives = alive(colony) & ~removed
     heir = heirs(colony.parent, colony.x, survives, deletion)
     rank = selection.rank(survives)
     parent = jnp.where(heir >= 0, rank[jnp.maximum(heir, 0)], -1)
-    kept = compact((colony.x, colony.y, parent, colony.birth), survives)
-    x, y, parent, birth = kept
+    survivors = compact((colony.x, colony.y, parent, colony.birth), survives)
+    x, y, parent, birth = survivors
     count = selection.size(survives)
     slot = jnp.arange(colony.x.size, dtype=jnp.int32)
     return Colony(x, y, jnp.where(slot < count, parent, -1), birth, count)
@@ -229,8 +229,10 @@ def next_colony(growth: Growth, time: jax.Array) -> Colony:
     # A barrier, or every reader would compute them again.
     source, rank = jax.lax.optimization_barrier((source, selection.rank(survives)))
 
-    def lay_out(of_survivor: jax.Array, of_child: jax.Array, elsewhere: int = 0) -> jax.Array:
-        return jnp.where(filled, jnp.where(is_child, of_child, of_survivor), elsewhere)
+    def lay_out(
+        survivor_values: jax.Array, child_values: jax.Array, fill_value: int = 0
+    ) -> jax.Array:
+        return jnp.where(filled, jnp.where(is_child, child_values, survivor_values), fill_value)
 
     new_parent = heir[source]
     new_parent = jnp.where(new_parent >= 0, rank[jnp.maximum(new_parent, 0)], -1)

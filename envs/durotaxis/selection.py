@@ -22,12 +22,12 @@ def leftmost(x: jax.Array, candidates: jax.Array, count: jax.Array) -> jax.Array
     `x` is float32 `[C]` without NaN, `candidates` bool `[C]`, `count` an int32 scalar; -0.0 equals
     0.0. None is chosen for a count below 1.
     """
-    return _smallest(_ordered(x), candidates, count)
+    return _smallest(_sort_keys(x), candidates, count)
 
 
 def rightmost(x: jax.Array, candidates: jax.Array, count: jax.Array) -> jax.Array:
     """The `count` candidates of largest x, among equals those of lowest slot; see `leftmost`."""
-    return _smallest(~_ordered(x), candidates, count)
+    return _smallest(~_sort_keys(x), candidates, count)
 
 
 def compact(values: T, keep: jax.Array) -> T:
@@ -36,8 +36,8 @@ def compact(values: T, keep: jax.Array) -> T:
     The kept ones stay in their order.
     """
     slot = jnp.arange(keep.size, dtype=jnp.int32)
-    source, kept = nth(keep, slot), slot < size(keep)
-    return jax.tree.map(lambda v: jnp.where(kept, v[source], jnp.zeros_like(v)), values)
+    source, is_kept = nth(keep, slot), slot < size(keep)
+    return jax.tree.map(lambda v: jnp.where(is_kept, v[source], jnp.zeros_like(v)), values)
 
 
 def size(members: jax.Array) -> jax.Array:
@@ -48,7 +48,7 @@ def size(members: jax.Array) -> jax.Array:
 
 def rank(members: jax.Array) -> jax.Array:
     """How many members of the set bool `[C]` lie in lower slots: int32 `[C]`, for every slot."""
-    words = _packed(members)
+    words = _pack_words(members)
     sizes = _population(words)
     lower = (jnp.uint32(1) << jnp.arange(WORD, dtype=jnp.uint32)) - 1
     in_word = _population(words[:, None] & lower[None, :])
@@ -61,18 +61,18 @@ def nth(members: jax.Array, ranks: jax.Array) -> jax.Array:
 
     `members` is bool `[C]`, `ranks` int32 `[R]` from 0 up: the inverse of `rank`.
     """
-    word, rest = jnp.zeros(ranks.shape, jnp.uint32), ranks
+    word, word_ranks = jnp.zeros(ranks.shape, jnp.uint32), ranks
     slot, before = jnp.zeros(ranks.shape, jnp.int32), jnp.int32(0)
-    for w, candidate in enumerate(_packed(members)):
+    for w, candidate in enumerate(_pack_words(members)):
         here = ranks >= before
         word = jnp.where(here, candidate, word)
         slot = jnp.where(here, w * WORD, slot)
-        rest = jnp.where(here, ranks - before, rest)
+        word_ranks = jnp.where(here, ranks - before, word_ranks)
         before = before + _population(candidate)
     for width in (16, 8, 4, 2, 1):  # halve the word until one bit is left
         low = word & jnp.uint32((1 << width) - 1)
-        upper = rest >= _population(low)
-        rest = jnp.where(upper, rest - _population(low), rest)
+        upper = word_ranks >= _population(low)
+        word_ranks = jnp.where(upper, word_ranks - _population(low), word_ranks)
         word = jnp.where(upper, word >> width, low)
         slot = jnp.where(upper, slot + width, slot)
     return jnp.minimum(slot, members.size - 1)
@@ -96,14 +96,14 @@ def _smallest(keys: jax.Array, candidates: jax.Array, count: jax.Array) -> jax.A
     return candidates & (below | (tied & (rank(tied) < count - size(below))))
 
 
-def _ordered(x: jax.Array) -> jax.Array:
+def _sort_keys(x: jax.Array) -> jax.Array:
     """Uint32 in the order of float32: all bits of negative numbers flipped, else the sign bit."""
     bits = jax.lax.bitcast_convert_type(jnp.where(x == 0, 0.0, x), jnp.uint32)
     sign = jnp.uint32(1 << 31)
     return jnp.where(bits >= sign, ~bits, bits | sign)
 
 
-def _packed(members: jax.Array) -> jax.Array:
+def _pack_words(members: jax.Array) -> jax.Array:
     """Bool `[C]` as bits of uint32 words, low slots first."""
     bits = jnp.pad(members, (0, -members.size % WORD)).reshape(-1, WORD).astype(jnp.uint32)
     return jnp.sum(bits << jnp.arange(WORD, dtype=jnp.uint32)[None, :], axis=1, dtype=jnp.uint32)

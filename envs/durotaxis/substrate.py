@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from envs.base import Within
+from envs.base import Range
 
-Positive = Annotated[float, Within(above=0.0)]
+Positive = Annotated[float, Range(above=0.0)]
 Number = float | jax.Array
 """A number that may be traced."""
 
@@ -47,14 +47,14 @@ def random_law(key: jax.Array, ranges: Ranges) -> Law:
     uniform = jax.random.uniform(key, (3,))
     exponential = uniform[0] < 0.5
 
-    def within(linear: tuple[float, float], other: tuple[float, float], share: jax.Array):
+    def interpolate(linear: tuple[float, float], other: tuple[float, float], share: jax.Array):
         low, high = (jnp.where(exponential, b, a) for a, b in zip(linear, other, strict=True))
         return low + share * (high - low)
 
     return Law(
         exponential=exponential,
-        slope=within(ranges.linear_slope, ranges.exponential_slope, uniform[1]),
-        base=within(ranges.linear_base, ranges.exponential_base, uniform[2]),
+        slope=interpolate(ranges.linear_slope, ranges.exponential_slope, uniform[1]),
+        base=interpolate(ranges.linear_base, ranges.exponential_base, uniform[2]),
     )
 
 
@@ -71,7 +71,7 @@ def intensity(
     `field` is float32 `[H, W]`, measured values that replace the law, or `[0, 0]` for none.
     """
     if field.size:
-        return _measured(field, x, y, width, height)
+        return _field_intensity(field, x, y, width, height)
     column = _cell(x, width)
     rate = jnp.where(law.exponential, law.slope, 0.0)  # no overflow where the law is linear
     return jnp.where(
@@ -92,7 +92,7 @@ def log_intensity(
     An exponential law never overflows here. Other stiffness below 1e-6 counts as 1e-6.
     """
     if field.size:
-        return jnp.log(jnp.maximum(_measured(field, x, y, width, height), LEAST_INTENSITY))
+        return jnp.log(jnp.maximum(_field_intensity(field, x, y, width, height), LEAST_INTENSITY))
     column = _cell(x, width)
     linear = jnp.log(jnp.maximum(law.slope * column + law.base, LEAST_INTENSITY))
     exponential = law.slope * column + jnp.log(jnp.where(law.exponential, law.base, 1.0))
@@ -132,7 +132,7 @@ def _check_field(field: np.ndarray, width: float, height: float) -> None:
         raise ValueError("field has values that are not finite; expected numbers: fill the gaps")
 
 
-def _measured(
+def _field_intensity(
     field: jax.Array, x: jax.Array, y: jax.Array, width: Number, height: Number
 ) -> jax.Array:
     row, column = _cell(y, height).astype(jnp.int32), _cell(x, width).astype(jnp.int32)

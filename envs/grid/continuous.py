@@ -15,7 +15,7 @@ from scipy import sparse
 
 from envs.base import Environment
 from envs.grid.layouts import Layout
-from envs.grid.mazes import named
+from envs.grid.mazes import layout_by_name
 
 TOGETHER = 1e-9  # two walls closer than this on the way of a move are met together
 
@@ -53,7 +53,7 @@ class ContinuousMaze(Environment):
         super().__init__()
         if not 0 < step <= 1:
             raise ValueError(f"step is {step}; expected a number above 0 and at most 1")
-        self.layout = named(maze) if isinstance(maze, str) else maze
+        self.layout = layout_by_name(maze) if isinstance(maze, str) else maze
         self.step_size = step
         self.height, self.width = self.layout.height, self.layout.width
 
@@ -77,10 +77,10 @@ class ContinuousMaze(Environment):
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
         del chance  # moves are certain
         target = state.position + params.step * jnp.clip(action, -1.0, 1.0)
-        moves = is_free_way(params.free, state.position, target, jnp)
-        position = jnp.where(moves, target, state.position)
-        ended = jnp.zeros((), bool)
-        return State(position, state.time + 1), jnp.zeros(()), ended, {}
+        is_free = is_free_way(params.free, state.position, target, jnp)
+        position = jnp.where(is_free, target, state.position)
+        is_terminal = jnp.zeros((), bool)
+        return State(position, state.time + 1), jnp.zeros(()), is_terminal, {}
 
     def describe(self, state: State, features: Any, params: Params) -> jax.Array:
         return coordinates(state.position, self.height, self.width)
@@ -105,9 +105,9 @@ def coordinates(position, height: int, width: int):
     return (2 * position - np.array([height, width], np.float32)) / max(height, width)
 
 
-def positions(seen, height: int, width: int):
+def positions(obs, height: int, width: int):
     """The inverse of `coordinates`."""
-    return (seen * max(height, width) + np.array([height, width], np.float32)) / 2
+    return (obs * max(height, width) + np.array([height, width], np.float32)) / 2
 
 
 def is_free_way(free, start, end, xp: Any = np):
@@ -166,12 +166,12 @@ def fine_chain(layout: Layout, step: float, parts: int) -> sparse.csr_array:
         inside = ((target > 0) & (target < layout.free.shape)).all(axis=1)
         inside = np.flatnonzero(inside)
         inside = inside[is_free_way(walls, middles[inside], target[inside])]
-        to = fine.index[tuple((fine.cells[inside] + shift).T)]
-        entries.append((states[inside], to, np.full(len(to), chance)))
+        target_states = fine.index[tuple((fine.cells[inside] + shift).T)]
+        entries.append((states[inside], target_states, np.full(len(target_states), chance)))
     rows, columns, chances = map(np.concatenate, zip(*entries, strict=True))
     moves = sparse.coo_array((chances, (rows, columns)), shape=(len(states),) * 2).tocsr()
-    stays = 1 - moves.sum(axis=1)
-    return sparse.csr_array(moves + sparse.diags_array(stays))
+    stay_chances = 1 - moves.sum(axis=1)
+    return sparse.csr_array(moves + sparse.diags_array(stay_chances))
 
 
 def _moves(shift: np.ndarray, half: float) -> np.ndarray:

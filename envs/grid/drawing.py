@@ -79,14 +79,14 @@ def film(
     if not places:
         raise ValueError("there are no positions to draw; expected at least one state")
     canvas, cell = _background(layout, None, size), _cell_size(layout, size)
-    some = np.linspace(0, len(places) - 1, num=min(len(places), 12)).astype(int)
-    colours = gif.commonest_colours([_with_agent(canvas, places[i], cell) for i in some])
-    indexed = gif.quantizer(colours)
+    sample_indices = np.linspace(0, len(places) - 1, num=min(len(places), 12)).astype(int)
+    colours = gif.commonest_colours([_with_agent(canvas, places[i], cell) for i in sample_indices])
+    quantize = gif.quantizer(colours)
 
     def frames() -> Iterator[tuple[np.ndarray, float]]:
         for i, place in enumerate(places):
             image = Image.fromarray(_with_agent(canvas, place, cell))
-            yield np.asarray(indexed(image)), 1 / fps if i < len(places) - 1 else HOLD
+            yield np.asarray(quantize(image)), 1 / fps if i < len(places) - 1 else HOLD
 
     gif.write(path, frames(), colours)
 

@@ -15,7 +15,7 @@ from gymnax.environments import spaces
 
 from envs.base import Environment, check_name
 from envs.grid.layouts import Layout
-from envs.grid.mazes import named
+from envs.grid.mazes import layout_by_name
 from envs.grid.observations import OBSERVATIONS, check_size, shape
 from envs.grid.tables import Dynamics, dynamics
 
@@ -45,7 +45,7 @@ class Params:
 
 
 class Grid(Environment):
-    """A walk in a maze, which is a name that `envs.grid.mazes.named` knows or a `Layout`.
+    """A walk in a maze, which is a name that `envs.grid.mazes.layout_by_name` knows or a `Layout`.
 
     Observation: see `envs.grid.observations`. Action: int32, 0 up, 1 right, 2 down, 3 left; a move
     into a wall stays. Reward: 1 and the end on entering a goal, else `step_reward`; without goals
@@ -70,7 +70,7 @@ class Grid(Environment):
         if not isinstance(maze, str | Layout):
             raise ValueError(f"maze is {maze!r}; expected a name such as 'GridRoom-4' or a Layout")
         check_name("observation", observation, OBSERVATIONS)
-        self.layout = named(maze) if isinstance(maze, str) else maze
+        self.layout = layout_by_name(maze) if isinstance(maze, str) else maze
         check_size(observation, self.layout)
         self.wind = wind
         self.observation = observation
@@ -156,6 +156,6 @@ def choose(word: jax.Array, probability: jax.Array) -> jax.Array:
     possible index.
     """
     uniform = (word >> (32 - BITS)).astype(jnp.float32) / 2**BITS
-    before = jnp.cumsum(probability) - probability
-    possible = (probability > 0) & (before <= uniform)
+    cumulative_before = jnp.cumsum(probability) - probability
+    possible = (probability > 0) & (cumulative_before <= uniform)
     return jnp.max(jnp.where(possible, jnp.arange(probability.size), 0))

@@ -8,7 +8,7 @@ from envs.grid.drawing import DIVERGING
 from envs.grid.layouts import Layout
 
 
-def of_layout(layout: Layout) -> dict[str, Any]:
+def layout_data(layout: Layout) -> dict[str, Any]:
     """Size, the (row, column) of each state as int32 `[S, 2]`, and its doors and portals.
 
     A door is (row, column, direction in which it is open), a portal (row, column, direction of the

@@ -52,8 +52,8 @@ def rooms(rows: int, cols: int, size: int, seed: int, extra: float = 0.2) -> Lay
     for a, b in tree + closed[: round(extra * len(closed))]:
         top, left = pitch * (a // cols) + 1, pitch * (a % cols) + 1
         along = int(rng.integers(size))
-        beside = b == a + 1 and cols > 1
-        free[(top + along, left + size) if beside else (top + size, left + along)] = True
+        is_horizontal = b == a + 1 and cols > 1
+        free[(top + along, left + size) if is_horizontal else (top + size, left + along)] = True
     return from_free(free, f"rooms-{rows}x{cols}-size{size}-seed{seed}")
 
 

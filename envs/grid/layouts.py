@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from envs.grid import passages, texts
-from envs.grid.passages import Cell, Door, Portal, beside
+from envs.grid.passages import Cell, Door, Portal, neighbour
 
 MAX_STATES = 100_000
 """Free cells of a maze; its tables and eigenvectors then take a minute to compute."""
@@ -97,13 +97,13 @@ def outcomes(
     """
     if portal := layout.exits.get((cell, direction)):
         return list(portal.ends)
-    row, col = beside(cell, direction)
+    row, col = neighbour(cell, direction)
     row = min(max(row, 0), layout.height - 1)
     col = min(max(col + drift, 0), layout.width - 1)
     target = (row, col) if layout.free[row, col] else cell
-    passes = layout.ways_back.get((cell, direction), 1.0)
-    both = [(target, passes), (cell, 1.0 - passes)]
-    return [(cell, probability) for cell, probability in both if probability > 0]
+    pass_probability = layout.ways_back.get((cell, direction), 1.0)
+    candidates = [(target, pass_probability), (cell, 1.0 - pass_probability)]
+    return [(cell, probability) for cell, probability in candidates if probability > 0]
 
 
 def regions(layout: Layout) -> list[np.ndarray]:
@@ -116,9 +116,9 @@ def regions(layout: Layout) -> list[np.ndarray]:
                 targets.append(int(layout.index[target]))
     size = (layout.num_states, layout.num_states)
     links = sparse.csr_array((np.ones(len(states)), (states, targets)), shape=size)
-    count, part_of = csgraph.connected_components(links, connection="weak")
-    by_part = np.argsort(part_of, kind="stable").astype(np.int32)
-    parts = np.split(by_part, np.cumsum(np.bincount(part_of, minlength=count))[:-1])
+    count, labels = csgraph.connected_components(links, connection="weak")
+    sorted_states = np.argsort(labels, kind="stable").astype(np.int32)
+    parts = np.split(sorted_states, np.cumsum(np.bincount(labels, minlength=count))[:-1])
     return sorted(parts, key=lambda part: (-len(part), part[0]))
 
 
@@ -130,7 +130,7 @@ def parse(text: str, name: str = "maze", allow_disconnected: bool = False) -> La
     """
     free, starts, goals, doors, portals = texts.read(text)
     layout = Layout(free, name, tuple(starts), tuple(goals), tuple(doors), tuple(portals))
-    return connected(layout, allow_disconnected)
+    return require_connected(layout, allow_disconnected)
 
 
 def load(path: str | Path, allow_disconnected: bool = False) -> Layout:
@@ -157,17 +157,17 @@ def load(path: str | Path, allow_disconnected: bool = False) -> Layout:
 
 def from_free(free: np.ndarray, name: str = "maze", allow_disconnected: bool = False) -> Layout:
     """The maze with these free cells, bool `[H, W]`; raises ValueError as `parse` does."""
-    return connected(Layout(free, name), allow_disconnected)
+    return require_connected(Layout(free, name), allow_disconnected)
 
 
-def connected(layout: Layout, allow_disconnected: bool = False) -> Layout:
+def require_connected(layout: Layout, allow_disconnected: bool = False) -> Layout:
     """The maze itself. Raises ValueError if it has parts that no move connects."""
     sizes = [str(len(part)) for part in regions(layout)]
     if len(sizes) > 1 and not allow_disconnected:
-        shown = " and ".join(sizes[:6]) + (" and smaller ones" if len(sizes) > 6 else "")
+        parts = " and ".join(sizes[:6]) + (" and smaller ones" if len(sizes) > 6 else "")
         raise ValueError(
-            f"maze {layout.name!r} falls into {len(sizes)} regions, of {shown} cells; expected one;"
-            " --allow-disconnected loads it anyway"
+            f"maze {layout.name!r} falls into {len(sizes)} regions, of {parts} cells; expected "
+            "one; --allow-disconnected loads it anyway"
         )
     return layout
 

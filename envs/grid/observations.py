@@ -41,7 +41,7 @@ def pixels(layout: Layout) -> np.ndarray:
     return pictures
 
 
-def rendered(layout: Layout) -> np.ndarray:
+def renderings(layout: Layout) -> np.ndarray:
     """The maze as people see it, `TILE` pixels a tile, the agent a disc: float32 `[S, h, w, 3]`.
 
     The pictures of `envs.grid.drawing`, doors and portals included; colours are in 0 to 1.
@@ -82,5 +82,5 @@ OBSERVATIONS: dict[str, Callable[[Layout], np.ndarray]] = {
     "coordinates": coordinates,
     "one_hot": one_hot,
     "pixels": pixels,
-    "rendered": rendered,
+    "rendered": renderings,
 }

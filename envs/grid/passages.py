@@ -31,14 +31,14 @@ class Portal(NamedTuple):
     """The cells it leads to, at most four, with probabilities that add up to one."""
 
 
-def beside(cell: Cell, direction: int) -> Cell:
+def neighbour(cell: Cell, direction: int) -> Cell:
     """The neighbour of a cell; possibly a wall or off the grid."""
     return cell[0] + STEPS[direction][0], cell[1] + STEPS[direction][1]
 
 
 def ways_back(doors: Sequence[Door]) -> dict[tuple[Cell, int], float]:
     """The probability that a move against a door succeeds, by cell and direction."""
-    return {(beside(door.cell, door.direction), door.direction ^ 2): door.back for door in doors}
+    return {(neighbour(door.cell, door.direction), door.direction ^ 2): door.back for door in doors}
 
 
 def check_free(free: np.ndarray, what: str, cells: Iterable[Cell]) -> None:
@@ -54,14 +54,14 @@ def check_free(free: np.ndarray, what: str, cells: Iterable[Cell]) -> None:
 def check_doors(free: np.ndarray, doors: Sequence[Door]) -> None:
     """Raises ValueError for doors in or into walls, or that face each other."""
     _check_once("door", doors)
-    against = ways_back(doors)
+    back_probabilities = ways_back(doors)
     for cell, direction, back in doors:
         check_free(free, "door", [cell])
-        check_free(free, f"the door in {cell} leads into a wall:", [beside(cell, direction)])
+        check_free(free, f"the door in {cell} leads into a wall:", [neighbour(cell, direction)])
         if not 0 <= back <= 1:
             raise ValueError(f"the door in cell {cell} has {back=}; expected 0 to 1")
-        if (cell, direction) in against:
-            other = beside(cell, direction)
+        if (cell, direction) in back_probabilities:
+            other = neighbour(cell, direction)
             raise ValueError(f"doors in cells {cell} and {other} face each other; remove one")
 
 
@@ -83,15 +83,15 @@ def check_portals(free: np.ndarray, portals: Sequence[Portal]) -> None:
 
 
 def _check_once(what: str, passages: Sequence[Door] | Sequence[Portal]) -> None:
-    seen = set()
+    occupied = set()
     for cell, direction, _ in passages:
         if direction not in range(4):
             raise ValueError(
                 f"the {what} in cell {cell} has direction {direction}; expected 0 up, 1 right,"
                 " 2 down or 3 left"
             )
-        if (cell, direction) in seen:
+        if (cell, direction) in occupied:
             raise ValueError(
                 f"cell {cell} has two {what}s in direction {direction}; expected one; remove one"
             )
-        seen.add((cell, direction))
+        occupied.add((cell, direction))

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from envs.grid.layouts import Layout, outcomes
-from envs.grid.passages import Cell, Door, beside
+from envs.grid.passages import Cell, Door, neighbour
 
 
 def with_doors(layout: Layout, count: int, seed: int, back: float = 0.0) -> Layout:
@@ -19,8 +19,8 @@ def with_doors(layout: Layout, count: int, seed: int, back: float = 0.0) -> Layo
     """
     if count == 0:
         return layout
-    taken = {frozenset((d.cell, beside(d.cell, d.direction))) for d in layout.doors}
-    ways = [way for way in _ways(layout) if frozenset((way[0], beside(*way))) not in taken]
+    door_edges = {frozenset((d.cell, neighbour(d.cell, d.direction))) for d in layout.doors}
+    ways = [way for way in _ways(layout) if frozenset((way[0], neighbour(*way))) not in door_edges]
     chain, parts = _moves(layout), None
     doors: list[Door] = []
     rng = np.random.default_rng(seed)
@@ -29,14 +29,14 @@ def with_doors(layout: Layout, count: int, seed: int, back: float = 0.0) -> Layo
             break
         cell, direction = ways[i]
         if rng.integers(2):
-            cell, direction = beside(cell, direction), direction ^ 2
+            cell, direction = neighbour(cell, direction), direction ^ 2
         if back == 0:  # the move back is lost: is there another way?
             if parts is None:
                 parts = _strong_parts(chain)
-            there = layout.index[beside(cell, direction)], layout.index[cell]
-            others, chain[there] = chain[there], 0
+            move_index = layout.index[neighbour(cell, direction)], layout.index[cell]
+            other_moves, chain[move_index] = chain[move_index], 0
             if _strong_parts(chain) != parts:
-                chain[there] = others
+                chain[move_index] = other_moves
                 continue
         doors.append(Door(cell, direction, back))
     if len(doors) < count:
@@ -62,19 +62,19 @@ def with_openings(layout: Layout, count: int, seed: int) -> Layout:
             f"maze {layout.name!r} has {len(walls)} walls between two free cells; expected at "
             f"least {count}: ask for fewer openings"
         )
-    opened = layout.free.copy()
-    opened[tuple(walls[np.random.default_rng(seed).permutation(len(walls))[:count]].T)] = True
-    return replace(layout, free=opened)
+    new_free = layout.free.copy()
+    new_free[tuple(walls[np.random.default_rng(seed).permutation(len(walls))[:count]].T)] = True
+    return replace(layout, free=new_free)
 
 
 def _ways(layout: Layout) -> list[tuple[Cell, int]]:
     """Every passage between two free neighbours once: a cell, and right or down."""
     free = np.pad(layout.free, ((0, 1), (0, 1)))
-    found = []
+    ways = []
     for row, col in layout.cells.tolist():
-        found += [((row, col), 1)] if free[row, col + 1] else []
-        found += [((row, col), 2)] if free[row + 1, col] else []
-    return found
+        ways += [((row, col), 1)] if free[row, col + 1] else []
+        ways += [((row, col), 2)] if free[row + 1, col] else []
+    return ways
 
 
 def _moves(layout: Layout) -> sparse.lil_array:

@@ -31,8 +31,8 @@ def dynamics(layout: Layout, wind: float = 0.0) -> Dynamics:
     """
     if not -1 < wind < 1:
         raise ValueError(f"wind is {wind}; expected a number between -1 and 1, both excluded")
-    blows = [(0, 1.0)] if wind == 0 else [(0, 1 - abs(wind)), (1 if wind > 0 else -1, abs(wind))]
-    return _dynamics(layout, blows)
+    drifts = [(0, 1.0)] if wind == 0 else [(0, 1 - abs(wind)), (1 if wind > 0 else -1, abs(wind))]
+    return _dynamics(layout, drifts)
 
 
 def gusts(layout: Layout) -> Dynamics:
@@ -41,21 +41,21 @@ def gusts(layout: Layout) -> Dynamics:
     With a further axis for these three: int32 and float32 `[S, A, 3, K]`. The dynamics in a wind
     are those without a gust, and with probability |wind| those in one.
     """
-    found = [_dynamics(layout, [(drift, 1.0)]) for drift in (-1, 0, 1)]
-    most = max(each.successor.shape[-1] for each in found)
-    widened = []
-    for successor, probability in found:
+    dynamics_by_drift = [_dynamics(layout, [(drift, 1.0)]) for drift in (-1, 0, 1)]
+    most = max(each.successor.shape[-1] for each in dynamics_by_drift)
+    padded_tables = []
+    for successor, probability in dynamics_by_drift:
         spare = ((0, 0), (0, 0), (0, most - successor.shape[-1]))
-        own = np.arange(layout.num_states, dtype=np.int32)[:, None, None]
-        padded = np.pad(successor - own, spare) + own  # unused slots stay
-        widened.append((padded, np.pad(probability, spare)))
-    return Dynamics(*(np.stack(parts, axis=2) for parts in zip(*widened, strict=True)))
+        own_state = np.arange(layout.num_states, dtype=np.int32)[:, None, None]
+        padded = np.pad(successor - own_state, spare) + own_state  # unused slots stay
+        padded_tables.append((padded, np.pad(probability, spare)))
+    return Dynamics(*(np.stack(parts, axis=2) for parts in zip(*padded_tables, strict=True)))
 
 
-def _dynamics(layout: Layout, blows: list[tuple[int, float]]) -> Dynamics:
+def _dynamics(layout: Layout, drifts: list[tuple[int, float]]) -> Dynamics:
     """The dynamics with these drifts to the right and their probabilities."""
     cells = [(row, col) for row, col in layout.cells.tolist()]
-    laws = [[_law(layout, cell, action, blows) for action in range(len(STEPS))] for cell in cells]
+    laws = [[_law(layout, cell, action, drifts) for action in range(len(STEPS))] for cell in cells]
     most = max(len(law) for row in laws for law in row)
     states = np.arange(layout.num_states, dtype=np.int32)
     successor = np.tile(states[:, None, None], (1, len(STEPS), most))
@@ -102,11 +102,11 @@ def _transitions(dynamics: Dynamics, policy: np.ndarray | None) -> sparse.coo_ar
 
 
 def _law(
-    layout: Layout, cell: Cell, action: int, blows: list[tuple[int, float]]
+    layout: Layout, cell: Cell, action: int, drifts: list[tuple[int, float]]
 ) -> dict[Cell, float]:
     """The cells that an action can lead to, each once, and their probabilities."""
     law: dict[Cell, float] = {}
-    for drift, chance in blows:
+    for drift, chance in drifts:
         for target, probability in outcomes(layout, cell, action, drift):
             law[target] = law.get(target, 0.0) + chance * probability
     return law

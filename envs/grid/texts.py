@@ -55,17 +55,17 @@ def read(text: str) -> Content:
             if tile.strip(" ") in tuple(WALLS):
                 content.free[i, j] = False
                 continue
-            for found in _features(tile, line, j + 1):
-                _add(content, (i, j), found)
-                if name := found["end"]:
+            for feature in _features(tile, line, j + 1):
+                _add_feature(content, (i, j), feature)
+                if name := feature["end"]:
                     if name in ends:
                         raise ValueError(
                             f"line {line}: portal end E{name[:20]} occurs twice; rename it"
                         )
                     ends[name] = (i, j)
-                if found["ends"]:
-                    move = DIRECTIONS.index(found["move"])
-                    portals.append((line, (i, j), move, found["ends"]))
+                if feature["ends"]:
+                    move = DIRECTIONS.index(feature["move"])
+                    portals.append((line, (i, j), move, feature["ends"]))
     for line, cell, move, names in portals:
         content.portals.append(Portal(cell, move, _destinations(names, ends, line)))
     return content
@@ -83,10 +83,10 @@ def check_size(height: int, width: int) -> None:
 def _rows(text: str) -> list[tuple[int, list[str]]]:
     """The line number, from 1, and the tiles of every row; all of them are equally wide."""
     lines = list(enumerate(text.replace("\r\n", "\n").split("\n"), start=1))
-    filled = [number for number, line in lines if line.strip()]
-    if not filled:
+    filled_lines = [number for number, line in lines if line.strip()]
+    if not filled_lines:
         raise ValueError("the maze is empty; expected rows of tiles, such as '#..#'")
-    first, last = filled[0] - 1, filled[-1]
+    first, last = filled_lines[0] - 1, filled_lines[-1]
     split = (lambda line: line.split(",")) if "," in text else list
     rows = [(number, split(line)) for number, line in lines[first:last]]
     width = Counter(len(tiles) for _, tiles in rows).most_common(1)[0][0]
@@ -111,25 +111,25 @@ def _features(tile: str, line: int, column: int) -> Iterator[re.Match[str]]:
     if not tile:
         raise ValueError(f"line {line}: tile {column} is empty; write '.' for free")
     while place < len(features):
-        found = FEATURE.match(features, place)
-        if found is None:
+        feature = FEATURE.match(features, place)
+        if feature is None:
             unknown = features[place : place + 20]
             raise ValueError(
                 f"line {line}, tile {column}: {unknown!r} is not known; expected #, X, '.',"
                 " blank, S or G, and in comma format also doors like DR:0.3, portals E1 or PU:1"
             )
-        yield found
-        place = found.end()
+        yield feature
+        place = feature.end()
 
 
-def _add(content: Content, cell: Cell, found: re.Match[str]) -> None:
+def _add_feature(content: Content, cell: Cell, feature: re.Match[str]) -> None:
     """Starts, goals and doors; a portal waits until all ends are known."""
-    if found["mark"] == "S":
+    if feature["mark"] == "S":
         content.starts.append(cell)
-    if found["mark"] == "G":
+    if feature["mark"] == "G":
         content.goals.append(cell)
-    for letter in found["doors"] or "":
-        content.doors.append(Door(cell, DIRECTIONS.index(letter), float(found["back"] or 0)))
+    for letter in feature["doors"] or "":
+        content.doors.append(Door(cell, DIRECTIONS.index(letter), float(feature["back"] or 0)))
 
 
 def _destinations(names: str, ends: dict[str, Cell], line: int) -> tuple[tuple[Cell, float], ...]:
@@ -138,9 +138,9 @@ def _destinations(names: str, ends: dict[str, Cell], line: int) -> tuple[tuple[C
     for part in names.split("_"):
         name, _, weight = part.partition("@")
         if name not in ends:
-            known = ", ".join(f"E{end}"[:20] for end in islice(ends, 10)) or "none"
+            labels = ", ".join(f"E{end}"[:20] for end in islice(ends, 10)) or "none"
             raise ValueError(
-                f"line {line}: portal end E{name[:20]} is not in the maze; the ends are: {known}"
+                f"line {line}: portal end E{name[:20]} is not in the maze; the ends are: {labels}"
             )
         weights.append((ends[name], float(weight or 1)))
     total = sum(weight for _, weight in weights)

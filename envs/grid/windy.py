@@ -81,16 +81,16 @@ class WindyGrid(Grid):
         return words[:2], words[2:]
 
     def start(self, chance: jax.Array, params: Params) -> State:
-        begun = super().start(chance[0], params)
+        calm_state = super().start(chance[0], params)
         share = _uniform(chance[1])
         wind = params.lowest + (params.highest - params.lowest) * share
-        return State(begun.position, begun.time, jnp.asarray(wind, jnp.float32))
+        return State(calm_state.position, calm_state.time, jnp.asarray(wind, jnp.float32))
 
     def transition(
         self, chance: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
-        blows = _uniform(chance[0]) < jnp.abs(state.wind)
-        gust = jnp.where(blows, 1 + jnp.sign(state.wind), 1).astype(jnp.int32)
+        has_gust = _uniform(chance[0]) < jnp.abs(state.wind)
+        gust = jnp.where(has_gust, 1 + jnp.sign(state.wind), 1).astype(jnp.int32)
         place = (state.position, action, gust)
         position = params.successor[place][choose(chance[1], params.probability[place])]
         arrived = params.goal[position]

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from envs.gymnasium_adapter import pictures, steps
-from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, in_numpy
+from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, to_numpy
 from envs.gymnax_corrections import observation_space
 
 
@@ -34,7 +34,7 @@ class GymnasiumEnv(gymnasium.Env):
         self.render_mode = render_mode
         self.observation_space = gymnasium_space(observation_space(env, self.params))
         self.action_space = gymnasium_space(env.action_space(self.params))
-        self._world: steps.World | None = None
+        self._episode: steps.Episode | None = None
         self._is_running = False
 
     def reset(
@@ -46,44 +46,44 @@ class GymnasiumEnv(gymnasium.Env):
             raise ValueError(f"options are {list(options)}; expected none")
         word = None if seed is None else steps.word_of(seed)
         super().reset(seed=seed)
-        if word is None and self._world is not None:
-            key = self._world.key
+        if word is None and self._episode is not None:
+            key = self._episode.key
         else:
-            drawn = self.np_random.integers(steps.WORDS) if word is None else word
-            key = steps.key_of(np.uint32(drawn))
-        world = steps.start(self.env, self.params, key)
-        self._world, self._is_running = world, True
-        return in_numpy(self.observation_space, jax.device_get(world.obs)), {}
+            random_word = self.np_random.integers(steps.WORDS) if word is None else word
+            key = steps.key_of(np.uint32(random_word))
+        episode = steps.start(self.env, self.params, key)
+        self._episode, self._is_running = episode, True
+        return to_numpy(self.observation_space, jax.device_get(episode.obs)), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation, reward, terminated, truncated and info of one step."""
         steps.check_process()
-        if self._world is None or not self._is_running:
+        if self._episode is None or not self._is_running:
             raise ValueError("there is no episode to step in; call reset first")
         action = checked_action(self.action_space, action)
-        self._world, shown = steps.step(self.env, self.params, self._world, action)
-        shown = jax.device_get(shown)
-        terminated, truncated = bool(shown.terminated), bool(shown.truncated)
+        self._episode, output = steps.step(self.env, self.params, self._episode, action)
+        output = jax.device_get(output)
+        terminated, truncated = bool(output.terminated), bool(output.truncated)
         self._is_running = not (terminated or truncated)
-        obs = in_numpy(self.observation_space, shown.obs)
-        return obs, float(shown.reward), terminated, truncated, _plain(shown.info)
+        obs = to_numpy(self.observation_space, output.obs)
+        return obs, float(output.reward), terminated, truncated, _info_to_numpy(output.info)
 
     def render(self) -> np.ndarray | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The picture of the present state, or None without a render mode."""
         if self.render_mode is None:
             return None
-        if self._world is None:
+        if self._episode is None:
             raise ValueError("there is no episode to draw; call reset first")
-        return pictures.frame(self.env, self.params, self._world.state)
+        return pictures.frame(self.env, self.params, self._episode.state)
 
 
-def _plain(info: dict[str, Any]) -> dict[str, Any]:
+def _info_to_numpy(info: dict[str, Any]) -> dict[str, Any]:
     """Numbers as NumPy's, flags as Python's, which Gymnasium's own vectors keep as flags."""
 
-    def plain(x: Any) -> Any:
+    def convert(x: Any) -> Any:
         array = np.array(x)
         if array.shape:
             return array
         return bool(array) if array.dtype == bool else array[()]
 
-    return jax.tree.map(plain, info)
+    return jax.tree.map(convert, info)

@@ -41,17 +41,17 @@ def _end(end: Any, box: ours.Box) -> np.ndarray:
     return np.broadcast_to(end, box.shape).copy()
 
 
-def in_numpy(space: theirs.Space, value: Any) -> Any:
+def to_numpy(space: theirs.Space, value: Any) -> Any:
     """A value that lies in `space`, or a batch in a batched one, as Gymnasium wants it.
 
     Copies, as arrays of JAX cannot be written to.
     """
     if isinstance(space, theirs.Dict):
         part = lambda name: value[name] if isinstance(value, Mapping) else getattr(value, name)
-        return {name: in_numpy(inside, part(name)) for name, inside in space.spaces.items()}
+        return {name: to_numpy(subspace, part(name)) for name, subspace in space.spaces.items()}
     if isinstance(space, theirs.Tuple):
         pairs = zip(space.spaces, value, strict=True)
-        return tuple(in_numpy(inside, part) for inside, part in pairs)
+        return tuple(to_numpy(subspace, part) for subspace, part in pairs)
     if isinstance(space, theirs.Discrete):
         return np.int64(value)
     return np.array(value, space.dtype)
@@ -69,14 +69,22 @@ def checked_action(
     """
     if isinstance(space, theirs.Dict):
         if not isinstance(action, Mapping) or set(action) != set(space.spaces):
-            raise ValueError(f"action is {_told(action)}; expected a dict of {list(space.spaces)}")
-        inside = space.spaces.items()
-        return {name: checked_action(part, action[name], count, ignored) for name, part in inside}
+            raise ValueError(
+                f"action is {_describe(action)}; expected a dict of {list(space.spaces)}"
+            )
+        subspaces = space.spaces.items()
+        return {
+            name: checked_action(part, action[name], count, ignored) for name, part in subspaces
+        }
     if isinstance(space, theirs.Tuple):
         if not isinstance(action, tuple | list) or len(action) != len(space.spaces):
-            raise ValueError(f"action is {_told(action)}; expected a tuple of {len(space.spaces)}")
+            raise ValueError(
+                f"action is {_describe(action)}; expected a tuple of {len(space.spaces)}"
+            )
         pairs = zip(space.spaces, action, strict=True)
-        return tuple(checked_action(part, given, count, ignored) for part, given in pairs)
+        return tuple(
+            checked_action(part, part_action, count, ignored) for part, part_action in pairs
+        )
     return _checked_array(space, action, count, ignored)
 
 
@@ -87,7 +95,7 @@ def _checked_array(
     shape = space.shape if count is None else (count, *space.shape)
     array = np.asarray(action)
     if array.dtype.kind not in KINDS[dtype.kind]:
-        raise ValueError(f"action is {_told(action)}; expected {dtype.name} of shape {shape}")
+        raise ValueError(f"action is {_describe(action)}; expected {dtype.name} of shape {shape}")
     if array.shape != shape:
         raise ValueError(f"action has shape {array.shape}; expected {shape}")
     if ignored is not None:
@@ -98,10 +106,10 @@ def _checked_array(
     slack = _slack(low, high) if dtype.kind == "f" else 0
     is_inside = (low - slack <= array) & (array <= high + slack)
     if not is_inside.all():
-        wrong = tuple(int(i) for i in np.argwhere(~is_inside)[0])
-        place = f" at {list(wrong)}" if wrong else ""
-        least, most = (np.broadcast_to(end, shape)[wrong] for end in (low, high))
-        raise ValueError(f"action is {array[wrong]}{place}; expected {least} to {most}")
+        index = tuple(int(i) for i in np.argwhere(~is_inside)[0])
+        place = f" at {list(index)}" if index else ""
+        least, most = (np.broadcast_to(end, shape)[index] for end in (low, high))
+        raise ValueError(f"action is {array[index]}{place}; expected {least} to {most}")
     return np.clip(array, low, high).astype(dtype)
 
 
@@ -120,5 +128,5 @@ def _range(space: Any) -> tuple[Any, Any, np.dtype]:
     return space.low, space.high, space.dtype
 
 
-def _told(action: Any) -> str:
+def _describe(action: Any) -> str:
     return " ".join(repr(action).split())[:80]

@@ -18,7 +18,7 @@ WORDS = 2**32
 PROCESS = os.getpid()  # gymnax computes when it is imported
 
 
-class World(NamedTuple):
+class Episode(NamedTuple):
     """An environment in the middle of an episode; with a first axis N if there are N."""
 
     key: jax.Array  # uint32, the data of a key, so that those of some of N may be replaced
@@ -27,7 +27,7 @@ class World(NamedTuple):
     ended: jax.Array  # bool
 
 
-class Shown(NamedTuple):
+class StepOutput(NamedTuple):
     """What a step shows."""
 
     obs: Any
@@ -71,79 +71,81 @@ def key_of(word: Any) -> jax.Array:
 
 
 @partial(jax.jit, static_argnames="env")
-def start(env: Environment, params: Any, key: jax.Array) -> World:
+def start(env: Environment, params: Any, key: jax.Array) -> Episode:
     """The beginning of an episode."""
     key, _, reset_key = _split(key)
-    obs, state = _strong(env.reset(reset_key, params))
-    return World(key, obs, state, jnp.bool_(False))
+    obs, state = _strengthen_types(env.reset(reset_key, params))
+    return Episode(key, obs, state, jnp.bool_(False))
 
 
 @partial(jax.jit, static_argnames="env")
-def step(env: Environment, params: Any, world: World, action: Any) -> tuple[World, Shown]:
+def step(
+    env: Environment, params: Any, episode: Episode, action: Any
+) -> tuple[Episode, StepOutput]:
     """One step of one environment."""
-    key, step_key, _ = _split(world.key)
-    return _stepped(env, params, world._replace(key=key), step_key, action)
+    key, step_key, _ = _split(episode.key)
+    return _step_env(env, params, episode._replace(key=key), step_key, action)
 
 
 @partial(jax.jit, static_argnames="env")
-def start_all(env: Environment, params: Any, key: jax.Array) -> World:
+def start_all(env: Environment, params: Any, key: jax.Array) -> Episode:
     """`start` for the data of N keys."""
     return jax.vmap(partial(start, env, params))(key)
 
 
 @partial(jax.jit, static_argnames="env")
-def restart(env: Environment, params: Any, world: World, chosen: jax.Array) -> World:
+def restart(env: Environment, params: Any, episode: Episode, chosen: jax.Array) -> Episode:
     """Begins new episodes in those of N environments that are `chosen`, bool `[N]`."""
-    key, _, reset_key = jax.vmap(_split)(world.key)
-    after = world._replace(key=jnp.where(chosen[:, None], key, world.key))
-    return _restarted(env, params, after, reset_key, chosen)
+    key, _, reset_key = jax.vmap(_split)(episode.key)
+    next_episode = episode._replace(key=jnp.where(chosen[:, None], key, episode.key))
+    return _reset_chosen(env, params, next_episode, reset_key, chosen)
 
 
 @partial(jax.jit, static_argnames=("env", "mode"))
 def step_all(
-    env: Environment, mode: AutoresetMode, params: Any, world: World, action: Any
-) -> tuple[World, Shown]:
+    env: Environment, mode: AutoresetMode, params: Any, episode: Episode, action: Any
+) -> tuple[Episode, StepOutput]:
     """One step of N environments, except where `NEXT_STEP` starts an episode instead."""
-    key, step_key, reset_key = jax.vmap(_split)(world.key)
-    stepped = jax.vmap(partial(_stepped, env, params))
-    after, shown = stepped(world._replace(key=key), step_key, action)
+    key, step_key, reset_key = jax.vmap(_split)(episode.key)
+    step_envs = jax.vmap(partial(_step_env, env, params))
+    next_episode, output = step_envs(episode._replace(key=key), step_key, action)
     if mode is AutoresetMode.SAME_STEP:
-        after = restart(env, params, after, after.ended)
+        next_episode = restart(env, params, next_episode, next_episode.ended)
     if mode is AutoresetMode.NEXT_STEP:
-        new = world.ended
-        after = _restarted(env, params, after, reset_key, new)
-        shown = shown._replace(
-            obs=after.obs,
-            reward=jnp.where(new, 0, shown.reward),
-            terminated=shown.terminated & ~new,
-            truncated=shown.truncated & ~new,
+        is_new = episode.ended
+        next_episode = _reset_chosen(env, params, next_episode, reset_key, is_new)
+        output = output._replace(
+            obs=next_episode.obs,
+            reward=jnp.where(is_new, 0, output.reward),
+            terminated=output.terminated & ~is_new,
+            truncated=output.truncated & ~is_new,
         )
-    return after, shown
+    return next_episode, output
 
 
-def _stepped(
-    env: Environment, params: Any, world: World, step_key: jax.Array, action: Any
-) -> tuple[World, Shown]:
-    obs, state, reward, terminated, info = env.step_env(step_key, world.state, action, params)
-    obs, state = _strong((obs, state))
+def _step_env(
+    env: Environment, params: Any, episode: Episode, step_key: jax.Array, action: Any
+) -> tuple[Episode, StepOutput]:
+    obs, state, reward, terminated, info = env.step_env(step_key, episode.state, action, params)
+    obs, state = _strengthen_types((obs, state))
     truncated = jnp.asarray(env.is_truncated(state, params))
-    after = World(world.key, obs, state, terminated | truncated)
-    return after, Shown(obs, reward, terminated, truncated, info)
+    next_episode = Episode(episode.key, obs, state, terminated | truncated)
+    return next_episode, StepOutput(obs, reward, terminated, truncated, info)
 
 
-def _restarted(
-    env: Environment, params: Any, world: World, reset_key: jax.Array, chosen: jax.Array
-) -> World:
+def _reset_chosen(
+    env: Environment, params: Any, episode: Episode, reset_key: jax.Array, chosen: jax.Array
+) -> Episode:
     """Resets nothing, rather than all and choosing, where none is chosen."""
 
-    def fresh() -> World:
-        obs, state = _strong(jax.vmap(env.reset, in_axes=(0, None))(reset_key, params))
-        rows = lambda x: chosen.reshape(-1, *[1] * (x.ndim - 1))
-        choose = lambda new, old: jnp.where(rows(new), new, old)
-        obs, state = jax.tree.map(choose, (obs, state), (world.obs, world.state))
-        return World(world.key, obs, state, world.ended & ~chosen)
+    def reset_and_choose() -> Episode:
+        obs, state = _strengthen_types(jax.vmap(env.reset, in_axes=(0, None))(reset_key, params))
+        expand = lambda x: chosen.reshape(-1, *[1] * (x.ndim - 1))
+        choose = lambda new, old: jnp.where(expand(new), new, old)
+        obs, state = jax.tree.map(choose, (obs, state), (episode.obs, episode.state))
+        return Episode(episode.key, obs, state, episode.ended & ~chosen)
 
-    return jax.lax.cond(jnp.any(chosen), fresh, lambda: world)
+    return jax.lax.cond(jnp.any(chosen), reset_and_choose, lambda: episode)
 
 
 def _split(key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -152,7 +154,7 @@ def _split(key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     return jax.random.key_data(key), step_key, reset_key
 
 
-def _strong(tree: Any) -> Any:
-    """Without weak types: a first state of gymnax has some, and would compile the step again."""
+def _strengthen_types(tree: Any) -> Any:
+    """Removes weak types: a first state of gymnax has some, and would compile the step again."""
     is_weak = lambda x: getattr(jax.typeof(x), "weak_type", False)
     return jax.tree.map(lambda x: x.astype(x.dtype) if is_weak(x) else x, tree)

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from envs.gymnasium_adapter import pictures, steps
-from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, in_numpy
+from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, to_numpy
 from envs.gymnax_corrections import observation_space
 
 Seed = int | Sequence[int | None] | None
@@ -57,7 +57,7 @@ class GymnasiumVectorEnv(VectorEnv):
         self.single_action_space = gymnasium_space(env.action_space(self.params))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._world: steps.World | None = None
+        self._episode: steps.Episode | None = None
         self._ended = np.zeros(num_envs, bool)
 
     def reset(
@@ -71,24 +71,24 @@ class GymnasiumVectorEnv(VectorEnv):
         mask = self._mask(dict(options or {}))
         words, is_given = self._words(seed)
         super().reset(seed=int(seed) if isinstance(seed, int | np.integer) else None)
-        if self._world is None:
+        if self._episode is None:
             if not mask.all():
                 raise ValueError("reset_mask leaves environments without an episode; reset all")
-            drawn = self.np_random.integers(steps.WORDS, size=self.num_envs, dtype=np.uint32)
-            keys = jax.vmap(steps.key_of)(np.where(is_given, words, drawn))
-            world = steps.start_all(self.env, self.params, keys)
+            random_words = self.np_random.integers(steps.WORDS, size=self.num_envs, dtype=np.uint32)
+            keys = jax.vmap(steps.key_of)(np.where(is_given, words, random_words))
+            episode = steps.start_all(self.env, self.params, keys)
         else:
-            chosen = (is_given & mask)[:, None]
-            keys = jnp.where(chosen, jax.vmap(steps.key_of)(words), self._world.key)
-            world = self._world._replace(key=keys)
-            world = steps.restart(self.env, self.params, world, mask)
-        self._world, self._ended = world, self._ended & ~mask
-        return in_numpy(self.observation_space, jax.device_get(world.obs)), {}
+            is_chosen = (is_given & mask)[:, None]
+            keys = jnp.where(is_chosen, jax.vmap(steps.key_of)(words), self._episode.key)
+            episode = self._episode._replace(key=keys)
+            episode = steps.restart(self.env, self.params, episode, mask)
+        self._episode, self._ended = episode, self._ended & ~mask
+        return to_numpy(self.observation_space, jax.device_get(episode.obs)), {}
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Observations, rewards, terminations, truncations and infos of one step."""
         steps.check_process()
-        if self._world is None:
+        if self._episode is None:
             raise ValueError("there are no episodes to step in; call reset first")
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
             which = np.flatnonzero(self._ended).tolist()
@@ -97,17 +97,17 @@ class GymnasiumVectorEnv(VectorEnv):
             )
         new = self._ended & (self.autoreset_mode is AutoresetMode.NEXT_STEP)
         actions = checked_action(self.single_action_space, actions, self.num_envs, new)
-        world, shown = steps.step_all(
-            self.env, self.autoreset_mode, self.params, self._world, actions
+        episode, output = steps.step_all(
+            self.env, self.autoreset_mode, self.params, self._episode, actions
         )
-        obs, shown = jax.device_get((world.obs, shown))
-        self._world, self._ended = world, shown.terminated | shown.truncated
-        infos = self._infos(shown, ~new)
+        obs, output = jax.device_get((episode.obs, output))
+        self._episode, self._ended = episode, output.terminated | output.truncated
+        infos = self._infos(output, ~new)
         return (
-            in_numpy(self.observation_space, obs),
-            np.array(shown.reward, np.float64),
-            np.array(shown.terminated),
-            np.array(shown.truncated),
+            to_numpy(self.observation_space, obs),
+            np.array(output.reward, np.float64),
+            np.array(output.terminated),
+            np.array(output.truncated),
             infos,
         )
 
@@ -115,26 +115,26 @@ class GymnasiumVectorEnv(VectorEnv):
         """The pictures of the present states, or None without a render mode."""
         if self.render_mode is None:
             return None
-        if self._world is None:
+        if self._episode is None:
             raise ValueError("there are no episodes to draw; call reset first")
-        state = jax.device_get(self._world.state)
+        state = jax.device_get(self._episode.state)
         states = (jax.tree.map(lambda x, i=i: x[i], state) for i in range(self.num_envs))
-        return tuple(pictures.frame(self.env, self.params, one) for one in states)
+        return tuple(pictures.frame(self.env, self.params, env_state) for env_state in states)
 
-    def _infos(self, shown: steps.Shown, stepped: np.ndarray) -> dict[str, Any]:
-        """Those of environments that are `stepped`; of ended ones as final, if they began anew."""
+    def _infos(self, output: steps.StepOutput, is_stepped: np.ndarray) -> dict[str, Any]:
+        """Infos of the environments in `is_stepped`; of ended ones as final, if they began anew."""
         ended = self._ended
         if self.autoreset_mode is not AutoresetMode.SAME_STEP or not ended.any():
-            return _masked(shown.info, stepped)
-        obs = in_numpy(self.observation_space, shown.obs)
+            return _masked(output.info, is_stepped)
+        obs = to_numpy(self.observation_space, output.obs)
         final_obs = np.full(self.num_envs, None, object)
         for i in np.flatnonzero(ended):
-            final_obs[i] = in_numpy(
+            final_obs[i] = to_numpy(
                 self.single_observation_space, jax.tree.map(lambda x, i=i: x[i], obs)
             )
-        final = {"final_obs": final_obs, "final_info": _masked(shown.info, ended)}
+        final = {"final_obs": final_obs, "final_info": _masked(output.info, ended)}
         masks = {f"_{name}": ended.copy() for name in final}
-        return _masked(shown.info, stepped & ~ended) | final | masks
+        return _masked(output.info, is_stepped & ~ended) | final | masks
 
     def _mask(self, options: dict[str, Any]) -> np.ndarray:
         mask = options.pop("reset_mask", np.ones(self.num_envs, bool))
@@ -151,22 +151,22 @@ class GymnasiumVectorEnv(VectorEnv):
     def _words(self, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
         """The seed of each environment, uint32 `[N]`, and for which there is one, bool `[N]`."""
         if seed is None or isinstance(seed, int | np.integer):
-            given = [None if seed is None else seed + i for i in range(self.num_envs)]
+            seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
         else:
-            given = list(seed)
-        if len(given) != self.num_envs:
+            seeds = list(seed)
+        if len(seeds) != self.num_envs:
             raise ValueError(
-                f"got {len(given)} of {self.num_envs} seeds; expected all, or one number"
+                f"got {len(seeds)} of {self.num_envs} seeds; expected all, or one number"
             )
-        words = [steps.word_of(0 if one is None else one) for one in given]
-        return np.array(words, np.uint32), np.array([one is not None for one in given])
+        words = [steps.word_of(0 if one is None else one) for one in seeds]
+        return np.array(words, np.uint32), np.array([one is not None for one in seeds])
 
 
 def _mode(mode: AutoresetMode | str) -> AutoresetMode:
     try:
         return AutoresetMode(mode)
     except ValueError:
-        names = ", ".join(known.value for known in AutoresetMode)
+        names = ", ".join(option.value for option in AutoresetMode)
         raise ValueError(f"autoreset_mode is {mode!r}; expected one of {names}") from None
 
 
@@ -174,12 +174,12 @@ def _masked(info: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
     """The info of the environments in `mask`, zero elsewhere, each beside its mask `_name`."""
     if not mask.any():
         return {}
-    found: dict[str, Any] = {}
+    masked_info: dict[str, Any] = {}
     for name, value in info.items():
         if isinstance(value, dict):
-            found[name] = _masked(value, mask)
+            masked_info[name] = _masked(value, mask)
         else:
             rows = mask.reshape(-1, *[1] * (value.ndim - 1))
-            found[name] = np.where(rows, value, np.zeros((), value.dtype))
-        found[f"_{name}"] = mask.copy()
-    return found
+            masked_info[name] = np.where(rows, value, np.zeros((), value.dtype))
+        masked_info[f"_{name}"] = mask.copy()
+    return masked_info

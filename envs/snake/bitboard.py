@@ -40,8 +40,8 @@ class Board:
     def cells(self) -> Bits:
         """All cells of the board."""
         row = (1 << self.cols) - 1
-        whole = sum(row << (r * self.stride) for r in range(self.rows))
-        return from_int(whole, self.num_words)
+        all_bits = sum(row << (r * self.stride) for r in range(self.rows))
+        return from_int(all_bits, self.num_words)
 
     @property
     def indices(self) -> np.ndarray:
@@ -116,21 +116,21 @@ def count(bits: Bits) -> jax.Array:
 
 def select(bits: Bits, rank: jax.Array) -> jax.Array:
     """The cell with exactly `rank` smaller cells in the set; -1 if there is none."""
-    word, base, found = jnp.uint32(0), jnp.int32(-1), jnp.bool_(False)
+    word, base, is_found = jnp.uint32(0), jnp.int32(-1), jnp.bool_(False)
     for w, candidate in enumerate(bits):
         size = jax.lax.population_count(candidate).astype(jnp.int32)
-        here = ~found & (rank < size)
-        word = jnp.where(here, candidate, word)
-        base = jnp.where(here, WORD * w, base)
-        found = found | here
-        rank = jnp.where(found, rank, rank - size)
+        is_here = ~is_found & (rank < size)
+        word = jnp.where(is_here, candidate, word)
+        base = jnp.where(is_here, WORD * w, base)
+        is_found = is_found | is_here
+        rank = jnp.where(is_found, rank, rank - size)
     for width in (16, 8, 4, 2, 1):  # halve the word until one bit is left
         low = word & jnp.uint32((1 << width) - 1)
         size = jax.lax.population_count(low).astype(jnp.int32)
         upper = rank >= size
         rank = jnp.where(upper, rank - size, rank)
         word = jnp.where(upper, word >> width, low)
-        base = jnp.where(found & upper, base + width, base)
+        base = jnp.where(is_found & upper, base + width, base)
     return base
 
 
@@ -144,21 +144,25 @@ def draw(bits: Bits, size: jax.Array, random_word: jax.Array) -> jax.Array:
     return select(bits, rank.astype(jnp.int32))
 
 
-def shifted(bits: Bits, distance: int) -> Bits:
+def shift(bits: Bits, distance: int) -> Bits:
     """Every cell moved by `distance` bits, upwards if positive."""
     zero = jnp.uint32(0)
-    whole, part = divmod(abs(distance), WORD)
+    num_words, num_bits = divmod(abs(distance), WORD)
     words = list(bits) if distance >= 0 else list(bits)[::-1]
-    words = [zero] * whole + words[: len(words) - whole]
-    if part == 0:
-        moved = words
+    words = [zero] * num_words + words[: len(words) - num_words]
+    if num_bits == 0:
+        shifted_words = words
     elif distance >= 0:
         carry = [zero, *words[:-1]]
-        moved = [(w << part) | (c >> (WORD - part)) for w, c in zip(words, carry, strict=True)]
+        shifted_words = [
+            (w << num_bits) | (c >> (WORD - num_bits)) for w, c in zip(words, carry, strict=True)
+        ]
     else:
         carry = [zero, *words[:-1]]
-        moved = [(w >> part) | (c << (WORD - part)) for w, c in zip(words, carry, strict=True)]
-    return tuple(moved if distance >= 0 else moved[::-1])
+        shifted_words = [
+            (w >> num_bits) | (c << (WORD - num_bits)) for w, c in zip(words, carry, strict=True)
+        ]
+    return tuple(shifted_words if distance >= 0 else shifted_words[::-1])
 
 
 def distance(board: Board, a: jax.Array, b: jax.Array) -> jax.Array:
@@ -168,10 +172,10 @@ def distance(board: Board, a: jax.Array, b: jax.Array) -> jax.Array:
 
 def neighbourhood(board: Board, bits: Bits) -> Bits:
     """The set together with the cells (and guards) beside it."""
-    grown = bits
+    cells = bits
     for distance in (1, -1, board.stride, -board.stride):
-        grown = union(grown, shifted(bits, distance))
-    return grown
+        cells = union(cells, shift(bits, distance))
+    return cells
 
 
 def flood(board: Board, seeds: Bits, free: Bits) -> Bits:
@@ -179,8 +183,8 @@ def flood(board: Board, seeds: Bits, free: Bits) -> Bits:
 
     def grow(carry: tuple[Bits, jax.Array]) -> tuple[Bits, jax.Array]:
         reached, _ = carry
-        grown = intersection(neighbourhood(board, reached), free)
-        return grown, intersects(difference(grown, reached), free)
+        expanded = intersection(neighbourhood(board, reached), free)
+        return expanded, intersects(difference(expanded, reached), free)
 
     seeds = intersection(seeds, free)
     return jax.lax.while_loop(lambda carry: carry[1], grow, (seeds, jnp.bool_(True)))[0]

@@ -28,15 +28,15 @@ def cycle(board: Board) -> Cycle:
     columns but one, along which it returns (or rows and columns exchanged).
     """
     if board.rows % 2 == 0:
-        path = _there_and_back(board.rows, board.cols)
+        path = _closed_zigzag(board.rows, board.cols)
     elif board.cols % 2 == 0:
-        path = _there_and_back(board.cols, board.rows)[:, ::-1]
+        path = _closed_zigzag(board.cols, board.rows)[:, ::-1]
     else:
-        path = _bends(board.rows, board.cols)
+        path = _zigzag(board.rows, board.cols)
     order = (path[:, 0] * board.stride + path[:, 1]).astype(np.int32)
     rank = np.full(board.rows * board.stride, -1, np.int32)
     rank[order] = np.arange(board.num_cells)
-    return Cycle(_shared(order), _shared(rank), is_closed=board.num_cells % 2 == 0)
+    return Cycle(_make_read_only(order), _make_read_only(rank), is_closed=board.num_cells % 2 == 0)
 
 
 @lru_cache(maxsize=32)
@@ -51,27 +51,27 @@ def prefixes(board: Board) -> tuple[np.ndarray, ...]:
     places = np.arange(1, board.num_cells + 1)
     bits[places, order // WORD] = np.uint32(1) << (order % WORD).astype(np.uint32)
     sets = np.bitwise_or.accumulate(bits, axis=0)
-    return tuple(_shared(np.ascontiguousarray(word)) for word in sets.T)
+    return tuple(_make_read_only(np.ascontiguousarray(word)) for word in sets.T)
 
 
-def _shared(table: np.ndarray) -> np.ndarray:
+def _make_read_only(table: np.ndarray) -> np.ndarray:
     """The table, made read-only, because the cache shares it."""
     table.flags.writeable = False
     return table
 
 
-def _bends(rows: int, cols: int) -> np.ndarray:
+def _zigzag(rows: int, cols: int) -> np.ndarray:
     """(row, col) `[rows * cols, 2]`: the rows from the top, in alternating directions."""
     row, col = np.indices((rows, cols))
     col[1::2] = col[1::2, ::-1]
     return np.stack([row, col], -1).reshape(-1, 2)
 
 
-def _there_and_back(rows: int, cols: int) -> np.ndarray:
+def _closed_zigzag(rows: int, cols: int) -> np.ndarray:
     """(row, col) `[rows * cols, 2]` of a cycle; `rows` is even.
 
-    A path as of `_bends` over all columns but the first, which leads back to the top.
+    A path as of `_zigzag` over all columns but the first, which leads back to the top.
     """
-    bends = _bends(rows, cols - 1) + np.array([0, 1])
-    back = np.stack([np.arange(rows)[::-1], np.zeros(rows, int)], -1)
-    return np.concatenate([bends, back])
+    zigzag = _zigzag(rows, cols - 1) + np.array([0, 1])
+    return_path = np.stack([np.arange(rows)[::-1], np.zeros(rows, int)], -1)
+    return np.concatenate([zigzag, return_path])

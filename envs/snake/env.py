@@ -15,7 +15,7 @@ from envs.snake.cycles import cycle
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import MODERN_REWARDS, Rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules, State
-from envs.snake.scene import Regions, Scene, flood_regions, open_regions, softly_entrapped
+from envs.snake.scene import Regions, Scene, flood_regions, is_softly_entrapped, open_regions
 
 SMALLEST, LARGEST = 4, 20
 RULES = {"classic": CLASSIC, "modern": MODERN}
@@ -106,7 +106,7 @@ class Snake(Environment):
 
     @property
     def default_params(self) -> Params:
-        """Those of the 256-game system; with starvation, a time limit that is rarely reached."""
+        """Numbers of the 256-game system; with starvation, a time limit that is rarely reached."""
         if self.rules.starvation == "off":
             return Params()
         return Params(max_steps_in_episode=100_000, rewards=MODERN_REWARDS)
@@ -136,46 +136,49 @@ class Snake(Environment):
     def transition(
         self, chance: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
+        # The move, in the frame of the game.
         if state.mirrored is not None:
             swapped = jnp.array([0, 2, 1], jnp.int32)[action]
             action = jnp.where(state.mirrored, swapped, action)
         heading = rules.turn(state, action, self.actions == "relative")
-        after, event = rules.move(self.board, self.rules, state, heading, chance)
+        next_state, event = rules.move(self.board, self.rules, state, heading, chance)
+        # How it ended, and what it earned.
         won = event.filled & self.rules.full_board_wins
-        starved = self.is_starved(after, params) & ~event.died
+        starved = self.is_starved(next_state, params) & ~event.died
         died = event.died | starved if self.rules.starvation == "terminate" else event.died
-        judged = {}
+        entrapment = {}
         if self.entrapment != "off":  # the observation is made of the same flood fill
-            regions = flood_regions(self.board, self.rules, after)
-            after = replace(after, reached=regions.reached)
-            judged["softly_entrapped"] = self._softly_entrapped(after, regions, params)
+            regions = flood_regions(self.board, self.rules, next_state)
+            next_state = replace(next_state, reached=regions.reached)
+            entrapment["softly_entrapped"] = self._is_softly_entrapped(next_state, regions, params)
         reward = rewards.reward(
             self.board,
             params.rewards,
             state,
-            after,
+            next_state,
             died=died,
             ate=event.ate,
             won=won,
-            timed_out=self.is_truncated(after, params),
-            crowded=self.crowding and rewards.is_crowded(self.board, self.rules, after),
-            entrapped=judged.get("softly_entrapped", False),
+            timed_out=self.is_truncated(next_state, params),
+            crowded=self.crowding and rewards.is_crowded(self.board, self.rules, next_state),
+            entrapped=entrapment.get("softly_entrapped", False),
         )
+        # The cause of a death, for the report of the episode.
         entrapped = event.died & rules.is_entrapped(self.board, self.rules, state)
         target = state.head + rules.offset(self.board, heading)
         into_wall = ~bitboard.contains(self.board.cells, target)
         outcome = {
-            "score": after.length - rules.START_LENGTH,
+            "score": next_state.length - rules.START_LENGTH,
             "won": won,
             "entrapped": entrapped,
             "death_wall": event.died & ~entrapped & into_wall,
             "death_self": event.died & ~entrapped & ~into_wall,
             "starved": starved,
         }
-        return after, reward, died | won, {"outcome": outcome} | judged
+        return next_state, reward, died | won, {"outcome": outcome} | entrapment
 
-    def _softly_entrapped(self, state: State, regions: Regions, params: Params) -> jax.Array:
-        return softly_entrapped(self.board, state, regions, params.entrapment_threshold)
+    def _is_softly_entrapped(self, state: State, regions: Regions, params: Params) -> jax.Array:
+        return is_softly_entrapped(self.board, state, regions, params.entrapment_threshold)
 
     def patience(self, state: State, params: Params) -> jax.Array:
         """The steps that a snake may go without food."""
@@ -189,22 +192,22 @@ class Snake(Environment):
         return state.hunger >= self.patience(state, params)
 
     def is_truncated(self, state: State, params: Params) -> jax.Array:
-        late = state.time >= params.max_steps_in_episode
+        is_late = state.time >= params.max_steps_in_episode
         if self.rules.starvation == "truncate":
-            late = late | self.is_starved(state, params)
-        return late
+            is_late = is_late | self.is_starved(state, params)
+        return is_late
 
     def position(self, state: State, params: Params) -> tuple[State, jax.Array] | None:
         if OBSERVATIONS[self.observation].sees_hunger and self.rules.starvation != "off":
             return None
         ahead = params.max_steps_in_episode - state.time
         if self.rules.starvation != "off":
-            left = jnp.ceil(self.patience(state, params) - state.hunger)
-            ahead = jnp.minimum(ahead, left.astype(jnp.int32))
+            steps_left = jnp.ceil(self.patience(state, params) - state.hunger)
+            ahead = jnp.minimum(ahead, steps_left.astype(jnp.int32))
         zero = jnp.zeros_like(state.time)
         return replace(state, time=zero, hunger=zero), ahead
 
-    def later(self, state: State, steps: jax.Array) -> State:
+    def advance_clocks(self, state: State, steps: jax.Array) -> State:
         return replace(state, time=state.time + steps, hunger=state.hunger + steps)
 
     def features(self, state: State, params: Params) -> Regions | tuple[()]:
@@ -240,7 +243,7 @@ class Snake(Environment):
             obs = jnp.where(state.mirrored, view.reflect(obs), obs)
         if self.entrapment != "seen":
             return obs
-        flag = self._softly_entrapped(state, features, params)  # pyright: ignore[reportArgumentType]
+        flag = self._is_softly_entrapped(state, features, params)  # pyright: ignore[reportArgumentType]
         return jnp.append(obs, flag.astype(jnp.float32))
 
     @property

@@ -4,36 +4,46 @@ WAYS = ("forward", "left", "right")
 SIDES = ("up", "right", "down", "left")
 
 
-def _of(what: str, places: tuple[str, ...]) -> list[str]:
+def _place_names(what: str, places: tuple[str, ...]) -> list[str]:
     return [f"{what} {place}" for place in places]
 
 
 def _signs(what: str) -> list[str]:
-    return _of(what, ("ahead", "behind", "to the right", "to the left"))
+    return _place_names(what, ("ahead", "behind", "to the right", "to the left"))
 
 
-FEATURES = [*_of("danger", WAYS), *_of("food", SIDES), *_of("heading", SIDES[:3])]
-FLOOD = [*FEATURES, *_of("reach", WAYS)]
-SELECTIVE = [*FLOOD, *_of("tail", SIDES), "tail reachable"]
-ENHANCED = [*FLOOD, *_of("escapes", WAYS), *SELECTIVE[13:], "distance of the tail", "length"]
+FEATURES = [
+    *_place_names("danger", WAYS),
+    *_place_names("food", SIDES),
+    *_place_names("heading", SIDES[:3]),
+]
+FLOOD = [*FEATURES, *_place_names("reach", WAYS)]
+SELECTIVE = [*FLOOD, *_place_names("tail", SIDES), "tail reachable"]
+ENHANCED = [
+    *FLOOD,
+    *_place_names("escapes", WAYS),
+    *SELECTIVE[13:],
+    "distance of the tail",
+    "length",
+]
 TAIL = [
-    *_of("danger", WAYS),
-    *_of("reach", WAYS),
-    *_of("tail by", WAYS),
-    *_of("food by", WAYS),
+    *_place_names("danger", WAYS),
+    *_place_names("reach", WAYS),
+    *_place_names("tail by", WAYS),
+    *_place_names("food by", WAYS),
     "food, cells ahead",
     "food, cells right",
     "tail, cells ahead",
     "tail, cells right",
     *_signs("food"),
     *_signs("tail"),
-    *_of("wall", WAYS),
+    *_place_names("wall", WAYS),
     "length",
 ]
 COMPASS = [
-    *_of("heading", SIDES),
-    *_of("danger", SIDES),
-    *_of("food", ("up", "right", "down", "left")),
+    *_place_names("heading", SIDES),
+    *_place_names("danger", SIDES),
+    *_place_names("food", ("up", "right", "down", "left")),
     "food, cells right",
     "food, cells down",
     "length",

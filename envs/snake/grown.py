@@ -30,18 +30,18 @@ def start(board: Board, random_words: jax.Array, share: float | jax.Array, short
     places = jnp.where(tour.is_closed, cells, cells - length + 1).astype(jnp.uint32)
     first = (random_words[1] % places).astype(jnp.int32)
     backwards = random_words[2] & 1 != 0
-    at = lambda place: jnp.asarray(tour.order)[place % cells]
-    ends = at(first), at(first + length - 1)
+    cell_at = lambda place: jnp.asarray(tour.order)[place % cells]
+    ends = cell_at(first), cell_at(first + length - 1)
     head, tail = (jnp.where(backwards, a, b) for a, b in (ends, ends[::-1]))
-    neck = jnp.where(backwards, at(first + 1), at(first + length - 2))
+    neck = jnp.where(backwards, cell_at(first + 1), cell_at(first + length - 2))
     heading = _heading(board, neck, head)
     occupied = _stretch(board, first, length)
-    one = bitboard.single(head, board.num_words)
+    head_set = bitboard.single(head, board.num_words)
     long = State(
         occupied=occupied,
         exits=(
-            _exits(board, occupied, backwards, one, heading, bit=0),
-            _exits(board, occupied, backwards, one, heading, bit=1),
+            _exits(board, occupied, backwards, head_set, heading, bit=0),
+            _exits(board, occupied, backwards, head_set, heading, bit=1),
         ),
         head=head,
         tail=tail,
@@ -62,10 +62,10 @@ def start(board: Board, random_words: jax.Array, share: float | jax.Array, short
 def _stretch(board: Board, first: jax.Array, length: jax.Array) -> Bits:
     """The cells at `length` places of the tour from `first` on, which wraps around."""
     cells = board.num_cells
-    upto = lambda place: tuple(jnp.asarray(word)[place] for word in prefixes(board))
+    prefix = lambda place: tuple(jnp.asarray(word)[place] for word in prefixes(board))
     end = first + length
-    from_first = bitboard.difference(upto(jnp.minimum(end, cells)), upto(first))
-    return bitboard.union(from_first, upto(jnp.maximum(end - cells, 0)))
+    from_first = bitboard.difference(prefix(jnp.minimum(end, cells)), prefix(first))
+    return bitboard.union(from_first, prefix(jnp.maximum(end - cells, 0)))
 
 
 def _heading(board: Board, cell: jax.Array, beside: jax.Array) -> jax.Array:
@@ -80,29 +80,29 @@ def _exits(
     board: Board, occupied: Bits, backwards: jax.Array, head: Bits, heading: jax.Array, bit: int
 ) -> Bits:
     """One bit of the directions in which the cells were left; the head's is its heading."""
-    forth, back = (bitboard.from_int(whole[bit], board.num_words) for whole in _tour_exits(board))
-    left = bitboard.intersection(occupied, bitboard.where(backwards, back, forth))
-    with_head, without = bitboard.union(left, head), bitboard.difference(left, head)
-    return bitboard.where((heading >> bit) & 1 != 0, with_head, without)
+    forth, back = (bitboard.from_int(words[bit], board.num_words) for words in _tour_exits(board))
+    exits = bitboard.intersection(occupied, bitboard.where(backwards, back, forth))
+    with_head, without_head = bitboard.union(exits, head), bitboard.difference(exits, head)
+    return bitboard.where((heading >> bit) & 1 != 0, with_head, without_head)
 
 
 @lru_cache(maxsize=32)
 def _tour_exits(board: Board) -> tuple[tuple[int, ...], ...]:
-    """For the tour and its reverse: the cells whose exit direction has bit 0 or 1, as integers."""
+    """Cells of the tour and of its reverse whose exit direction has bit 0 or 1, as integers."""
     order = cycle(board).order
     return tuple(
-        tuple(_having(board, order, np.roll(order, shift), bit) for bit in (0, 1))
+        tuple(_cells_with_bit(board, order, np.roll(order, shift), bit) for bit in (0, 1))
         for shift in (-1, 1)
     )
 
 
-def _having(board: Board, cells: np.ndarray, following: np.ndarray, bit: int) -> int:
+def _cells_with_bit(board: Board, cells: np.ndarray, following: np.ndarray, bit: int) -> int:
     """The cells whose direction to the following one has this bit; none at ends of an open tour."""
     headings = {row * board.stride + col: heading for heading, (row, col) in enumerate(STEPS)}
     return sum(
         1 << int(cell)
-        for cell, after in zip(cells, following, strict=True)
-        if headings.get(int(after) - int(cell), 0) >> bit & 1
+        for cell, next_cell in zip(cells, following, strict=True)
+        if headings.get(int(next_cell) - int(cell), 0) >> bit & 1
     )
 
 

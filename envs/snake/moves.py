@@ -31,10 +31,10 @@ def moves(board: Board, rules: Rules, state: State) -> Moves:
     return Moves(heading, target, bitboard.contains(game.free_cells(board, rules, state), target))
 
 
-def first(options: Moves, is_wanted: jax.Array) -> jax.Array:
+def first_heading(options: Moves, is_wanted: jax.Array) -> jax.Array:
     """The heading of the first move that is wanted `[3]`, else the first safe one, else forward."""
-    wanted, safe = jnp.argmax(is_wanted), jnp.argmax(options.is_safe)
-    return options.heading[jnp.where(jnp.any(is_wanted), wanted, safe)]
+    first_wanted, first_safe = jnp.argmax(is_wanted), jnp.argmax(options.is_safe)
+    return options.heading[jnp.where(jnp.any(is_wanted), first_wanted, first_safe)]
 
 
 def leads_to_food(board: Board, rules: Rules, state: State, options: Moves) -> jax.Array:
@@ -57,10 +57,10 @@ class Prospect(NamedTuple):
 
 def prospect(board: Board, rules: Rules, state: State, heading: jax.Array) -> Prospect:
     """The consequences of a safe move, computed in the position after it."""
-    after, event = game.move(board, rules, state, heading, jnp.uint32(0))
-    tail = bitboard.single(after.tail, board.num_words)
-    nearest, path = _search(board, rules, after, tail)
-    doors, free = _doors(board, rules, after), game.free_cells(board, rules, after)
+    next_state, event = game.move(board, rules, state, heading, jnp.uint32(0))
+    tail = bitboard.single(next_state.tail, board.num_words)
+    nearest, path = _search(board, rules, next_state, tail)
+    doors, free = _doors(board, rules, next_state), game.free_cells(board, rules, next_state)
     room = bitboard.count(bitboard.flood(board, doors, free))
     return Prospect(event.filled | bitboard.intersects(nearest, doors), path, room)
 
@@ -81,8 +81,12 @@ def _search(board: Board, rules: Rules, state: State, goal: Bits) -> tuple[Bits,
 
     def grow(carry: tuple[Bits, jax.Array, jax.Array]) -> tuple[Bits, jax.Array, jax.Array]:
         reached, _, steps = carry
-        grown = bitboard.intersection(bitboard.neighbourhood(board, reached), free)
-        return grown, bitboard.intersects(bitboard.difference(grown, reached), free), steps + 1
+        expanded = bitboard.intersection(bitboard.neighbourhood(board, reached), free)
+        return (
+            expanded,
+            bitboard.intersects(bitboard.difference(expanded, reached), free),
+            steps + 1,
+        )
 
     def continues(carry: tuple[Bits, jax.Array, jax.Array]) -> jax.Array:
         reached, has_grown, _ = carry

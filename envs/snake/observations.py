@@ -33,13 +33,13 @@ from envs.snake.scene import (
     escapes,
     food_reach,
     heading,
-    in_head_frame,
+    is_tail_reachable,
+    offset_from_head,
     reach,
     tail_reach,
-    tail_reachable,
     wall_distances,
 )
-from envs.snake.views import view, whole
+from envs.snake.views import full_radius, view
 
 NEAR = 4
 """Cells that `near` sees each way."""
@@ -57,29 +57,29 @@ def flood(scene: Scene) -> jax.Array:
     return jnp.concatenate([features(scene), vector(reach(scene))])
 
 
-def selective(scene: Scene) -> jax.Array:
-    tail = [*compass(scene, scene.state.tail), tail_reachable(scene)]
+def selective_view(scene: Scene) -> jax.Array:
+    tail = [*compass(scene, scene.state.tail), is_tail_reachable(scene)]
     return jnp.concatenate([flood(scene), vector(tail)])
 
 
-def enhanced(scene: Scene) -> jax.Array:
+def enhanced_view(scene: Scene) -> jax.Array:
     board, state = scene.board, scene.state
     farthest = board.rows + board.cols - 2
-    more = [
+    extra_features = [
         *escapes(scene),
         *compass(scene, state.tail),
-        tail_reachable(scene),
+        is_tail_reachable(scene),
         bitboard.distance(board, state.head, state.tail) / farthest,
         state.length / board.num_cells,
     ]
-    return jnp.concatenate([flood(scene), vector(more)])
+    return jnp.concatenate([flood(scene), vector(extra_features)])
 
 
 def tail(scene: Scene) -> jax.Array:
     """Observation in the head's frame, with reachability of the tail in each direction."""
     board, state = scene.board, scene.state
     farthest = max(board.rows, board.cols) - 1
-    food, end = in_head_frame(scene, state.food), in_head_frame(scene, state.tail)
+    food, end = offset_from_head(scene, state.food), offset_from_head(scene, state.tail)
     signs = [
         sign
         for ahead, aside in (food, end)
@@ -146,22 +146,27 @@ def planes(scene: Scene) -> jax.Array:
     return cells.reshape(board.rows, board.cols, len(layers))
 
 
-def near(scene: Scene) -> jax.Array:
+def near_view(scene: Scene) -> jax.Array:
     """`tail`, hunger, and of each cell around the head whether and for how long it is blocked."""
-    around = view(scene.board, scene.state, NEAR)
-    blocked = (around.wall + around.vacated > 0).astype(jnp.float32)
+    surroundings = view(scene.board, scene.state, NEAR)
+    is_blocked = (surroundings.wall + surroundings.vacated > 0).astype(jnp.float32)
     return jnp.concatenate(
-        [tail(scene), vector([scene.starving]), blocked, around.wall + around.vacated]
+        [
+            tail(scene),
+            vector([scene.starving]),
+            is_blocked,
+            surroundings.wall + surroundings.vacated,
+        ]
     )
 
 
-def egocentric(scene: Scene) -> jax.Array:
+def egocentric_view(scene: Scene) -> jax.Array:
     """Float32 `[side, side, 5]`: the whole board as the head sees it."""
-    seen = view(scene.board, scene.state, whole(scene.board))
-    side = 2 * whole(scene.board) + 1
-    length = jnp.full_like(seen.wall, 1.0) * (scene.state.length / scene.board.num_cells)
-    hunger = jnp.full_like(seen.wall, 1.0) * scene.starving
-    cells = jnp.stack([seen.wall, seen.vacated, seen.food, length, hunger], axis=-1)
+    square = view(scene.board, scene.state, full_radius(scene.board))
+    side = 2 * full_radius(scene.board) + 1
+    length = jnp.full_like(square.wall, 1.0) * (scene.state.length / scene.board.num_cells)
+    hunger = jnp.full_like(square.wall, 1.0) * scene.starving
+    cells = jnp.stack([square.wall, square.vacated, square.food, length, hunger], axis=-1)
     return cells.reshape(side, side, 5)
 
 
@@ -200,7 +205,7 @@ def _entries(size: int) -> Callable[[Board], tuple[int, ...]]:
 
 
 def _head_square(board: Board) -> tuple[int, ...]:
-    return (2 * whole(board) + 1, 2 * whole(board) + 1, 5)
+    return (2 * full_radius(board) + 1, 2 * full_radius(board) + 1, 5)
 
 
 def _no_danger(obs: jax.Array) -> jax.Array:
@@ -211,11 +216,11 @@ def _no_danger(obs: jax.Array) -> jax.Array:
 OBSERVATIONS = {
     "features": Observation(features, _entries(10), needs_regions=False, safe=_no_danger),
     "flood": Observation(flood, _entries(13), safe=_no_danger),
-    "selective": Observation(selective, _entries(18), safe=_no_danger),
-    "enhanced": Observation(enhanced, _entries(23), safe=_no_danger),
+    "selective": Observation(selective_view, _entries(18), safe=_no_danger),
+    "enhanced": Observation(enhanced_view, _entries(23), safe=_no_danger),
     "tail": Observation(tail, _entries(28), safe=_no_danger, reflect=reflect_tail),
     "near": Observation(
-        near,
+        near_view,
         _entries(29 + 2 * (2 * NEAR + 1) ** 2),
         needs_order=True,
         sees_hunger=True,
@@ -232,7 +237,7 @@ OBSERVATIONS = {
         is_image=True,
     ),
     "egocentric": Observation(
-        egocentric,
+        egocentric_view,
         _head_square,
         needs_regions=False,
         needs_order=True,

@@ -24,7 +24,7 @@ from envs.snake import rules as game
 from envs.snake.bitboard import Board
 from envs.snake.cycles import cycle
 from envs.snake.env import Snake
-from envs.snake.moves import Moves, first, leads_to_food, moves, prospect
+from envs.snake.moves import Moves, first_heading, leads_to_food, moves, prospect
 from envs.snake.rules import Rules, State, turn_to
 
 Player = Callable[[Board, Rules, State, jax.Array], jax.Array]
@@ -54,8 +54,8 @@ def random_safe(board: Board, rules: Rules, state: State, key: jax.Array) -> jax
 def _uniform(options: Moves, is_allowed: jax.Array, key: jax.Array) -> jax.Array:
     """One of the allowed `[3]`; none is likelier than another by more than one in five million."""
     places = jnp.cumsum(is_allowed.astype(jnp.uint32))  # from 1 on
-    chosen = (((jax.random.bits(key) >> 8) * places[-1]) >> 24) + 1
-    return options.heading[jnp.argmax(is_allowed & (places == chosen))]
+    rank = (((jax.random.bits(key) >> 8) * places[-1]) >> 24) + 1
+    return options.heading[jnp.argmax(is_allowed & (places == rank))]
 
 
 def direct(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
@@ -63,15 +63,15 @@ def direct(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Arra
     right = board.col(state.food) - board.col(state.head)
     down = board.row(state.food) - board.row(state.head)
     across, along = jnp.where(right > 0, 1, 3), jnp.where(down > 0, 2, 0)
-    wanted = jnp.where(right != 0, across, along)
-    is_possible = (state.food >= 0) & ((wanted ^ state.heading) != 2)
-    return jnp.where(is_possible, wanted, state.heading).astype(jnp.int32)
+    direction = jnp.where(right != 0, across, along)
+    is_possible = (state.food >= 0) & ((direction ^ state.heading) != 2)
+    return jnp.where(is_possible, direction, state.heading).astype(jnp.int32)
 
 
 def shortest(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
     """A shortest path through cells that are free now; if there is none, the first safe move."""
     options = moves(board, rules, state)
-    return first(options, leads_to_food(board, rules, state, options))
+    return first_heading(options, leads_to_food(board, rules, state, options))
 
 
 def lookahead(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
@@ -83,11 +83,13 @@ def lookahead(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.A
     but never runs into itself.
     """
     options = moves(board, rules, state)
-    after = jax.vmap(lambda heading: prospect(board, rules, state, heading))(options.heading)
-    worth = jnp.where(after.is_sound, board.num_cells + after.path, after.room)
+    prospects = jax.vmap(lambda heading: prospect(board, rules, state, heading))(options.heading)
+    worth = jnp.where(prospects.is_sound, board.num_cells + prospects.path, prospects.room)
     worth = jnp.where(options.is_safe, worth, -1)
-    eager = leads_to_food(board, rules, state, options) & after.is_sound
-    return first(options, jnp.where(jnp.any(eager), eager, worth == jnp.max(worth)))
+    reaches_food = leads_to_food(board, rules, state, options) & prospects.is_sound
+    return first_heading(
+        options, jnp.where(jnp.any(reaches_food), reaches_food, worth == jnp.max(worth))
+    )
 
 
 def hamiltonian(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
@@ -97,7 +99,9 @@ def hamiltonian(board: Board, rules: Rules, state: State, key: jax.Array) -> jax
     """
     options = moves(board, rules, state)
     place = _places(board, state)
-    return first(options, options.is_safe & (place(options.target) == place(state.head) + 1))
+    return first_heading(
+        options, options.is_safe & (place(options.target) == place(state.head) + 1)
+    )
 
 
 def shortcuts(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
@@ -109,12 +113,16 @@ def shortcuts(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.A
     """
     options = moves(board, rules, state)
     place = _places(board, state)
-    here, there, food = place(state.head), place(options.target), place(state.food)
+    head_place, target_places, food = place(state.head), place(options.target), place(state.food)
     limit = board.num_cells - 1 - GROWTH
-    limit = jnp.where((state.food >= 0) & (food > here), jnp.minimum(food, limit), limit)
-    limit = jnp.where(2 * state.length < board.num_cells, jnp.maximum(limit, here + 1), here + 1)
-    is_allowed = options.is_safe & (here < there) & (there <= limit)
-    return first(options, is_allowed & (there == jnp.max(jnp.where(is_allowed, there, 0))))
+    limit = jnp.where((state.food >= 0) & (food > head_place), jnp.minimum(food, limit), limit)
+    limit = jnp.where(
+        2 * state.length < board.num_cells, jnp.maximum(limit, head_place + 1), head_place + 1
+    )
+    is_allowed = options.is_safe & (head_place < target_places) & (target_places <= limit)
+    return first_heading(
+        options, is_allowed & (target_places == jnp.max(jnp.where(is_allowed, target_places, 0)))
+    )
 
 
 def _places(board: Board, state: State) -> Callable[[jax.Array], jax.Array]:
@@ -131,14 +139,14 @@ def _places(board: Board, state: State) -> Callable[[jax.Array], jax.Array]:
         )
     rank = jnp.asarray(tour.rank)
 
-    def ahead(cell: jax.Array) -> jax.Array:
+    def steps_ahead(cell: jax.Array) -> jax.Array:
         return (rank.at[cell].get(mode="clip") - rank[state.tail] - 1) % size + 1
 
     neck = state.head - game.offset(board, state.heading)
-    is_forward = ahead(neck) < ahead(state.head)
+    is_forward = steps_ahead(neck) < steps_ahead(state.head)
 
     def place(cell: jax.Array) -> jax.Array:
-        steps = ahead(cell)
+        steps = steps_ahead(cell)
         return jnp.where(is_forward | (steps == size), steps, size - steps)
 
     return place
@@ -155,7 +163,7 @@ PLAYERS: dict[str, Player] = {
 }
 
 
-def able(board: Board) -> list[str]:
+def able_players(board: Board) -> list[str]:
     """The names of the players that can play on a board: not all where both sides are odd."""
     follow_tours = ("hamiltonian", "shortcuts")
     return [name for name in PLAYERS if cycle(board).is_closed or name not in follow_tours]

@@ -46,7 +46,7 @@ ENTRAPMENT_REWARDS = Rewards(entrapment=0.03, entrapped_food=-15.0)
 
 
 def cpu_rewards(rows: int, cols: int) -> Rewards:
-    """Those of a published DQN for CPUs, which pays for length and against crowding.
+    """Rewards of a published DQN for CPUs, which pays for length and against crowding.
 
     Coming a cell nearer to the food is worth 0.1 there, whatever the size of the board, and being
     alive 0.01, also in a step that eats.
@@ -78,12 +78,16 @@ def reward(
     """The reward of one move, float32."""
     nearer = distance(board, before.head, before.food) - distance(board, after.head, after.food)
     shaping = weights.shaping * nearer.astype(jnp.float32) / max(board.rows, board.cols)
-    moved = weights.step + jnp.where(before.food >= 0, shaping, 0.0)
-    base = jnp.where(died, weights.death, jnp.where(ate, weights.food, moved))
-    trapped = jnp.where(ate, weights.entrapped_food, weights.entrapment)
-    alive = weights.length * after.length.astype(jnp.float32)
-    alive = alive + jnp.where(crowded, weights.crowding, 0.0) + jnp.where(entrapped, trapped, 0.0)
-    base = base + jnp.where(died, 0.0, alive)
+    move_reward = weights.step + jnp.where(before.food >= 0, shaping, 0.0)
+    base = jnp.where(died, weights.death, jnp.where(ate, weights.food, move_reward))
+    entrapment_reward = jnp.where(ate, weights.entrapped_food, weights.entrapment)
+    survival_reward = weights.length * after.length.astype(jnp.float32)
+    survival_reward = (
+        survival_reward
+        + jnp.where(crowded, weights.crowding, 0.0)
+        + jnp.where(entrapped, entrapment_reward, 0.0)
+    )
+    base = base + jnp.where(died, 0.0, survival_reward)
     return base + jnp.where(won, weights.win, 0.0) + jnp.where(timed_out, weights.timeout, 0.0)
 
 

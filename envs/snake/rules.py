@@ -106,21 +106,21 @@ def start(board: Board, rules: Rules, random_words: jax.Array, keep_order: bool 
         row, col, heading = (jnp.int32(x) for x in choices[0])
     else:
         # 32 bits modulo a few thousand: uniform within one in a million
-        chosen = jnp.asarray(choices)[random_words[1] % np.uint32(len(choices))]
-        row, col, heading = chosen[0], chosen[1], chosen[2]
+        choice = jnp.asarray(choices)[random_words[1] % np.uint32(len(choices))]
+        row, col, heading = choice[0], choice[1], choice[2]
     head = row * board.stride + col
     step = offset(board, heading)
     cells = [head, head - step, head - 2 * step]
     occupied = bitboard.single(cells[0], board.num_words)
     for cell in cells[1:]:
         occupied = bitboard.union(occupied, bitboard.single(cell, board.num_words))
-    nothing = tuple(jnp.zeros_like(word) for word in occupied)
+    no_cells = tuple(jnp.zeros_like(word) for word in occupied)
     zero = jnp.zeros_like(head)
     state = State(
         occupied=occupied,
         exits=(
-            bitboard.where(heading & 1 != 0, occupied, nothing),
-            bitboard.where(heading & 2 != 0, occupied, nothing),
+            bitboard.where(heading & 1 != 0, occupied, no_cells),
+            bitboard.where(heading & 2 != 0, occupied, no_cells),
         ),
         head=head,
         tail=cells[-1],
@@ -147,9 +147,9 @@ def turn(state: Body, action: jax.Array, relative: bool) -> jax.Array:
     return jnp.where(reverses, state.heading, action).astype(jnp.int32)
 
 
-def turn_to(heading: jax.Array, wanted: jax.Array | int) -> jax.Array:
+def turn_to(heading: jax.Array, new_heading: jax.Array | int) -> jax.Array:
     """The relative action that `turn`s one heading into another; for the reverse 0, forward."""
-    return jnp.array([0, 2, 0, 1], jnp.int32)[(wanted - heading) & 3]
+    return jnp.array([0, 2, 0, 1], jnp.int32)[(new_heading - heading) & 3]
 
 
 def offset(board: Board, heading: jax.Array) -> jax.Array:
@@ -195,19 +195,19 @@ def move(
 ) -> tuple[State, Event]:
     """One step towards `heading`. A deadly one advances only the time counters."""
     target = state.head + offset(board, heading)
-    alive = bitboard.contains(free_cells(board, rules, state), target)
-    ate = alive & (target == state.food)
+    survives = bitboard.contains(free_cells(board, rules, state), target)
+    ate = survives & (target == state.food)
 
     hunger = jnp.where(ate, -1, state.hunger)
-    moved = replace(advance(board, state, heading, ate), hunger=hunger)
-    state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, state)
+    moved_state = replace(advance(board, state, heading, ate), hunger=hunger)
+    state = jax.tree.map(lambda new, old: jnp.where(survives, new, old), moved_state, state)
     state = replace(
         state,
         food=jnp.where(ate, draw_food(board, state, random_word), state.food),
         time=state.time + 1,
         hunger=state.hunger + 1,
     )
-    return state, Event(ate=ate, died=~alive, filled=ate & (state.length == board.num_cells))
+    return state, Event(ate=ate, died=~survives, filled=ate & (state.length == board.num_cells))
 
 
 def advance(board: Board, body: AnyBody, heading: jax.Array, grows: jax.Array) -> AnyBody:
@@ -215,13 +215,13 @@ def advance(board: Board, body: AnyBody, heading: jax.Array, grows: jax.Array) -
     target = body.head + offset(board, heading)
     tail_bit = bitboard.single(body.tail, board.num_words)
     head_bit = bitboard.single(body.head, board.num_words)
-    stayed = bitboard.where(grows, body.occupied, bitboard.difference(body.occupied, tail_bit))
+    kept_cells = bitboard.where(grows, body.occupied, bitboard.difference(body.occupied, tail_bit))
     low, high = body.exits
     tail_heading = exit_heading(body, body.tail)
     without_head = tuple(bitboard.difference(plane, head_bit) for plane in (low, high))
     return replace(
         body,
-        occupied=bitboard.union(stayed, bitboard.single(target, board.num_words)),
+        occupied=bitboard.union(kept_cells, bitboard.single(target, board.num_words)),
         exits=(
             bitboard.where(heading & 1 != 0, bitboard.union(low, head_bit), without_head[0]),
             bitboard.where(heading & 2 != 0, bitboard.union(high, head_bit), without_head[1]),
@@ -251,8 +251,8 @@ def order(board: Board, state: Body) -> jax.Array:
         ranks = ranks.at[board.row(cell), board.col(cell)].set(rank)
         return ranks, cell + offset(board, exit_heading(state, cell))
 
-    nothing = jnp.zeros((board.rows, board.cols), jnp.int32)
-    return jax.lax.fori_loop(1, state.length + 1, walk, (nothing, state.tail))[0]
+    no_ranks = jnp.zeros((board.rows, board.cols), jnp.int32)
+    return jax.lax.fori_loop(1, state.length + 1, walk, (no_ranks, state.tail))[0]
 
 
 def order_of(board: Board, cells: list[jax.Array]) -> jax.Array:
@@ -269,6 +269,6 @@ def _advance_order(
     """`Body.order` once the head is on `target`: all ranks fall by one unless the tail stays."""
     if body.order is None:
         return None
-    passed = jnp.maximum(body.order - (~grows).astype(jnp.int16), 0)
+    lowered_ranks = jnp.maximum(body.order - (~grows).astype(jnp.int16), 0)
     length = (body.length + grows.astype(jnp.int32)).astype(jnp.int16)
-    return jnp.where(board.indices == target, length, passed)
+    return jnp.where(board.indices == target, length, lowered_ranks)

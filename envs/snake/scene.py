@@ -78,7 +78,7 @@ def reach(scene: Scene) -> list[jax.Array]:
     return list(jnp.minimum(cells / free, 1.0))
 
 
-def softly_entrapped(
+def is_softly_entrapped(
     board: Board, state: State, regions: Regions, threshold: float | jax.Array
 ) -> jax.Array:
     """Whether every move leads to less than a share `threshold` of the free cells, if any is left.
@@ -102,7 +102,7 @@ def food_reach(scene: Scene) -> jax.Array:
     return bitboard.intersects(scene.regions.reached, food)
 
 
-def tail_reachable(scene: Scene) -> jax.Array:
+def is_tail_reachable(scene: Scene) -> jax.Array:
     """Whether any path of free cells leads from the head to the tail."""
     board, state = scene.board, scene.state
     is_beside = sum(
@@ -117,21 +117,21 @@ def escapes(scene: Scene) -> list[jax.Array]:
     board = scene.board
     free = rules.free_cells(board, scene.rules, scene.state)
 
-    def of(cell):
+    def escape_share(cell):
         steps = (1, -1, board.stride, -board.stride)
         ways = sum(bitboard.contains(free, cell + s).astype(jnp.float32) for s in steps)
         return jnp.where(bitboard.contains(free, cell), ways / 4, 0.0)
 
-    return [of(cell) for cell in rules.candidates(board, scene.state)]
+    return [escape_share(cell) for cell in rules.candidates(board, scene.state)]
 
 
-def in_head_frame(scene: Scene, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
+def offset_from_head(scene: Scene, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
     """How far forward and how far right of the head a cell lies; 0, 0 for no cell (-1)."""
     board, state = scene.board, scene.state
     down, right = board.row(cell) - board.row(state.head), board.col(cell) - board.col(state.head)
     up = -down
-    ahead = _by_heading(state.heading, up, right, down, -right)
-    aside = _by_heading(state.heading, right, down, -right, up)
+    ahead = _select_by_heading(state.heading, up, right, down, -right)
+    aside = _select_by_heading(state.heading, right, down, -right, up)
     return jnp.where(cell >= 0, ahead, 0), jnp.where(cell >= 0, aside, 0)
 
 
@@ -141,12 +141,12 @@ def wall_distances(scene: Scene) -> list[jax.Array]:
     row, col = board.row(state.head), board.col(state.head)
     up, right, down, left = row, board.cols - 1 - col, board.rows - 1 - row, col
     return [
-        _by_heading(state.heading, up, right, down, left),
-        _by_heading(state.heading, left, up, right, down),
-        _by_heading(state.heading, right, down, left, up),
+        _select_by_heading(state.heading, up, right, down, left),
+        _select_by_heading(state.heading, left, up, right, down),
+        _select_by_heading(state.heading, right, down, left, up),
     ]
 
 
-def _by_heading(heading: jax.Array, up, right, down, left) -> jax.Array:
+def _select_by_heading(heading: jax.Array, up, right, down, left) -> jax.Array:
     vertical = jnp.where(heading == 0, up, down)
     return jnp.where(heading & 1 != 0, jnp.where(heading == 1, right, left), vertical)

@@ -23,7 +23,7 @@ class View(NamedTuple):
 
 
 def view(board: Board, state: State, radius: int) -> View:
-    """The square of `radius` cells each way; `whole(board)` is the least that shows all cells.
+    """The square of `radius` cells each way; `full_radius(board)` is the least to show all cells.
 
     Raises ValueError unless the game keeps the order of the body.
     """
@@ -35,18 +35,18 @@ def view(board: Board, state: State, radius: int) -> View:
     )
     order = state.order.reshape(board.rows, board.cols)
     order = jnp.pad(order, radius, constant_values=np.int16(-1)).reshape(-1)
-    seen = order.at[cells].get(mode="promise_in_bounds")  # [side * side]
-    on_board = seen >= 0
+    ranks = order.at[cells].get(mode="promise_in_bounds")  # [side * side]
+    on_board = ranks >= 0
     length = state.length.astype(jnp.float32)
     food = (cells == _padded_place(board, radius, state.food)) & (state.food >= 0)
     return View(
         wall=(~on_board).astype(jnp.float32),
-        vacated=jnp.maximum(seen, 0).astype(jnp.float32) * (1 / length),
+        vacated=jnp.maximum(ranks, 0).astype(jnp.float32) * (1 / length),
         food=food.astype(jnp.float32),
     )
 
 
-def whole(board: Board) -> int:
+def full_radius(board: Board) -> int:
     """The radius within which every cell of the board lies, wherever the head is."""
     return max(board.rows, board.cols) - 1
 

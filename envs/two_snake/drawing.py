@@ -65,9 +65,9 @@ class _Game(drawing.Pictures):
     def _paint_one(self, cells: np.ndarray, player: int, i: int, levels: int) -> None:
         """Paints one snake; one that died in the last step is shown where it was before."""
         alive = self.states.cause[:, player] == ALIVE
-        shown = i if alive[i] or i == 0 else i - 1
-        if alive[shown]:
+        moment = i if alive[i] or i == 0 else i - 1
+        if alive[moment]:
             colours = COLOURS[player] if alive[i] else ASHES
             heading = int(self.states.snakes.heading[i, player])
-            order = self.orders[player][shown]
+            order = self.orders[player][moment]
             drawing.paint_snake(cells, order, heading, colours, bool(alive[i]), levels)

@@ -95,7 +95,7 @@ class TwoSnake(Environment):
 
     @property
     def default_params(self) -> Params:
-        """Those of the published duel, with equal weights of all opponents."""
+        """Numbers of the published duel, with equal weights of all opponents."""
         return Params(opponent_weights=(1.0,) * len(self.opponents))
 
     def chances(self, key: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
@@ -141,24 +141,26 @@ class TwoSnake(Environment):
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
         turns, moving = self._turns(chance, state, action)
         headings = snake.turn(state.snakes, turns, relative=True)
-        after, event = rules.move(self.board, state, headings, moving, chance["food"])
-        won, is_over = self._verdict(after, event, moving, params)
-        draw = ~jnp.any(won) & (is_over | self.is_truncated(after, params))
-        reward = rewards.reward(self.board, params.rewards, state, after, event, won=won, draw=draw)
-        cause = after.cause[LEARNER]
+        next_state, event = rules.move(self.board, state, headings, moving, chance["food"])
+        won, is_over = self._verdict(next_state, event, moving, params)
+        draw = ~jnp.any(won) & (is_over | self.is_truncated(next_state, params))
+        reward = rewards.reward(
+            self.board, params.rewards, state, next_state, event, won=won, draw=draw
+        )
+        cause = next_state.cause[LEARNER]
         outcome = {
             "won": won[LEARNER],
             "lost": won[OTHER],
             "draw": draw,
-            "score": after.score[LEARNER],
-            "opponent_score": after.score[OTHER],
+            "score": next_state.score[LEARNER],
+            "opponent_score": next_state.score[OTHER],
             "death_wall": cause == HIT_WALL,
             "death_self": cause == HIT_SELF,
             "death_other": cause == HIT_OTHER,
-            "opponent_died": after.cause[OTHER] != ALIVE,
-            "opponent": after.opponent,
+            "opponent_died": next_state.cause[OTHER] != ALIVE,
+            "opponent": next_state.opponent,
         }
-        return after, reward, is_over, {"outcome": outcome}
+        return next_state, reward, is_over, {"outcome": outcome}
 
     def _turns(
         self, chance: dict[str, jax.Array], state: State, action: jax.Array
@@ -198,12 +200,12 @@ class TwoSnake(Environment):
         return state.time >= params.max_steps_in_episode
 
     def position(self, state: State, params: Params) -> tuple[State, jax.Array]:
-        drawn = self._plays("random", state) & rules.lives(state)[OTHER]
-        seen = jnp.minimum(state.hunger, PATIENCE)  # beyond it, it no longer shows
-        position = replace(state, hunger=seen, time=jnp.where(drawn, state.time, 0))
+        is_random = self._plays("random", state) & rules.lives(state)[OTHER]
+        hunger = jnp.minimum(state.hunger, PATIENCE)  # beyond it, it no longer shows
+        position = replace(state, hunger=hunger, time=jnp.where(is_random, state.time, 0))
         return position, params.max_steps_in_episode - state.time
 
-    def later(self, state: State, steps: jax.Array) -> State:
+    def advance_clocks(self, state: State, steps: jax.Array) -> State:
         return replace(state, time=state.time + steps, hunger=state.hunger + steps)
 
     def features(self, state: State, params: Params) -> Regions | tuple[()]:
@@ -216,21 +218,21 @@ class TwoSnake(Environment):
         """The learner's, or with a rival those of both, `[2, ...]`."""
         if not OBSERVATIONS[self.observation].needs_regions:
             return ()
-        of_one = partial(find, self.board)
+        find_regions = partial(find, self.board)
         if self.rival:
-            return jax.vmap(of_one)(views.both_views(state))
-        return of_one(views.view(state, LEARNER))
+            return jax.vmap(find_regions)(views.both_views(state))
+        return find_regions(views.view(state, LEARNER))
 
     def describe(self, state: State, features: Regions | tuple[()], params: Params) -> Any:
-        def of_one(view: View, regions: Regions | tuple[()]) -> jax.Array:
+        def describe_view(view: View, regions: Regions | tuple[()]) -> jax.Array:
             scene = Scene(self.board, view, regions, params.target)
             return OBSERVATIONS[self.observation].describe(scene)
 
         if not self.rival:
-            return of_one(views.view(state, LEARNER), features)
-        seen = jax.vmap(of_one)(views.both_views(state), features)
-        shown = {"own": seen[LEARNER], "other": seen[OTHER], RIVAL: state.rival}
-        return shown | ({GUEST: self._plays(GUEST, state)} if GUEST in self.opponents else {})
+            return describe_view(views.view(state, LEARNER), features)
+        views_of_both = jax.vmap(describe_view)(views.both_views(state), features)
+        obs = {"own": views_of_both[LEARNER], "other": views_of_both[OTHER], RIVAL: state.rival}
+        return obs | ({GUEST: self._plays(GUEST, state)} if GUEST in self.opponents else {})
 
     @property
     def name(self) -> str:

@@ -44,7 +44,7 @@ import jax.numpy as jnp
 from envs.snake import bitboard
 from envs.snake.bitboard import Board, distance
 from envs.snake.rules import START_LENGTH
-from envs.two_snake.views import NUM_MOVES, View, ahead, num_free
+from envs.two_snake.views import NUM_MOVES, View, cells_ahead, num_free
 
 NUM_FEATURES, NUM_PLANES = 33, 7
 PATIENCE = 100  # steps
@@ -61,8 +61,8 @@ class Scene(NamedTuple):
 
 def features(scene: Scene) -> jax.Array:
     """Float32 `[33]`; see the table above."""
-    seen = [*own_features(scene), *other_features(scene), *comparison(scene)]
-    entries = jnp.stack([jnp.asarray(entry, jnp.float32) for entry in seen])
+    raw_entries = [*own_features(scene), *other_features(scene), *comparison(scene)]
+    entries = jnp.stack([jnp.asarray(entry, jnp.float32) for entry in raw_entries])
     return jnp.where(scene.view.lives, entries, 0.0)
 
 
@@ -72,7 +72,7 @@ def own_features(scene: Scene) -> list[jax.Array]:
     own, reached = view.own, scene.regions.reached
     tail = bitboard.single(own.tail, board.num_words)
     body = bitboard.difference(own.occupied, tail)
-    danger = ~bitboard.intersects(ahead(board, view), bitboard.difference(board.cells, body))
+    danger = ~bitboard.intersects(cells_ahead(board, view), bitboard.difference(board.cells, body))
     down, right = offset(board, own.head, view.food)
     room = bitboard.count(reached) / num_free(board, view)
     return [
@@ -90,19 +90,19 @@ def other_features(scene: Scene) -> list[jax.Array]:
     """Entries 13-25, all 0 where the other is dead."""
     board, view = scene.board, scene.view
     own, other, exists = view.own, view.other, view.other_lives
-    danger = bitboard.intersects(ahead(board, view), other.occupied)
+    danger = bitboard.intersects(cells_ahead(board, view), other.occupied)
     down, right = offset(board, own.head, other.head)
     nearer = (view.food >= 0) & (nearness(scene) < 0)
     threat = 0.5 * (other.length > own.length) + 0.5 * nearer
-    seen = [
+    entries = [
         *(danger[i] for i in range(NUM_MOVES)),
         *(down < 0, right > 0, down > 0, right < 0),
         *(other.heading == h for h in range(3)),
-        other.length / longest(scene),
-        distance(board, own.head, other.head) / farthest(board),
+        other.length / max_length(scene),
+        distance(board, own.head, other.head) / max_distance(board),
         threat,
     ]
-    return [jnp.where(exists, entry, 0) for entry in seen]
+    return [jnp.where(exists, entry, 0) for entry in entries]
 
 
 def comparison(scene: Scene) -> list[jax.Array]:
@@ -111,12 +111,12 @@ def comparison(scene: Scene) -> list[jax.Array]:
     own, other, regions = view.own, view.other, scene.regions
     food = bitboard.single(view.food, board.num_words)
     empty = board.num_cells - own.length - other.length
-    lead = (own.length - other.length) / longest(scene)
+    lead = (own.length - other.length) / max_length(scene)
     return [
         jnp.any(bitboard.intersects(regions.reached, food)),
         jnp.where(view.other_lives, lead, 0.0),
         (view.score - view.other_score) / scene.target,
-        jnp.where(view.other_lives & (view.food >= 0), nearness(scene) / farthest(board), 0.0),
+        jnp.where(view.other_lives & (view.food >= 0), nearness(scene) / max_distance(board), 0.0),
         regions.mine / jnp.maximum(empty, 1),
         jnp.minimum(view.hunger / PATIENCE, 1.0),
         view.score / scene.target,
@@ -135,12 +135,12 @@ def nearness(scene: Scene) -> jax.Array:
     return theirs - own
 
 
-def farthest(board: Board) -> int:
+def max_distance(board: Board) -> int:
     """The longest distance on the board."""
     return board.rows + board.cols - 2
 
 
-def longest(scene: Scene) -> jax.Array | int:
+def max_length(scene: Scene) -> jax.Array | int:
     """The length of a snake that has won."""
     return scene.target + START_LENGTH
 
@@ -157,8 +157,8 @@ def planes(scene: Scene) -> jax.Array:
     meals = (view.score / scene.target, view.other_score / scene.target)
     layers += [jnp.broadcast_to(share, (board.num_cells,)) for share in meals]
     cells = jnp.stack([layer.astype(jnp.float32) for layer in layers], axis=-1)
-    seen = jnp.where(view.lives, cells, 0.0)
-    return seen.reshape(board.rows, board.cols, NUM_PLANES)
+    visible_cells = jnp.where(view.lives, cells, 0.0)
+    return visible_cells.reshape(board.rows, board.cols, NUM_PLANES)
 
 
 def no_danger(obs: jax.Array) -> jax.Array:

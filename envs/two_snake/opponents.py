@@ -16,7 +16,15 @@ import jax.numpy as jnp
 
 from envs.snake import bitboard
 from envs.snake.bitboard import Bits, Board, distance
-from envs.two_snake.views import View, ahead, free_cells, mask, num_free, open_moves, reached
+from envs.two_snake.views import (
+    View,
+    cells_ahead,
+    free_cells,
+    mask,
+    num_free,
+    open_moves,
+    reachable_cells,
+)
 
 OPPONENTS = ("static", "random", "greedy", "defensive")
 CRAMPED = 3  # tenths of the free cells
@@ -36,7 +44,7 @@ def turn(
     moves = {}
     if "random" in names:
         assert random_word is not None
-        moves["random"] = at_random(board, view, random_word)
+        moves["random"] = random_move(board, view, random_word)
     if "greedy" in names or "defensive" in names:
         moves["greedy"] = greedy(board, view)
     if "defensive" in names:
@@ -48,7 +56,7 @@ def turn(
     return action
 
 
-def at_random(board: Board, view: View, random_word: jax.Array) -> jax.Array:
+def random_move(board: Board, view: View, random_word: jax.Array) -> jax.Array:
     """A uniform open move, from 32 random bits."""
     moves = open_moves(board, view)
     count = jax.lax.population_count(moves)
@@ -57,37 +65,39 @@ def at_random(board: Board, view: View, random_word: jax.Array) -> jax.Array:
 
 def greedy(board: Board, view: View) -> jax.Array:
     """The first step of a shortest path to the food, or the first open move."""
-    shortest = mask(bitboard.intersects(ahead(board, view), flooded_from_food(board, view)))
-    return first(jnp.where(shortest != 0, shortest, open_moves(board, view)))
+    shortest = mask(bitboard.intersects(cells_ahead(board, view), flood_from_food(board, view)))
+    return first_move(jnp.where(shortest != 0, shortest, open_moves(board, view)))
 
 
-def flooded_from_food(board: Board, view: View) -> Bits:
+def flood_from_food(board: Board, view: View) -> Bits:
     """A flood fill from the food, stopped as soon as it contains a cell ahead of the head."""
     free = free_cells(board, view)
-    moves = ahead(board, view)  # words [3]
+    moves = cells_ahead(board, view)  # words [3]
     goal = bitboard.intersection(tuple(w[0] | w[1] | w[2] for w in moves), free)
 
     def grow(carry: tuple[Bits, jax.Array]) -> tuple[Bits, jax.Array]:
         flood, _ = carry
-        grown = bitboard.intersection(bitboard.neighbourhood(board, flood), free)
-        grew = bitboard.intersects(bitboard.difference(grown, flood), free)
-        return grown, grew & ~bitboard.intersects(grown, goal)
+        expanded = bitboard.intersection(bitboard.neighbourhood(board, flood), free)
+        has_grown = bitboard.intersects(bitboard.difference(expanded, flood), free)
+        return expanded, has_grown & ~bitboard.intersects(expanded, goal)
 
     seed = bitboard.intersection(bitboard.single(view.food, board.num_words), free)
-    searches = ~bitboard.intersects(seed, goal)
-    return jax.lax.while_loop(lambda carry: carry[1], grow, (seed, searches))[0]
+    is_searching = ~bitboard.intersects(seed, goal)
+    return jax.lax.while_loop(lambda carry: carry[1], grow, (seed, is_searching))[0]
 
 
 def defensive(board: Board, view: View, greedy: jax.Array) -> jax.Array:
     """The move to most reachable cells if space or food is threatened, else the `greedy` one."""
-    room = bitboard.count(reached(board, view))  # [3]
+    room = bitboard.count(reachable_cells(board, view))  # [3]
     most = jnp.max(room)
     is_cramped = 10 * most < CRAMPED * num_free(board, view)
-    away, theirs = (distance(board, body.head, view.food) for body in (view.own, view.other))
-    is_late = view.other_lives & (view.food >= 0) & (theirs < away)
-    return jnp.where(is_cramped | is_late, first(mask((room == most) & (room > 0))), greedy)
+    own_distance, other_distance = (
+        distance(board, body.head, view.food) for body in (view.own, view.other)
+    )
+    is_late = view.other_lives & (view.food >= 0) & (other_distance < own_distance)
+    return jnp.where(is_cramped | is_late, first_move(mask((room == most) & (room > 0))), greedy)
 
 
-def first(moves: jax.Array) -> jax.Array:
+def first_move(moves: jax.Array) -> jax.Array:
     """The lowest move of a mask, int32; forward if it is empty."""
     return jnp.where(moves & 1 != 0, 0, jnp.where(moves & 2 != 0, 1, jnp.where(moves != 0, 2, 0)))

@@ -146,14 +146,14 @@ def move(
     """
     before, moving = state.snakes, moving & lives(state)
     reaches = moving & (before.head + snake.offset(board, headings) == state.food)
-    advanced = jax.vmap(partial(snake.advance, board))(before, headings, reaches)
-    snakes = _where_each(moving, advanced, before)
+    moved_snakes = jax.vmap(partial(snake.advance, board))(before, headings, reaches)
+    snakes = _where_each(moving, moved_snakes, before)
     cause = jnp.where(moving, _collision(board, before, snakes), state.cause)
     died = moving & (cause != ALIVE)
     ate = reaches & ~died
-    snakes = _where_each(died, _vanished(snakes), snakes)
+    snakes = _where_each(died, _remove_snakes(snakes), snakes)
     needs_food = jnp.any(ate) | (state.food < 0)
-    after = replace(
+    next_state = replace(
         state,
         snakes=snakes,
         cause=cause,
@@ -162,7 +162,7 @@ def move(
         food=jnp.where(needs_food, draw_food(board, snakes, random_word), state.food),
         time=state.time + 1,
     )
-    return after, Event(ate, died)
+    return next_state, Event(ate, died)
 
 
 def draw_food(board: Board, snakes: Body, random_word: jax.Array) -> jax.Array:
@@ -184,14 +184,16 @@ def _collision(board: Board, before: Body, after: Body) -> jax.Array:
 
     The own tail has moved on: a snake that keeps its tail has its head on food, not on that tail.
     """
-    kept = bitboard.difference(before.occupied, bitboard.single(before.tail, board.num_words))
+    body_without_tail = bitboard.difference(
+        before.occupied, bitboard.single(before.tail, board.num_words)
+    )
     theirs = tuple(word[::-1] for word in after.occupied)
     cause = jnp.where(bitboard.contains(theirs, after.head), HIT_OTHER, ALIVE)
-    cause = jnp.where(bitboard.contains(kept, after.head), HIT_SELF, cause)
+    cause = jnp.where(bitboard.contains(body_without_tail, after.head), HIT_SELF, cause)
     return jnp.where(bitboard.contains(board.cells, after.head), cause, HIT_WALL)
 
 
-def _vanished(snakes: Body) -> Body:
+def _remove_snakes(snakes: Body) -> Body:
     nowhere = jnp.full(2, NOWHERE, jnp.int32)
     return replace(
         snakes,

@@ -22,5 +22,5 @@ class Views(spaces.Dict):
     """Observations that are dicts; gymnax's own looks the entries up as attributes."""
 
     def contains(self, x: Any) -> Any:
-        inside = [space.contains(x[name]) for name, space in self.spaces.items()]
-        return jnp.all(jnp.stack(inside))
+        are_inside = [space.contains(x[name]) for name, space in self.spaces.items()]
+        return jnp.all(jnp.stack(are_inside))

@@ -72,14 +72,14 @@ def num_free(board: Board, view: View) -> jax.Array:
     return board.num_cells - view.own.length - view.other.length + 1
 
 
-def ahead(board: Board, view: View) -> Bits:
+def cells_ahead(board: Board, view: View) -> Bits:
     """The cells forward, left and right of the head as sets: words `[3]`."""
     return bitboard.single(jnp.stack(snake.candidates(board, view.own)), board.num_words)
 
 
 def open_moves(board: Board, view: View) -> jax.Array:
     """The mask of moves to a free cell."""
-    return mask(bitboard.intersects(ahead(board, view), free_cells(board, view)))
+    return mask(bitboard.intersects(cells_ahead(board, view), free_cells(board, view)))
 
 
 def mask(moves: jax.Array) -> jax.Array:
@@ -88,15 +88,15 @@ def mask(moves: jax.Array) -> jax.Array:
     return bits[0] | bits[1] << 1 | bits[2] << 2
 
 
-def reached(board: Board, view: View) -> Bits:
+def reachable_cells(board: Board, view: View) -> Bits:
     """Flood fill through the free cells from each of the three ahead: words `[3]`."""
     free = free_cells(board, view)
-    return jax.vmap(lambda seed: bitboard.flood(board, seed, free))(ahead(board, view))
+    return jax.vmap(lambda seed: bitboard.flood(board, seed, free))(cells_ahead(board, view))
 
 
 def regions(board: Board, view: View) -> Regions:
     """The regions of a game, by search."""
-    return Regions(reached(board, view), bitboard.count(territory(board, view)))
+    return Regions(reachable_cells(board, view), bitboard.count(territory(board, view)))
 
 
 def territory(board: Board, view: View) -> Bits:
@@ -111,9 +111,9 @@ def territory(board: Board, view: View) -> Bits:
 
     def grow(carry: tuple[Bits, Bits, jax.Array]) -> tuple[Bits, Bits, jax.Array]:
         mine, theirs, _ = carry
-        unseen = bitboard.difference(empty, bitboard.union(mine, theirs))
+        unreached = bitboard.difference(empty, bitboard.union(mine, theirs))
         my_new, their_new = (
-            bitboard.intersection(bitboard.neighbourhood(board, cells), unseen)
+            bitboard.intersection(bitboard.neighbourhood(board, cells), unreached)
             for cells in (mine, theirs)
         )
         grew = bitboard.intersects(bitboard.union(my_new, their_new), empty)
@@ -122,8 +122,8 @@ def territory(board: Board, view: View) -> Bits:
     head, their_head = (
         bitboard.single(body.head, board.num_words) for body in (view.own, view.other)
     )
-    first = head, their_head, jnp.bool_(True)
-    mine, theirs, _ = jax.lax.while_loop(lambda carry: carry[2], grow, first)
+    start = head, their_head, jnp.bool_(True)
+    mine, theirs, _ = jax.lax.while_loop(lambda carry: carry[2], grow, start)
     return bitboard.intersection(bitboard.difference(mine, theirs), empty)
 
 

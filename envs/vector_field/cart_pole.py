@@ -83,7 +83,7 @@ class CircularCartPole(Environment):
         self, chance: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
         push = params.force * jnp.nan_to_num(jnp.clip(action[0], -1.0, 1.0))
-        after = moved(state, push, params)
+        after = euler_step(state, push, params)
         return after, jnp.cos(after.pole_angle), jnp.zeros((), bool), {"outcome": {}}
 
     def describe(self, state: State, features: Any, params: Params) -> jax.Array:
@@ -114,7 +114,7 @@ class CircularCartPole(Environment):
         return spaces.Box(-most, most, (OBSERVATIONS[self.observation],), jnp.float32)
 
 
-def moved(state: State, push: jax.Array, params: Params) -> State:
+def euler_step(state: State, push: jax.Array, params: Params) -> State:
     """A step of semi-implicit Euler, pushed by `push` newton: new speeds from the old state, new
     angles from the new speeds."""
     cart, pole = accelerations(state.speed, state.pole_angle, state.pole_speed, push, params)
@@ -122,9 +122,9 @@ def moved(state: State, push: jax.Array, params: Params) -> State:
     pole_speed = state.pole_speed + params.dt * pole
     radius = params.track_length / (2 * math.pi)
     return State(
-        wrapped(state.track_angle + params.dt * speed / radius),
+        wrap_angle(state.track_angle + params.dt * speed / radius),
         speed,
-        wrapped(state.pole_angle + params.dt * pole_speed),
+        wrap_angle(state.pole_angle + params.dt * pole_speed),
         pole_speed,
         state.time + 1,
     )
@@ -155,6 +155,6 @@ def circle(angle: jax.Array) -> list[jax.Array]:
     return [jnp.sin(angle), jnp.cos(angle)]
 
 
-def wrapped(angle: jax.Array) -> jax.Array:
+def wrap_angle(angle: jax.Array) -> jax.Array:
     """The same angle within ±π, so that a long run loses no precision."""
     return (angle + math.pi) % (2 * math.pi) - math.pi

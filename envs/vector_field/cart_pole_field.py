@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from envs.vector_field import cart_pole
 from envs.vector_field.env import VectorField
-from envs.vector_field.params import Params, typed
+from envs.vector_field.params import Params, cast_params
 
 SPEED = 4.0
 """Unit of both angular speeds, rad/s: so all components of the state have about the same range."""
@@ -30,7 +30,8 @@ class CartPoleField(VectorField):
       has `substeps` of the simulation, so f is the velocity but for terms of order dt.
     * Observation: identity, the state; full `[sin φ, cos φ, φ'/4, sin θ, cos θ, θ'/4]`;
       no_velocities, the sines and cosines alone. `noise` is gaussian or none.
-    * `scored` are the two accelerations: that angles change by their speeds is no discovery.
+    * `scored_components` are the two accelerations: that angles change by their speeds is no
+      discovery.
 
     Raises ValueError for unknown names.
     """
@@ -45,39 +46,48 @@ class CartPoleField(VectorField):
                 "at least 1"
             )
         channels = OBSERVATIONS[observation]
-        super().__init__(_still, "identity", noise, 4, "linear", 1, 4)
+        super().__init__(_zero_field, "identity", noise, 4, "linear", 1, 4)
         self.fields, self.observation, self.channels = ("cart_pole",), observation, channels
         self.substeps = substeps
 
-    def fresh(self, key: jax.Array, authority: jax.Array | float, changes: dict) -> Params:
+    def draw_params(self, key: jax.Array, authority: jax.Array | float, changes: dict) -> Params:
         """Nothing is drawn from `key`."""
         bound = jnp.minimum(jnp.asarray(authority, jnp.float32), 1.0)
-        given = {"dt": 0.02, "action_bound": bound, **changes}
-        own = {"field": 0, "landscape": jnp.zeros((0, 0, 2)), "emission": (), "encoder": ()}
-        return typed(Params(**{**own, **given}))
+        settings = {"dt": 0.02, "action_bound": bound, **changes}
+        placeholders = {
+            "field": 0,
+            "landscape": jnp.zeros((0, 0, 2)),
+            "emission": (),
+            "encoder": (),
+        }
+        return cast_params(Params(**{**placeholders, **settings}))
 
     def velocity(self, z: jax.Array, params: Params) -> jax.Array:
         """f at `z` `[..., 4]`, in its units per second."""
-        return self.wrapped(self._after(z, jnp.zeros(()), params) - z) / params.dt
+        return self.wrap_angles(self._next_state(z, jnp.zeros(()), params) - z) / params.dt
 
-    def scored(self, velocity: jax.Array) -> jax.Array:
+    def scored_components(self, velocity: jax.Array) -> jax.Array:
         """The accelerations of cart and pole, `[..., 2]`."""
         return velocity[..., 1::2]
 
     def effect(self, u: jax.Array, z: jax.Array, params: Params) -> jax.Array:
         """g(u, z), `[4]`."""
-        change = self._after(z, u[0], params) - self._after(z, jnp.zeros(()), params)
-        return self.wrapped(change) / params.dt
+        change = self._next_state(z, u[0], params) - self._next_state(z, jnp.zeros(()), params)
+        return self.wrap_angles(change) / params.dt
 
     def emission(self, z: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-        seen = z if self.observation == "identity" else circles(z)
-        mean = seen[..., jnp.array([0, 1, 3, 4])] if self.observation == "no_velocities" else seen
+        coordinates = z if self.observation == "identity" else circles(z)
+        mean = (
+            coordinates[..., jnp.array([0, 1, 3, 4])]
+            if self.observation == "no_velocities"
+            else coordinates
+        )
         variance = params.observation_noise if self.noise == "gaussian" else 0.0
         return mean, jnp.full_like(mean, variance)
 
-    def wrapped(self, z: jax.Array) -> jax.Array:
+    def wrap_angles(self, z: jax.Array) -> jax.Array:
         angles = jnp.array(self.circular)
-        return z.at[..., angles].set(cart_pole.wrapped(z[..., angles]))
+        return z.at[..., angles].set(cart_pole.wrap_angle(z[..., angles]))
 
     def smooth(self, obs: jax.Array) -> jax.Array:
         return circles(obs) if self.observation == "identity" else obs
@@ -89,7 +99,7 @@ class CartPoleField(VectorField):
     def __repr__(self) -> str:
         return f"CartPoleField({self.observation!r}, {self.noise!r}, {self.substeps})"
 
-    def _after(self, z: jax.Array, u: jax.Array, params: Params) -> jax.Array:
+    def _next_state(self, z: jax.Array, u: jax.Array, params: Params) -> jax.Array:
         """The state `[..., 4]` a step after `z` with the action `u`, a scalar, without noise."""
         numbers = cart_pole.Params(dt=params.dt / self.substeps)  # type: ignore
         to_speed = SPEED * numbers.track_length / (2 * math.pi)
@@ -97,7 +107,7 @@ class CartPoleField(VectorField):
         track, speed, pole, pole_speed = (z[..., i] for i in range(4))
         state = cart_pole.State(track, speed * to_speed, pole, pole_speed * SPEED, time)
         for _ in range(self.substeps):
-            state = cart_pole.moved(state, numbers.force * u, numbers)
+            state = cart_pole.euler_step(state, numbers.force * u, numbers)
         parts = (state.track_angle, state.speed / to_speed, state.pole_angle)
         return jnp.stack([*parts, state.pole_speed / SPEED], axis=-1)
 
@@ -109,5 +119,5 @@ def circles(z: jax.Array) -> jax.Array:
     return jnp.stack(parts, axis=-1)
 
 
-def _still(z: jax.Array) -> jax.Array:
+def _zero_field(z: jax.Array) -> jax.Array:
     return jnp.zeros_like(z)

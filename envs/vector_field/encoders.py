@@ -32,7 +32,7 @@ def layers(key: jax.Array, sizes: tuple[int, ...], gain: float = 1.0, bias: floa
     Last layer: weights U(±`gain`/√inputs) and biases U(±`bias`/√inputs). Before it: weights
     U(±√(6/inputs)), which preserve the size of a signal through relus, and the same biases.
     """
-    made = []
+    network = []
     last = len(sizes) - 2
     for i, layer_key in enumerate(jax.random.split(key, last + 1)):
         weight_key, bias_key = jax.random.split(layer_key)
@@ -40,10 +40,10 @@ def layers(key: jax.Array, sizes: tuple[int, ...], gain: float = 1.0, bias: floa
         spread = (gain if i == last else 6**0.5) / inputs**0.5
         weight = jax.random.uniform(weight_key, (outputs, inputs), minval=-spread, maxval=spread)
         spread = bias / inputs**0.5
-        made.append(
+        network.append(
             Layer(weight, jax.random.uniform(bias_key, (outputs,), minval=-spread, maxval=spread))
         )
-    return tuple(made)
+    return tuple(network)
 
 
 def apply(network: Layers, x: jax.Array) -> jax.Array:
@@ -63,8 +63,8 @@ def weights(key: jax.Array, encoder: str, num_inputs: int, dims: int) -> Layers:
     hidden = ENCODERS[encoder]
     if hidden is None:
         return ()
-    seen = num_inputs + dims if encoder == "state_mlp" else num_inputs
-    return layers(key, (seen, *hidden, dims), ENCODER_GAIN, ENCODER_BIAS)
+    input_size = num_inputs + dims if encoder == "state_mlp" else num_inputs
+    return layers(key, (input_size, *hidden, dims), ENCODER_GAIN, ENCODER_BIAS)
 
 
 def effect(encoder: str, network: Layers, u: jax.Array, z: jax.Array) -> jax.Array:
@@ -75,8 +75,8 @@ def effect(encoder: str, network: Layers, u: jax.Array, z: jax.Array) -> jax.Arr
     """
     if encoder != "state_mlp":
         return apply(network, u)
-    of = lambda u: apply(network, jnp.concatenate([u, z]))
-    return of(u) - of(jnp.zeros_like(u))
+    velocity_of = lambda u: apply(network, jnp.concatenate([u, z]))
+    return velocity_of(u) - velocity_of(jnp.zeros_like(u))
 
 
 def check(encoder: str, num_inputs: int, dims: int) -> None:

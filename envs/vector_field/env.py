@@ -16,7 +16,7 @@ from gymnax.environments import spaces
 from envs.base import Environment
 from envs.vector_field import encoders, higher, landscape, observations
 from envs.vector_field.fields import FIELDS, check_dimension, mean_speed
-from envs.vector_field.params import Params, check, check_shapes, typed
+from envs.vector_field.params import Params, cast_params, check, check_shapes
 
 Field = str | Callable[[jax.Array], jax.Array]
 """A name of `FIELDS`, or a function that maps one state `[d]` to its velocity `[d]`."""
@@ -103,29 +103,31 @@ class VectorField(Environment):
 
         Raises ValueError for names that `Params` does not have, and impossible values.
         """
-        known = [field.name for field in fields_of(Params)]
-        unknown = [name for name in changes if name not in known]
+        param_names = [field.name for field in fields_of(Params)]
+        unknown = [name for name in changes if name not in param_names]
         if unknown:
-            raise ValueError(f"params have no {unknown[0]!r}; expected some of {', '.join(known)}")
+            raise ValueError(
+                f"params have no {unknown[0]!r}; expected some of {', '.join(param_names)}"
+            )
         for name, value in {**changes, "authority": authority}.items():
             check(name, value, len(self.fields))
         key = jax.random.key(0) if key is None else key
-        return self._fresh(key, authority, changes)
+        return self._jitted_draw(key, authority, changes)
 
     @partial(jax.jit, static_argnames=("self",))
-    def _fresh(self, key: jax.Array, authority: float, changes: dict[str, Any]) -> Params:
-        return self.fresh(key, authority, changes)
+    def _jitted_draw(self, key: jax.Array, authority: float, changes: dict[str, Any]) -> Params:
+        return self.draw_params(key, authority, changes)
 
-    def fresh(self, key: jax.Array, authority: float, changes: dict[str, Any]) -> Params:
+    def draw_params(self, key: jax.Array, authority: float, changes: dict[str, Any]) -> Params:
         """Parameters drawn from `key`, but for `changes`; see `params`."""
         landscape_key, emission_key, encoder_key = jax.random.split(key, 3)
-        drawn, dims = "multi_attractor" in self.fields, self.dims
+        has_landscape, dims = "multi_attractor" in self.fields, self.dims
         if "network" in self.fields:
             network_key = jax.random.fold_in(jax.random.clone(landscape_key), 1)
             changes = {"network": higher.network_weights(network_key, dims), **changes}
         params = Params(
             field=jnp.zeros((), jnp.int32),
-            landscape=landscape.draw(landscape_key) if drawn else jnp.zeros((0, 0, 2)),
+            landscape=landscape.draw(landscape_key) if has_landscape else jnp.zeros((0, 0, 2)),
             emission=observations.weights(emission_key, self.observation, self.channels, dims),
             encoder=encoders.weights(encoder_key, self.encoder, self.num_inputs, dims),
             action_bound=1.0,
@@ -137,7 +139,7 @@ class VectorField(Environment):
         if "action_bound" not in changes:
             bound = authority * mean_speed(lambda z: self.velocity(z, params), dims=dims)
             params = params.replace(action_bound=bound)
-        return typed(params)
+        return cast_params(params)
 
     def velocity(self, z: jax.Array, params: Params) -> jax.Array:
         """The drift f alone: `[..., d]` at `z` `[..., d]`, latent units per unit of time."""
@@ -146,11 +148,11 @@ class VectorField(Environment):
             return branches[0](z)
         return jax.lax.switch(params.field, branches, z)
 
-    def scored(self, velocity: jax.Array) -> jax.Array:
+    def scored_components(self, velocity: jax.Array) -> jax.Array:
         """The components `[..., k]` of a velocity `[..., d]` that are unknown; here all."""
         return velocity
 
-    def wrapped(self, z: jax.Array) -> jax.Array:
+    def wrap_angles(self, z: jax.Array) -> jax.Array:
         """A state `[..., d]` with its angles within ±π; here there are none."""
         return z
 
@@ -176,7 +178,7 @@ class VectorField(Environment):
     def start(self, chance: jax.Array, params: Params) -> State:
         z_key, obs_key = jax.random.split(chance)
         z = jax.random.uniform(z_key, (self.dims,), minval=-1.0)
-        return State(z, self._seen(obs_key, z, params), jnp.zeros((), jnp.int32))
+        return State(z, self._observe(obs_key, z, params), jnp.zeros((), jnp.int32))
 
     def transition(
         self, chance: jax.Array, state: State, action: jax.Array, params: Params
@@ -187,17 +189,17 @@ class VectorField(Environment):
         velocity = self.velocity(state.z, params) + self.effect(u, state.z, params)
         spread = jnp.sqrt(params.process_noise * params.dt)
         z = state.z + params.dt * velocity + spread * jax.random.normal(noise_key, (self.dims,))
-        z = jnp.clip(self.wrapped(z), -params.reach, params.reach)
-        after = State(z, self._seen(obs_key, z, params), state.time + 1)
+        z = jnp.clip(self.wrap_angles(z), -params.reach, params.reach)
+        after = State(z, self._observe(obs_key, z, params), state.time + 1)
         info = {"outcome": {}, "latent": z}
         return after, jnp.zeros(()), jnp.zeros((), bool), info
 
-    def pushed(self, key: jax.Array, state: State, z: jax.Array, params: Params) -> State:
+    def move_state(self, key: jax.Array, state: State, z: jax.Array, params: Params) -> State:
         """The state moved to `z` `[d]`, within the walls, and observed there."""
         z = jnp.clip(jnp.asarray(z, jnp.float32), -params.reach, params.reach)
-        return State(z, self._seen(key, z, params), state.time)
+        return State(z, self._observe(key, z, params), state.time)
 
-    def _seen(self, key: jax.Array, z: jax.Array, params: Params) -> jax.Array:
+    def _observe(self, key: jax.Array, z: jax.Array, params: Params) -> jax.Array:
         return observations.draw(key, self.noise, *self.emission(z, params))
 
     def describe(self, state: State, features: Any, params: Params) -> jax.Array:
@@ -231,18 +233,18 @@ def _check(fields: tuple[Field, ...], dims: int) -> None:
     own = [field for field in fields if callable(field)]
     unknown = [name for name in fields if not callable(name) and name not in FIELDS]
     if unknown or not fields:
-        found = f"field {unknown[0]!r} is unknown" if unknown else "fields is empty"
+        reason = f"field {unknown[0]!r} is unknown" if unknown else "fields is empty"
         names = ", ".join(FIELDS)
-        raise ValueError(f"{found}; expected one or more of {names}, or functions of your own")
+        raise ValueError(f"{reason}; expected one or more of {names}, or functions of your own")
     for name in fields:
         if not callable(name):
             check_dimension(name, dims)
     for field in own:
-        found = jax.eval_shape(field, jax.ShapeDtypeStruct((dims,), jnp.float32))
-        if getattr(found, "shape", None) != (dims,) or found.dtype != jnp.float32:
+        output = jax.eval_shape(field, jax.ShapeDtypeStruct((dims,), jnp.float32))
+        if getattr(output, "shape", None) != (dims,) or output.dtype != jnp.float32:
             raise ValueError(
-                f"field {field!r} returns {found} at one state; expected float32 [{dims}], as from "
-                "jnp.stack([dx, dy])"
+                f"field {field!r} returns {output} at one state; expected float32 [{dims}], "
+                "as from jnp.stack([dx, dy])"
             )
 
 
@@ -250,5 +252,5 @@ def _drift(field: Field, params: Params, z: jax.Array) -> jax.Array:
     """The field at `z` `[..., d]`; landscape and network are of one field each."""
     if callable(field):
         return jnp.vectorize(field, signature="(d)->(d)")(z)
-    drawn = {"multi_attractor": params.landscape, "network": params.network}
-    return FIELDS[field](z, drawn[field]) if field in drawn else FIELDS[field](z)
+    field_weights = {"multi_attractor": params.landscape, "network": params.network}
+    return FIELDS[field](z, field_weights[field]) if field in field_weights else FIELDS[field](z)

@@ -108,8 +108,8 @@ def check_dimension(name: str, dims: int) -> None:
     allowed = DIMENSIONS.get(name, (2,))
     fits = dims % 2 == 0 and dims > 2 if allowed == "even" else allowed == "any" or dims in allowed
     if not fits:
-        wanted = "an even number above 2" if allowed == "even" else allowed[0]
-        raise ValueError(f"dimension is {dims}, but the field {name!r} needs {wanted}")
+        expected_dims = "an even number above 2" if allowed == "even" else allowed[0]
+        raise ValueError(f"dimension is {dims}, but the field {name!r} needs {expected_dims}")
 
 
 def mean_speed(

@@ -67,9 +67,9 @@ def coupled_cycles(
     turn = spin * (1 + index / 2) * jnp.where(index % 2 == 0, 1.0, -1.0)
     turn = jnp.broadcast_to(turn, x.shape)
     pull = radius_squared - (x**2 + y**2)
-    own = jnp.stack([x * pull - turn * y, y * pull + turn * x], axis=-1)
-    drawn = coupling * (jnp.roll(pairs, -1, axis=-2) - pairs)
-    return scale * (own + drawn).reshape(z.shape)
+    cycle_velocity = jnp.stack([x * pull - turn * y, y * pull + turn * x], axis=-1)
+    coupling_velocity = coupling * (jnp.roll(pairs, -1, axis=-2) - pairs)
+    return scale * (cycle_velocity + coupling_velocity).reshape(z.shape)
 
 
 def network(

@@ -52,10 +52,10 @@ def multi_attractor(
     Between the points of the grid `landscape` is interpolated bilinearly. Beyond ±`half_width` it
     continues with its value at the nearest point of the border, while the pull keeps growing.
     """
-    return interpolated(landscape, z, half_width) - pull * z * radius_of(z)[..., None]
+    return interpolate(landscape, z, half_width) - pull * z * radius_of(z)[..., None]
 
 
-def interpolated(landscape: jax.Array, z: jax.Array, half_width: float) -> jax.Array:
+def interpolate(landscape: jax.Array, z: jax.Array, half_width: float) -> jax.Array:
     """`landscape` `[X, Y, 2]` at `z` `[..., 2]`, bilinear, at the nearest point of its box."""
     sizes = landscape.shape[:2]
     corners = []

@@ -60,15 +60,17 @@ def check(name: str, value: Any, num_fields: int) -> None:
         raise ValueError(f"{name} is {value}; expected at most {jnp.iinfo(jnp.int32).max}")
 
 
-def check_shapes(name: str, given: Any, expected: Any) -> None:
+def check_shapes(name: str, actual: Any, expected: Any) -> None:
     """Raises ValueError if weights or a landscape do not have the expected shapes."""
-    found, shapes = (str(jax.tree.map(jnp.shape, tree)) for tree in (given, expected))
-    if found != shapes:
-        raise ValueError(f"{name} has shapes {found}; expected {shapes}")
+    actual_shapes, expected_shapes = (
+        str(jax.tree.map(jnp.shape, tree)) for tree in (actual, expected)
+    )
+    if actual_shapes != expected_shapes:
+        raise ValueError(f"{name} has shapes {actual_shapes}; expected {expected_shapes}")
 
 
-def typed(params: Params) -> Params:
-    """All leaves int32 or float32 arrays, so that all parameters share one compilation."""
+def cast_params(params: Params) -> Params:
+    """Makes all leaves int32 or float32 arrays, so that all parameters share one compilation."""
     return Params(
         **{
             name: jax.tree.map(

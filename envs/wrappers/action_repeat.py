@@ -39,12 +39,12 @@ class ActionRepeat(Wrapper):
             return (
                 done[0] | done[1],
                 env_state,
-                self._to_add(reward, info),
+                self._summands(reward, info),
                 (obs, *done, info),
             )
 
         env_state, sums, (obs, terminated, truncated, info) = self._repeat(step, key, state.env)
-        info = self._over_steps(info, sums)
+        info = self._add_sums(info, sums)
         return obs, State(env_state, ()), sums["reward"], terminated, truncated, info
 
     def step_env(
@@ -55,10 +55,10 @@ class ActionRepeat(Wrapper):
                 key, env_state, action, params
             )
             is_over = terminated | self.env.is_truncated(env_state, params)
-            return is_over, env_state, self._to_add(reward, info), (obs, terminated, info)
+            return is_over, env_state, self._summands(reward, info), (obs, terminated, info)
 
         env_state, sums, (obs, terminated, info) = self._repeat(step, key, state.env)
-        return obs, State(env_state, ()), sums["reward"], terminated, self._over_steps(info, sums)
+        return obs, State(env_state, ()), sums["reward"], terminated, self._add_sums(info, sums)
 
     def _repeat(self, step: Callable[..., Any], key: jax.Array, env_state: Any) -> tuple[Any, ...]:
         """Steps until one is the last of its episode: the state, the sums, what the last one gave.
@@ -68,31 +68,31 @@ class ActionRepeat(Wrapper):
         if self.num_repeats == 1:
             return step(key, env_state)[1:]
 
-        def once(carry: tuple[Any, ...], _: None) -> tuple[Any, None]:
-            key, before = carry
-            is_over, env_state, sums, _ = before
+        def step_once(carry: tuple[Any, ...], _: None) -> tuple[Any, None]:
+            key, previous = carry
+            is_over, env_state, sums, _ = previous
             key, step_key = jax.random.split(key)
-            *after, terms, given = step(step_key, env_state)
-            after = (*after, jax.tree.map(jnp.add, sums, terms), given)
-            return (key, select(is_over, before, after)), None
+            *new, terms, outputs = step(step_key, env_state)
+            new = (*new, jax.tree.map(jnp.add, sums, terms), outputs)
+            return (key, select(is_over, previous, new)), None
 
         shapes = jax.eval_shape(step, key, env_state)
-        is_over, _, *nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-        start = key, (is_over, env_state, *nothing)
-        (_, (_, *after)), _ = jax.lax.scan(once, start, length=self.num_repeats)
-        return tuple(after)
+        is_over, _, *zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        start = key, (is_over, env_state, *zeros)
+        (_, (_, *results)), _ = jax.lax.scan(step_once, start, length=self.num_repeats)
+        return tuple(results)
 
-    def _to_add(self, reward: jax.Array, info: dict[str, Any]) -> dict[str, Any]:
+    def _summands(self, reward: jax.Array, info: dict[str, Any]) -> dict[str, Any]:
         """What adds up over steps: reward and components, outcomes that say so, and the steps."""
-        adding = {
+        outcome_sums = {
             name: jnp.asarray(info["outcome"][name], jnp.float32)
             for name, kind in self.outcome_kinds.items()
             if kind != "last"
         }
         components = {name: x for name, x in info.items() if name == "components"}
-        return {"reward": reward, "outcome": adding, "steps": jnp.ones(()), **components}
+        return {"reward": reward, "outcome": outcome_sums, "steps": jnp.ones(()), **components}
 
-    def _over_steps(self, info: dict[str, Any], sums: dict[str, Any]) -> dict[str, Any]:
+    def _add_sums(self, info: dict[str, Any], sums: dict[str, Any]) -> dict[str, Any]:
         """The `info` of the last step, with what added up."""
         outcome = {
             name: x / sums["steps"] if self.outcome_kinds[name] == "mean" else x

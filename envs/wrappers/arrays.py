@@ -8,7 +8,7 @@ from gymnax.environments import environment, spaces
 
 
 def with_channels(x: jax.Array) -> jax.Array:
-    """With a last axis along which observations are joined; scalars and `[H, W]` have none."""
+    """Gives scalars and `[H, W]` the last axis along which observations are joined."""
     return x[..., None] if x.ndim in (0, 2) else x
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from gymnax.environments import environment, spaces
 
 from envs.gymnax_corrections import observation_space
-from envs.spaces import flat
+from envs.spaces import flatten
 from envs.wrappers.wrapper import Wrapper
 
 
@@ -24,7 +24,7 @@ class FlattenObservation(Wrapper):
 
     def __init__(self, env: environment.Environment):
         super().__init__(env)
-        for part, _ in flat(observation_space(env, env.default_params)):
+        for part, _ in flatten(observation_space(env, env.default_params)):
             if not (isinstance(part, spaces.Box) or is_category(part)):
                 raise ValueError(
                     f"observations of {env.name} hold a {type(part).__name__}; expected Box, "
@@ -33,10 +33,10 @@ class FlattenObservation(Wrapper):
 
     def show(self, memory: Any, obs: Any) -> jax.Array:
         space = observation_space(self.env, self._inner_or_default(None))
-        return jnp.concatenate([vector(part, x) for part, x in flat(space, obs)])
+        return jnp.concatenate([vector(part, x) for part, x in flatten(space, obs)])
 
     def observation_space(self, params: Any = None) -> spaces.Box:
-        pieces = [ends(part) for part, _ in flat(super().observation_space(params))]
+        pieces = [ends(part) for part, _ in flatten(super().observation_space(params))]
         low, high = (jnp.concatenate(end) for end in zip(*pieces, strict=True))
         return spaces.Box(low, high, low.shape, jnp.float32)
 
@@ -68,5 +68,5 @@ def ends(space: Any) -> tuple[jax.Array, jax.Array]:
     """The smallest and largest numbers of such a vector."""
     if is_category(space):
         return jnp.zeros(size(space)), jnp.ones(size(space))
-    wide = lambda end: jnp.ravel(jnp.broadcast_to(jnp.asarray(end, jnp.float32), space.shape))
-    return wide(space.low), wide(space.high)
+    broadcast = lambda end: jnp.ravel(jnp.broadcast_to(jnp.asarray(end, jnp.float32), space.shape))
+    return broadcast(space.low), broadcast(space.high)

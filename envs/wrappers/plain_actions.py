@@ -20,7 +20,7 @@ class PlainActions(Wrapper):
     """
 
     def decide(self, key: jax.Array, memory: Any, action: Any, params: Any) -> tuple[Any, Any]:
-        return key, as_space_has_it(self.env.action_space(self.inner(params)), action)
+        return key, convert_action(self.env.action_space(self.inner(params)), action)
 
     def action_space(self, params: Any = None) -> Any:
         return plain_space(super().action_space(params))
@@ -61,12 +61,12 @@ def plain_space(space: Any) -> Any:
     return spaces.Box(jnp.zeros_like(span), span, span.shape, jnp.int32)
 
 
-def as_space_has_it(space: Any, action: Any) -> Any:
+def convert_action(space: Any, action: Any) -> Any:
     """A plain action in the shape, dtype and bounds of a space."""
-    return map_parts(as_part_has_it, space, action)
+    return map_parts(convert_part, space, action)
 
 
-def as_part_has_it(space: Any, action: Any) -> Any:
+def convert_part(space: Any, action: Any) -> Any:
     """The same for a space without parts."""
     if isinstance(space, spaces.Discrete):
         return jnp.asarray(action, space.dtype)

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 from gymnax.environments import environment
 
 from envs.base import select
-from envs.spaces import plain
+from envs.spaces import plain_value
 from envs.wrappers.wrapper import Wrapper
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=("env", "probability"), meta_fields=())
 @dataclass(frozen=True)
-class Sticky:
+class StickyParams:
     """The numbers of `StickyActions`; a pytree that can be vmapped."""
 
     env: Any
@@ -28,19 +28,19 @@ class Sticky:
         """Steps after which the wrapped environment truncates."""
         return self.env.max_steps_in_episode
 
-    def replace(self, **changes: Any) -> "Sticky":
+    def replace(self, **changes: Any) -> "StickyParams":
         """A copy with other numbers; those of `env` may be named directly."""
         own = {name: changes.pop(name) for name in ("env", "probability") if name in changes}
-        after = replace(self, **own)
-        return replace(after, env=after.env.replace(**changes)) if changes else after
+        params = replace(self, **own)
+        return replace(params, env=params.env.replace(**changes)) if changes else params
 
 
 class StickyActions(Wrapper):
     """Repeats the action executed before with a probability (Machado et al. 2018, section 5.2).
 
-    The probability is a number of the params, `Sticky`; the argument is its default. An episode's
-    first action is always executed as chosen: which action would do nothing, with which the Arcade
-    Learning Environment starts, is not known here.
+    The probability is a number of the params, `StickyParams`; the argument is its default. An
+    episode's first action is always executed as chosen: which action would do nothing, with which
+    the Arcade Learning Environment starts, is not known here.
 
     A step of the wrapped environment gets `jax.random.split(key)[1]`, also where the probability is
     0.
@@ -59,29 +59,29 @@ class StickyActions(Wrapper):
         return {"env": self.env}
 
     @property
-    def default_params(self) -> Sticky:
-        return Sticky(self.env.default_params, self.probability)
+    def default_params(self) -> StickyParams:
+        return StickyParams(self.env.default_params, self.probability)
 
-    def inner(self, params: Sticky) -> Any:
+    def inner(self, params: StickyParams) -> Any:
         return params.env
 
     def decide(
-        self, key: jax.Array, memory: tuple[Any, jax.Array], action: Any, params: Sticky
+        self, key: jax.Array, memory: tuple[Any, jax.Array], action: Any, params: StickyParams
     ) -> tuple[jax.Array, Any]:
         sticky_key, key = jax.random.split(key)
         last, is_first = memory
-        action = plain(self.action_space(params), action)
+        action = plain_value(self.action_space(params), action)
         action = jax.tree.map(lambda x, y: jnp.asarray(x, y.dtype), action, last)
         sticks = jax.random.bernoulli(sticky_key, params.probability) & ~is_first
         return key, select(sticks, last, action)
 
-    def begin(self, obs: Any, params: Sticky) -> tuple[Any, jax.Array]:
+    def begin(self, obs: Any, params: StickyParams) -> tuple[Any, jax.Array]:
         """No action yet, and that there is none."""
         space = self.action_space(params)
-        action = plain(space, jax.eval_shape(space.sample, jax.random.key(0)))
+        action = plain_value(space, jax.eval_shape(space.sample, jax.random.key(0)))
         return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), action), jnp.bool_(True)
 
     def remember(
-        self, memory: Any, obs: Any, action: Any, reward: jax.Array, params: Sticky
+        self, memory: Any, obs: Any, action: Any, reward: jax.Array, params: StickyParams
     ) -> tuple[Any, jax.Array]:
         return action, jnp.bool_(False)

@@ -67,10 +67,10 @@ class Wrapper(Environment):
         obs, env_state, reward, terminated, truncated, info = self.env.step(
             key, state.env, action, self.inner(params)
         )
-        after = lambda obs: self.remember(state.memory, obs, action, reward, params)
-        memory = select(terminated | truncated, self.begin(obs, params), after(obs))
-        final = info["final_observation"]
-        info = {**info, "final_observation": self.show(after(final), final)}
+        next_memory = lambda obs: self.remember(state.memory, obs, action, reward, params)
+        memory = select(terminated | truncated, self.begin(obs, params), next_memory(obs))
+        final_obs = info["final_observation"]
+        info = {**info, "final_observation": self.show(next_memory(final_obs), final_obs)}
         obs, state = self._apply_transition_gradient_policy(
             self.show(memory, obs), State(env_state, memory)
         )

@@ -116,7 +116,7 @@ class State(NamedTuple):
 
     @property
     def params(self) -> PyTree:
-        """Of the network that acts."""
+        """Parameters of the network that acts."""
         return self.learner.params
 
 
@@ -150,14 +150,14 @@ def make(
         q_learning.check_output(output.shape, config.categorical, obs)
         # A copy: the same buffer twice in a state could not be donated.
         target_params = jax.tree.map(jnp.copy, params)
-        nothing = jnp.zeros((), jnp.int32)
+        no_transitions = jnp.zeros((), jnp.int32)
         opt_state = make_optimizer(config).init(params)
         return State(
             Learner(params, target_params, opt_state, jnp.zeros((), jnp.int32)),
             replay.init(n_step_replay.example(obs), capacity, num_envs),
             prioritised.init(capacity, num_envs) if config.prioritised else (),
-            transitions=nothing,
-            epsilon=epsilon_at(nothing, config),
+            transitions=no_transitions,
+            epsilon=epsilon_at(no_transitions, config),
         )
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
@@ -196,7 +196,7 @@ def remember_and_learn(
         learner, metrics = jax.lax.cond(
             warm,
             lambda learner: learn(network, config, learner, batches, key),
-            lambda learner: (learner, nothing_measured()),
+            lambda learner: (learner, no_metrics()),
             state.learner,
         )
     epsilon = epsilon_at(transitions, config)
@@ -212,8 +212,8 @@ def learn(
     def step(learner: Learner, batch: Batch) -> tuple[Learner, Metrics]:
         return gradient_step(network, config, learner, batch, key)[:2]
 
-    learner, measured = jax.lax.scan(step, learner, batches)
-    return learner, jax.tree.map(jnp.mean, measured)
+    learner, metrics = jax.lax.scan(step, learner, batches)
+    return learner, jax.tree.map(jnp.mean, metrics)
 
 
 def learn_by_priority(
@@ -236,18 +236,18 @@ def learn_by_priority(
         batch = batch._replace(weight=prioritised.importance_weights(mass, exponent, sums))
 
         def update(learner):
-            learner, measured, error = gradient_step(network, config, learner, batch, key)
-            return learner, measured, prioritised.mass_of(error, config.priority_exponent)
+            learner, metrics, error = gradient_step(network, config, learner, batch, key)
+            return learner, metrics, prioritised.mass_of(error, config.priority_exponent)
 
-        learner, measured, mass = jax.lax.cond(
-            warm, update, lambda learner: (learner, nothing_measured(), mass), learner
+        learner, metrics, mass = jax.lax.cond(
+            warm, update, lambda learner: (learner, no_metrics(), mass), learner
         )
-        return (learner, prioritised.update(priorities, row, env, mass, blocks)), measured
+        return (learner, prioritised.update(priorities, row, env, mass, blocks)), metrics
 
     shares = prioritised.shares(key, config.updates_per_rollout, config.batch_size, blocks)
     start = (state.learner, state.priorities)
-    (learner, priorities), measured = jax.lax.scan(step, start, shares)
-    return learner, priorities, jax.tree.map(jnp.mean, measured)
+    (learner, priorities), metrics = jax.lax.scan(step, start, shares)
+    return learner, priorities, jax.tree.map(jnp.mean, metrics)
 
 
 def gradient_step(
@@ -275,15 +275,15 @@ def gradient_step(
     updates = learner.updates + 1
     is_due = updates % config.target_period == 0
     # at a step of 1 exactly the parameters
-    moved = optax.incremental_update(params, learner.target_params, config.target_step)
+    next_target = optax.incremental_update(params, learner.target_params, config.target_step)
     target_params = jax.tree.map(
-        lambda new, old: jnp.where(is_due, new, old), moved, learner.target_params
+        lambda new, old: jnp.where(is_due, new, old), next_target, learner.target_params
     )
-    measured = {"loss": loss, "q": jnp.mean(q), "grad_norm": optax.tree.norm(grads)}
-    return Learner(params, target_params, opt_state, updates), measured, error
+    metrics = {"loss": loss, "q": jnp.mean(q), "grad_norm": optax.tree.norm(grads)}
+    return Learner(params, target_params, opt_state, updates), metrics, error
 
 
-def nothing_measured() -> Metrics:
+def no_metrics() -> Metrics:
     """The metrics where there was no gradient update."""
     return dict.fromkeys(MEASURED, jnp.zeros(()))
 
@@ -317,17 +317,17 @@ def check_config(config: Config) -> None:
 
 def idle(config: Config) -> dict[str, str]:
     """Fields that have no effect with the others, and why."""
-    found = {}
+    reasons = {}
     if config.categorical:
         reason = "a distribution of returns is learned by its cross-entropy"
-        found |= dict.fromkeys(("loss", "huber_delta"), reason)
+        reasons |= dict.fromkeys(("loss", "huber_delta"), reason)
     else:
-        found |= dict.fromkeys(("value_low", "value_high"), "it needs agent.categorical")
+        reasons |= dict.fromkeys(("value_low", "value_high"), "it needs agent.categorical")
         if config.loss != "huber":
-            found["huber_delta"] = "it needs agent.loss huber"
+            reasons["huber_delta"] = "it needs agent.loss huber"
     if not config.prioritised:
         names = ("priority_exponent", "importance_start", "importance_transitions")
-        found |= dict.fromkeys(names, "it needs agent.prioritised")
+        reasons |= dict.fromkeys(names, "it needs agent.prioritised")
     if config.epsilon_start == config.epsilon_end == 0.0:
-        found["repeat_exponent"] = "it needs random actions, agent.epsilon-start"
-    return found
+        reasons["repeat_exponent"] = "it needs random actions, agent.epsilon-start"
+    return reasons

@@ -107,12 +107,14 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     check_config(config)
     optimizer = make_optimizer(config)
 
+    # What an agent begins with.
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
         policy, value = jax.eval_shape(network.apply, params, obs)
         check_output(policy, value, obs)
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
+    # Acting: a sample of the policy, and what the loss needs to know of it.
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
         policy, value = network.apply(state.params, obs)
         action = policy.mode() if greedy else policy.sample(key)
@@ -123,30 +125,31 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         policy, value = network.apply(state.params, obs)
         return policy.describe() | {"value": value}
 
+    # Learning: shuffled minibatches of one rollout, until `target_kl` stops them.
     def update(state: State, rollout: Transition, key: jax.Array):
-        now = annealed(config, state.updates)
-        batch = make_batch(network, state.params, rollout, now, blocks)
+        annealed_config = with_annealing(config, state.updates)
+        batch = make_batch(network, state.params, rollout, annealed_config, blocks)
 
-        def minibatch(learning, picked):
-            return jax.lax.cond(learning.stopped, skip, learn, learning, picked)
+        def step_unless_stopped(learning, minibatch):
+            return jax.lax.cond(learning.stopped, skip, learn, learning, minibatch)
 
-        def skip(learning, picked):
-            del picked
+        def skip(learning, minibatch):
+            del minibatch
             return learning, learning.metrics
 
-        def learn(learning, picked):
-            return gradient_step(network, optimizer, learning, picked, now, blocks)
+        def learn(learning, minibatch):
+            return gradient_step(network, optimizer, learning, minibatch, annealed_config, blocks)
 
         start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics(config))
         group = minibatches.group_size(config, rollout.terminated.shape, blocks)
         sizes = (config.epochs, config.minibatches, group, blocks)
-        learned, metrics = minibatches.epochs(minibatch, start, batch, key, *sizes)
+        final, metrics = minibatches.epochs(step_unless_stopped, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
-            "stopped": learned.stopped.astype(jnp.float32),
-            "learning_rate": jnp.asarray(now.learning_rate, jnp.float32),
-            **policy_gradient.of_actions(rollout.action),
+            "stopped": final.stopped.astype(jnp.float32),
+            "learning_rate": jnp.asarray(annealed_config.learning_rate, jnp.float32),
+            **policy_gradient.action_metrics(rollout.action),
         }
-        return State(learned.params, learned.opt_state, state.updates + 1), metrics
+        return State(final.params, final.opt_state, state.updates + 1), metrics
 
     return Agent(init, lambda: (), act, update, explain)
 
@@ -160,16 +163,18 @@ def check_config(config: Config) -> None:
         )
 
 
-def annealed(config: Config, updates: jax.Array) -> Config:
+def with_annealing(config: Config, updates: jax.Array) -> Config:
     """The hyperparameters after so many updates."""
-    left = schedules.decay(updates, config.anneal_updates)
+    remaining = schedules.decay(updates, config.anneal_updates)
     span = config.anneal_updates if config.entropy_updates is None else config.entropy_updates
     discount = config.discount
     if config.final_discount is not None:
-        discount = 1.0 - (1.0 - discount) ** left * (1.0 - config.final_discount) ** (1.0 - left)
+        discount = 1.0 - (1.0 - discount) ** remaining * (1.0 - config.final_discount) ** (
+            1.0 - remaining
+        )
     return replace(
         config,
-        learning_rate=jnp.maximum(left * config.learning_rate, config.final_rate),
+        learning_rate=jnp.maximum(remaining * config.learning_rate, config.final_rate),
         entropy_weight=schedules.decay(updates, span) * config.entropy_weight,
         discount=discount,
     )
@@ -223,8 +228,10 @@ def gradient_of(
     if config.standardise:  # over the whole minibatch
         batch = batch._replace(advantage=policy_gradient.standardise(batch.advantage))
         config = replace(config, standardise=False)
-    of_part = lambda part: jax.grad(loss, argnums=1, has_aux=True)(network, params, part, config)
-    return minibatches.mean_of_parts(of_part, batch, size, blocks)
+    part_gradient = lambda part: jax.grad(loss, argnums=1, has_aux=True)(
+        network, params, part, config
+    )
+    return minibatches.mean_of_parts(part_gradient, batch, size, blocks)
 
 
 def loss(
@@ -238,5 +245,5 @@ def loss(
 def no_metrics(config: Config) -> dict[str, jax.Array]:
     """Zeros, the metrics before the first minibatch."""
     names = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "grad_norm")
-    adapting = ("entropy_weight",) * (config.target_entropy is not None)
-    return {name: jnp.zeros(()) for name in names + adapting}
+    extra_names = ("entropy_weight",) * (config.target_entropy is not None)
+    return {name: jnp.zeros(()) for name in names + extra_names}

@@ -90,12 +90,14 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         optax.scale_by_radam(),
     )
 
+    # What an agent begins with.
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
         output = jax.eval_shape(network.apply, params, obs)
         q_learning.check_output(output.shape, False, obs)
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
+    # Acting: ε-greedy, and the value that the λ-returns need.
     def act(state: State, memory: Any, obs: PyTree, key: jax.Array):
         q = network.apply(state.params, obs)  # [A]
         epsilon = 0.0 if greedy else epsilon_at(state.updates, config)
@@ -107,13 +109,16 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         q = network.apply(state.params, obs)
         return {"q": q, "value": action_values.max_value(q)}
 
+    # Learning: shuffled minibatches of one rollout, whose targets stay as they are.
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         batch = make_batch(network, state.params, rollout, config, blocks)
         learning_rate = learning_rate_at(state.updates, config)
 
-        def gradient_step(learning, picked):
+        def gradient_step(learning, minibatch):
             params, opt_state = learning
-            (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(params, network, picked)
+            (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(
+                params, network, minibatch
+            )
             metrics |= {"grad_norm": optax.tree.norm(gradient)}
             direction, opt_state = optimizer.update(gradient, opt_state, params)
             params = jax.tree.map(lambda p, d: p - learning_rate * d, params, direction)

@@ -98,6 +98,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     checks.config(config)
     optimizer = policy_gradient.make_optimizer(config)
 
+    # What an agent begins with.
     def init(key: jax.Array, obs: PyTree) -> State:
         memory = network.initial_memory()
         params = network.init(key, obs, memory)
@@ -105,39 +106,43 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         policy_gradient.check_output(policy, value, obs)
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
+    # Acting also records the memory that it was given, from which sequences are run again.
     def act(state: State, memory: Memory, obs: PyTree, key: jax.Array):
-        policy, value, after = network.apply(state.params, obs, memory)
+        policy, value, next_memory = network.apply(state.params, obs, memory)
         action = policy.mode() if greedy else policy.sample(key)
-        return action, after, Extras(policy.log_prob(action), value, memory)
+        return action, next_memory, Extras(policy.log_prob(action), value, memory)
 
     def explain(state: State, memory: Memory, obs: PyTree):
         policy, value, _ = network.apply(state.params, obs, memory)
         return policy.describe() | {"value": value}
 
+    # Learning: minibatches of environments, each with all of its steps.
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         num_envs = rollout.terminated.shape[1]
         check_split(num_envs, config.minibatches, blocks)
-        now = annealed(config, state.updates)
-        sequences = make_sequences(network, state.params, rollout, now)
+        annealed_config = with_annealing(config, state.updates)
+        sequences = make_sequences(network, state.params, rollout, annealed_config)
 
-        def gradient_step(learning, chosen):
+        def gradient_step(learning, env_indices):
             params, opt_state = learning
             gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
-            picked = pick(sequences, chosen, blocks)
-            (_, metrics), gradient = gradient_of(network, params, picked, now, blocks)
+            minibatch = select_envs(sequences, env_indices, blocks)
+            (_, metrics), gradient = gradient_of(
+                network, params, minibatch, annealed_config, blocks
+            )
             metrics |= {"grad_norm": optax.tree.norm(gradient)}
             learning = policy_gradient.descend(
-                optimizer, gradient, params, opt_state, now.learning_rate
+                optimizer, gradient, params, opt_state, annealed_config.learning_rate
             )
             return learning, metrics
 
-        start, every = (state.params, state.opt_state), jnp.arange(num_envs)
+        start, all_envs = (state.params, state.opt_state), jnp.arange(num_envs)
         (params, opt_state), metrics = minibatches.epochs(
-            gradient_step, start, every, key, config.epochs, config.minibatches, blocks=blocks
+            gradient_step, start, all_envs, key, config.epochs, config.minibatches, blocks=blocks
         )
-        learning_rate = jnp.asarray(now.learning_rate, jnp.float32)
+        learning_rate = jnp.asarray(annealed_config.learning_rate, jnp.float32)
         metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": learning_rate}
-        metrics |= policy_gradient.of_actions(rollout.action)
+        metrics |= policy_gradient.action_metrics(rollout.action)
         return State(params, opt_state, state.updates + 1), metrics
 
     return Agent(init, network.initial_memory, act, update, explain)
@@ -154,13 +159,13 @@ def check_split(num_envs: int, num_minibatches: int, blocks: int) -> None:
         )
 
 
-def annealed(config: Config, updates: jax.Array) -> Config:
+def with_annealing(config: Config, updates: jax.Array) -> Config:
     """The hyperparameters after so many updates."""
-    left = schedules.decay(updates, config.anneal_updates)
+    remaining = schedules.decay(updates, config.anneal_updates)
     return replace(
         config,
-        learning_rate=left * config.learning_rate,
-        entropy_weight=left * config.entropy_weight,
+        learning_rate=remaining * config.learning_rate,
+        entropy_weight=remaining * config.entropy_weight,
     )
 
 
@@ -193,8 +198,8 @@ def successor_values(network: Any, params: PyTree, rollout: Transition) -> jax.A
 
     def value_of(successor):
         memory, obs, next_obs = successor
-        _, _, after = network.apply(params, obs, memory)
-        return network.apply(params, next_obs, after)[1]
+        _, _, next_memory = network.apply(params, obs, memory)
+        return network.apply(params, next_obs, next_memory)[1]
 
     successors = (rollout.extras.memory, rollout.obs, rollout.next_obs)
     return returns.successor_values(
@@ -202,12 +207,12 @@ def successor_values(network: Any, params: PyTree, rollout: Transition) -> jax.A
     )
 
 
-def pick(sequences: Sequences, chosen: jax.Array, blocks: int) -> Sequences:
-    """Those of the `chosen [B]` environments, by block."""
-    columns = lambda x: in_blocks.take(x, (None, chosen), 1, blocks)
-    steps, starts = jax.tree.map(columns, (sequences.steps, sequences.starts))
-    rows = lambda x: in_blocks.take(x, (chosen,), 0, blocks)
-    return Sequences(steps, starts, jax.tree.map(rows, sequences.memory))
+def select_envs(sequences: Sequences, chosen: jax.Array, blocks: int) -> Sequences:
+    """The sequences of the `chosen [B]` environments, by block."""
+    take_columns = lambda x: in_blocks.take(x, (None, chosen), 1, blocks)
+    steps, starts = jax.tree.map(take_columns, (sequences.steps, sequences.starts))
+    take_rows = lambda x: in_blocks.take(x, (chosen,), 0, blocks)
+    return Sequences(steps, starts, jax.tree.map(take_rows, sequences.memory))
 
 
 def loss(
@@ -215,6 +220,6 @@ def loss(
 ) -> tuple[jax.Array, Metrics]:
     """The loss of PPO, a mean over all steps, and its parts; see `policy_gradient.loss`."""
     steps, starts, memory = sequences
-    seen = network.apply(params, steps.obs, memory, starts, method="sequence")
-    (policy, value), flat_steps = in_blocks.flatten((seen, steps), blocks)
+    outputs = network.apply(params, steps.obs, memory, starts, method="sequence")
+    (policy, value), flat_steps = in_blocks.flatten((outputs, steps), blocks)
     return policy_gradient.loss(policy, value, flat_steps, config)

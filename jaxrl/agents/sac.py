@@ -19,7 +19,7 @@ from jaxrl import blocks as in_blocks
 from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
 from jaxrl.losses import exploration, n_step
-from jaxrl.losses.distributions import Squashed
+from jaxrl.losses.distributions import SquashedNormal
 from jaxrl.losses.n_step import Batch
 from jaxrl.networks import continuous
 from jaxrl.replay import uniform as replay
@@ -112,9 +112,9 @@ def make(
     """A SAC for experience that comes from `num_envs` environments side by side.
 
     Args:
-      actor: `init(key, obs) -> params` and `apply(params, obs [..., D])`, which returns a Squashed
-        policy over actions `[..., A]`, as `networks.continuous.GaussianActor` does; its
-        `action_size` is read where noise is correlated.
+      actor: `init(key, obs) -> params` and `apply(params, obs [..., D])`, which returns a
+        SquashedNormal policy over actions `[..., A]`, as `networks.continuous.GaussianActor` does;
+        its `action_size` is read where noise is correlated.
       critic: `init(key, obs, action)` and `apply(params, obs, action [..., A])`, which returns K
         estimates of Q `[..., K]`, as `networks.continuous.QFunctions` does.
       config: its number leaves may be traced, so that `vmap` over them is a sweep.
@@ -130,6 +130,7 @@ def make(
     networks = Networks(actor, critic)
     capacity = replay.rows_for(config.capacity, num_envs)
 
+    # What an agent begins with: networks, α, and an empty replay of scaled actions.
     def init(key: jax.Array, obs: PyTree) -> State:
         actor_key, critic_key = jax.random.split(key)
         actor_params = actor.init(actor_key, obs)
@@ -145,6 +146,7 @@ def make(
         learner = Learner(params, targets, opt_state, jnp.zeros((), jnp.int32))
         return State(learner, replay.init(example, capacity, num_envs))
 
+    # Acting: uniformly until the end of the warm-up, then by the policy.
     def act(state: State, memory: Any, obs: PyTree, key: jax.Array):
         policy = actor.apply(state.learner.params.actor, obs)
         raw = policy.raw.mean
@@ -157,8 +159,8 @@ def make(
         del memory
         params = state.learner.params
         policy = actor.apply(params.actor, obs)
-        of_mode = in_unit_box(policy).squash(policy.raw.mean)
-        value = jnp.min(critic.apply(params.critic, obs, of_mode), axis=-1)
+        mode_action = in_unit_box(policy).squash(policy.raw.mean)
+        value = jnp.min(critic.apply(params.critic, obs, mode_action), axis=-1)
         return policy.describe() | {"value": value}
 
     def update(state: State, rollout: Transition, key: jax.Array):
@@ -173,7 +175,7 @@ def make(
 
 
 def explore(
-    policy: Squashed, config: Config, memory: Any, key: jax.Array
+    policy: SquashedNormal, config: Config, memory: Any, key: jax.Array
 ) -> tuple[jax.Array, jax.Array, Any]:
     """Raw samples `[A]` of the policy and of uniform actions, and the memory. Consumes `key`."""
     if config.noise_correlation is None:
@@ -202,8 +204,8 @@ def remember_and_learn(
 ) -> tuple[State, Metrics]:
     """Remembers a rollout `[T, N]` and, once warm, learns from the replay. Consumes `key`."""
     draw_key, learn_key = jax.random.split(key)
-    scaled = rollout._replace(action=rollout.extras, extras=())
-    ring = replay.add(state.replay, scaled)
+    scaled_rollout = rollout._replace(action=rollout.extras, extras=())
+    ring = replay.add(state.replay, scaled_rollout)
     # The ring stays outside of the conditional, which would copy it.
     sizes = (config.updates_per_rollout, config.batch_size)
     batches = n_step.sample(ring, draw_key, *sizes, 1, config.discount, blocks)
@@ -222,12 +224,12 @@ def learn(
 ) -> tuple[Learner, Metrics]:
     """One gradient update per minibatch of `batches [M, B, ...]`. Consumes `key`."""
 
-    def step(learner: Learner, given: tuple[Batch, jax.Array]) -> tuple[Learner, Metrics]:
-        return gradient_step(networks, config, learner, *given)
+    def step(learner: Learner, batch_and_key: tuple[Batch, jax.Array]) -> tuple[Learner, Metrics]:
+        return gradient_step(networks, config, learner, *batch_and_key)
 
     keys = jax.random.split(key, len(batches.return_))
-    learner, measured = jax.lax.scan(step, learner, (batches, keys))
-    return learner, jax.tree.map(jnp.mean, measured)
+    learner, metrics = jax.lax.scan(step, learner, (batches, keys))
+    return learner, jax.tree.map(jnp.mean, metrics)
 
 
 def gradient_step(
@@ -240,21 +242,23 @@ def gradient_step(
     target_key, actor_key = jax.random.split(key)
     params = learner.params
     target = soft_target(networks, learner, batch, target_key)
-    (of_critic, q), critic_grads = jax.value_and_grad(critic_loss, has_aux=True)(
+    (loss_of_critic, q), critic_grads = jax.value_and_grad(critic_loss, has_aux=True)(
         params.critic, networks, batch, target
     )
-    (of_actor, log_prob), actor_grads = jax.value_and_grad(actor_loss, has_aux=True)(
+    (loss_of_actor, log_prob), actor_grads = jax.value_and_grad(actor_loss, has_aux=True)(
         params.actor, networks, params, batch.obs, actor_key
     )
     slope = jnp.zeros(())
     if config.learn_temperature:
-        wanted = config.target_entropy
-        wanted = -float(batch.action.shape[-1]) if wanted is None else wanted
-        slope = jax.grad(temperature_loss)(params.log_temperature, log_prob, wanted)
+        target_entropy = config.target_entropy
+        target_entropy = (
+            -float(batch.action.shape[-1]) if target_entropy is None else target_entropy
+        )
+        slope = jax.grad(temperature_loss)(params.log_temperature, log_prob, target_entropy)
     norms = optax.tree.norm(critic_grads), optax.tree.norm(actor_grads)
-    measured = (of_critic, of_actor, -jnp.mean(log_prob), jnp.mean(q), *norms)
+    measures = (loss_of_critic, loss_of_actor, -jnp.mean(log_prob), jnp.mean(q), *norms)
     learner = descend(config, learner, Parts(actor_grads, critic_grads, slope))
-    return learner, dict(zip(MEASURED, measured, strict=True))
+    return learner, dict(zip(MEASURED, measures, strict=True))
 
 
 def soft_target(networks: Networks, learner: Learner, batch: Batch, key: jax.Array) -> jax.Array:
@@ -285,16 +289,16 @@ def actor_loss(
 
 
 def temperature_loss(
-    log_temperature: jax.Array, log_prob: jax.Array, wanted: float | jax.Array
+    log_temperature: jax.Array, log_prob: jax.Array, target_entropy: float | jax.Array
 ) -> jax.Array:
     """E[-log α (log π + H̄)]: eq. 18 with log α for α.
 
     The gradient has the same sign and the same zero, but does not shrink with α.
     """
-    return -log_temperature * jnp.mean(log_prob + wanted)
+    return -log_temperature * jnp.mean(log_prob + target_entropy)
 
 
-def draw(policy: Squashed, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+def draw(policy: SquashedNormal, key: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Actions scaled to [-1, 1], `[..., A]`, and the logarithm of their density there, `[...]`.
 
     Reparameterised: differentiable in the policy (appendix C). Consumes `key`.
@@ -304,10 +308,10 @@ def draw(policy: Squashed, key: jax.Array) -> tuple[jax.Array, jax.Array]:
     return unit.squash(raw), unit.raw.log_prob(raw) - unit.log_jacobian(raw)
 
 
-def in_unit_box(policy: Squashed) -> Squashed:
+def in_unit_box(policy: SquashedNormal) -> SquashedNormal:
     """The same policy over actions scaled to [-1, 1]: the same raw samples in another box."""
     one = jnp.ones_like(policy.raw.mean)
-    return Squashed(policy.raw, -one, one)
+    return SquashedNormal(policy.raw, -one, one)
 
 
 def descend(config: Config, learner: Learner, grads: Parts) -> Learner:
@@ -318,8 +322,8 @@ def descend(config: Config, learner: Learner, grads: Parts) -> Learner:
     rates = Parts(
         config.actor_learning_rate, config.critic_learning_rate, config.temperature_learning_rate
     )
-    less = lambda rate, part, change: jax.tree.map(lambda x, dx: x - rate * dx, part, change)
-    params = jax.tree.map(less, rates, learner.params, changes)
+    subtract = lambda rate, part, change: jax.tree.map(lambda x, dx: x - rate * dx, part, change)
+    params = jax.tree.map(subtract, rates, learner.params, changes)
     follow = lambda new, old: config.tau * new + (1.0 - config.tau) * old
     targets = jax.tree.map(follow, Targets(params.critic), learner.target_params)
     return Learner(params, targets, opt_state, learner.updates + 1)

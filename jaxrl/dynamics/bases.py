@@ -76,7 +76,7 @@ def check(basis: Basis) -> None:
     if isinstance(basis, Grid):
         return rbf.check(basis)
     checks.config(basis)
-    size = basis.count if isinstance(basis, Fourier) else _size(basis.degree, basis.dims)
+    size = basis.count if isinstance(basis, Fourier) else _num_powers(basis.degree, basis.dims)
     if size > MOST:
         raise ValueError(f"{size} features are more than {MOST}: choose fewer")
     return None
@@ -97,10 +97,10 @@ def features(basis: Basis, z: jax.Array) -> jax.Array:
     return _legendre(basis, z)
 
 
-def combined(basis: Basis, weights: jax.Array, z: jax.Array) -> jax.Array:
+def weighted_sum(basis: Basis, weights: jax.Array, z: jax.Array) -> jax.Array:
     """`features(basis, z) @ weights`: `[..., k]` from weights `[C, k]` and states `[..., d]`."""
     if isinstance(basis, Grid):
-        return rbf.combined(basis, weights, z)
+        return rbf.weighted_sum(basis, weights, z)
     return matmul(features(basis, z), weights)
 
 
@@ -127,12 +127,12 @@ def _powers(degree: int, dims: int) -> np.ndarray:
     """All exponents of a total up to `degree`, `[C, d]`."""
     if dims == 1:
         return np.arange(degree + 1)[:, None]
-    rest = [tuple(row) for row in _powers(degree, dims - 1)]
-    rows = [(first, *row) for first, row in product(range(degree + 1), rest)]
+    lower_powers = [tuple(row) for row in _powers(degree, dims - 1)]
+    rows = [(first, *row) for first, row in product(range(degree + 1), lower_powers)]
     return np.array([row for row in rows if sum(row) <= degree])
 
 
-def _size(degree: int, dims: int) -> int:
+def _num_powers(degree: int, dims: int) -> int:
     size = 1
     for i in range(1, min(degree, dims) + 1):
         size = size * (degree + dims + 1 - i) // i
@@ -142,10 +142,10 @@ def _size(degree: int, dims: int) -> int:
 def _legendre(basis: Polynomial, z: jax.Array) -> jax.Array:
     """The products `[..., C]`, by the recurrence (k + 1) P_{k+1} = (2k + 1) x P_k - k P_{k-1}."""
     x = z / basis.half_width
-    ladder = [jnp.ones_like(x), x]
+    polynomials = [jnp.ones_like(x), x]
     for k in range(1, basis.degree):
-        ladder.append(((2 * k + 1) * x * ladder[k] - k * ladder[k - 1]) / (k + 1))
-    scaled = jnp.stack([(2 * k + 1) ** 0.5 * p for k, p in enumerate(ladder)], axis=-1)
+        polynomials.append(((2 * k + 1) * x * polynomials[k] - k * polynomials[k - 1]) / (k + 1))
+    scaled = jnp.stack([(2 * k + 1) ** 0.5 * p for k, p in enumerate(polynomials)], axis=-1)
     powers = _powers(basis.degree, basis.dims)  # [C, d]
     factors = [scaled[..., i, :][..., powers[:, i]] for i in range(basis.dims)]
     out = factors[0]

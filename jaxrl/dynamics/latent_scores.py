@@ -38,8 +38,8 @@ def k_step_r2(
     add = lambda x: jnp.sum(jnp.where(counted, x, 0.0), axis=0)
     number = jnp.sum(counted, axis=0)
     mean = add(truth) / jnp.maximum(number, 1)
-    of_channel = 1 - add((truth - prediction) ** 2) / (add((truth - mean[None]) ** 2) + 1e-6)
-    return jnp.sum(jnp.where(number > 0, of_channel, 0.0), axis=-1) / jnp.sum(number > 0, axis=-1)
+    channel_r2 = 1 - add((truth - prediction) ** 2) / (add((truth - mean[None]) ** 2) + 1e-6)
+    return jnp.sum(jnp.where(number > 0, channel_r2, 0.0), axis=-1) / jnp.sum(number > 0, axis=-1)
 
 
 def forecasts(
@@ -80,8 +80,8 @@ def affine_alignment(
     `[n, d]` and `[n]`, least squares give R = (CᵀC + 1e-6 I)⁻¹ Cᵀ C' and t = (…)⁻¹ Cᵀ (b' - b).
     """
     gram = matmul(matrix.T, matrix) + RIDGE * jnp.eye(matrix.shape[1])
-    back = matmul(linalg.inverse(gram), matrix.T)  # [d, n]
-    return matmul(back, true_matrix), matmul(back, true_offset - offset)
+    pseudo_inverse = matmul(linalg.inverse(gram), matrix.T)  # [d, n]
+    return matmul(pseudo_inverse, true_matrix), matmul(pseudo_inverse, true_offset - offset)
 
 
 def aligned_velocity(
@@ -91,10 +91,10 @@ def aligned_velocity(
 
     `linear` and `shift` are R and t of `affine_alignment`.
     """
-    back = linalg.inverse(linear)
+    inverse = linalg.inverse(linear)
 
-    def aligned(z: jax.Array) -> jax.Array:
+    def aligned_field(z: jax.Array) -> jax.Array:
         mapped = matmul(z, linear.T) + shift.reshape((1,) * (z.ndim - 1) + (-1,))
-        return matmul(velocity(mapped), back.T)
+        return matmul(velocity(mapped), inverse.T)
 
-    return aligned
+    return aligned_field

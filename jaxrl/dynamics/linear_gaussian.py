@@ -40,7 +40,7 @@ class Episodes(NamedTuple):
     valid: jax.Array  # bool [E, T], false in padding
 
 
-class Smoothed(NamedTuple):
+class SmoothedStates(NamedTuple):
     """The states given all observations."""
 
     mean: jax.Array  # [T, d]
@@ -54,7 +54,7 @@ def fit(start: Params, data: Episodes, iterations: int) -> tuple[Params, jax.Arr
 
     def step(params: Params, _: None) -> tuple[Params, jax.Array]:
         smoothed = jax.vmap(smooth, (None, 0, 0, 0))(params, data.y, data.u, data.observed)
-        return maximised(data, smoothed), jnp.sum(smoothed.log_likelihood)
+        return m_step(data, smoothed), jnp.sum(smoothed.log_likelihood)
 
     return jax.lax.scan(step, start, None, iterations)
 
@@ -76,13 +76,13 @@ def first_guess(data: Episodes, dims: int) -> Params:
     values, vectors = linalg.eigh(matmul(flat.T, flat) / count)
     scale = jnp.sqrt(jnp.maximum(values[-dims:], LEAST_NOISE))
     mean = matmul(centred, vectors[:, -dims:]) / scale.reshape(1, 1, -1)
-    unsure = 0.1 * jnp.broadcast_to(jnp.eye(dims), (*mean.shape, dims))
-    nothing = jnp.zeros_like(unsure[:, 1:])
-    guess = Smoothed(mean, unsure, nothing, jnp.zeros(len(mean)))
-    return maximised(data, guess)
+    covariance = 0.1 * jnp.broadcast_to(jnp.eye(dims), (*mean.shape, dims))
+    lagged = jnp.zeros_like(covariance[:, 1:])
+    guess = SmoothedStates(mean, covariance, lagged, jnp.zeros(len(mean)))
+    return m_step(data, guess)
 
 
-def filtered(
+def filter_states(
     params: Params, y: jax.Array, u: jax.Array, observed: jax.Array
 ) -> tuple[Belief, Belief, jax.Array]:
     """Beliefs `[T, ...]` before and after each observation of an episode, and the log-likelihood.
@@ -96,16 +96,16 @@ def filtered(
         emission = lambda z: (matmul(params.matrix, z) + params.offset, variance)
         belief = kalman.correct(expected, y, emission)
         evidence = _log_likelihood(params, expected, belief, y, observed)
-        return predicted(params, belief, u), (expected, belief, evidence)
+        return predict(params, belief, u), (expected, belief, evidence)
 
     _, (before, after, evidence) = jax.lax.scan(step, params.first, (y, u, observed))
     return before, after, jnp.sum(evidence)
 
 
-def predicted(params: Params, belief: Belief, u: jax.Array) -> Belief:
+def predict(params: Params, belief: Belief, u: jax.Array) -> Belief:
     """One step later, after the input `u` `[m]`."""
     move = lambda z: matmul(params.transition, z) + matmul(params.effect, u)
-    return kalman.predicted(belief, move, params.process)
+    return kalman.predict(belief, move, params.process)
 
 
 def _log_likelihood(
@@ -126,82 +126,92 @@ def _log_likelihood(
     return -0.5 * (logs + linalg.log_determinant1p(roots) + squares)
 
 
-def smooth(params: Params, y: jax.Array, u: jax.Array, observed: jax.Array) -> Smoothed:
-    """The states of an episode given all of it; arguments as for `filtered`."""
-    before, after, evidence = filtered(params, y, u, observed)
+def smooth(params: Params, y: jax.Array, u: jax.Array, observed: jax.Array) -> SmoothedStates:
+    """The states of an episode given all of it; arguments as for `filter_states`."""
+    before, after, evidence = filter_states(params, y, u, observed)
     last = jax.tree.map(lambda x: x[-1], after)
 
-    def step(later: Belief, now: tuple[Belief, Belief]) -> tuple[Belief, tuple]:
+    def step(next_belief: Belief, now: tuple[Belief, Belief]) -> tuple[Belief, tuple]:
         belief, expected = now  # at t, and at t + 1 before its observation
-        moved = matmul(params.transition, belief.covariance)
-        gain = linalg.solve_positive(_with_ridge(expected.covariance), moved).T
-        mean = belief.mean + matmul(gain, later.mean - expected.mean)
-        surplus = later.covariance - expected.covariance
+        cross_covariance = matmul(params.transition, belief.covariance)
+        gain = linalg.solve_positive(_add_ridge(expected.covariance), cross_covariance).T
+        mean = belief.mean + matmul(gain, next_belief.mean - expected.mean)
+        surplus = next_belief.covariance - expected.covariance
         covariance = belief.covariance + matmul(matmul(gain, surplus), gain.T)
-        found = Belief(mean, (covariance + covariance.T) / 2)
-        return found, (found, matmul(later.covariance, gain.T))
+        smoothed_belief = Belief(mean, (covariance + covariance.T) / 2)
+        return smoothed_belief, (smoothed_belief, matmul(next_belief.covariance, gain.T))
 
-    shorter = jax.tree.map(lambda x: x[:-1], after), jax.tree.map(lambda x: x[1:], before)
-    _, (beliefs, lagged) = jax.lax.scan(step, last, shorter, reverse=True)
-    whole = jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), beliefs, last)
-    return Smoothed(whole.mean, whole.covariance, lagged, evidence)
+    belief_pairs = jax.tree.map(lambda x: x[:-1], after), jax.tree.map(lambda x: x[1:], before)
+    _, (beliefs, lagged) = jax.lax.scan(step, last, belief_pairs, reverse=True)
+    all_beliefs = jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), beliefs, last)
+    return SmoothedStates(all_beliefs.mean, all_beliefs.covariance, lagged, evidence)
 
 
-def maximised(data: Episodes, smoothed: Smoothed) -> Params:
+def m_step(data: Episodes, smoothed: SmoothedStates) -> Params:
     """The M step: parameters of the largest expected log-likelihood; `smoothed` has a leading E.
 
     Directions that are never visited, such as those of inputs that are always 0, get weight 0.
     """
     mean, covariance = smoothed.mean, smoothed.covariance
-    first = jnp.mean(mean[:, 0], axis=0)
-    spread = mean[:, 0] - first[None]
-    around = jnp.mean(covariance[:, 0] + spread[:, :, None] * spread[:, None], axis=0)
+    first_mean = jnp.mean(mean[:, 0], axis=0)
+    deviation = mean[:, 0] - first_mean[None]
+    first_covariance = jnp.mean(
+        covariance[:, 0] + deviation[:, :, None] * deviation[:, None], axis=0
+    )
     transition, effect, process = _dynamics(data, smoothed)
-    return Params(transition, effect, process, *_emission(data, smoothed), Belief(first, around))
+    return Params(
+        transition,
+        effect,
+        process,
+        *_emission(data, smoothed),
+        Belief(first_mean, first_covariance),
+    )
 
 
-def _dynamics(data: Episodes, smoothed: Smoothed) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _dynamics(data: Episodes, smoothed: SmoothedStates) -> tuple[jax.Array, jax.Array, jax.Array]:
     """A, B and Q, from all transitions within episodes."""
     mean, covariance, lagged, _ = smoothed
     dims, counted = mean.shape[-1], data.valid[:, 1:]
     x = jnp.concatenate([mean, data.u], axis=-1)[:, :-1]  # [E, T - 1, d + m]
     add = lambda products: jnp.sum(jnp.where(counted[..., None, None], products, 0.0), (0, 1))
     outer = lambda a, b: add(a[..., :, None] * b[..., None, :])
-    here, there = add(covariance[:, :-1]), add(covariance[:, 1:])
-    crossed, wide = add(lagged), x.shape[-1] - dims
-    among = outer(x, x) + jnp.pad(here, ((0, wide), (0, wide)))
-    towards = outer(mean[:, 1:], x) + jnp.pad(crossed, ((0, 0), (0, wide)))
-    weights = linalg.solve_positive(_with_ridge(among), towards.T).T  # [d, d + m]
+    covariance_sum, next_covariance_sum = add(covariance[:, :-1]), add(covariance[:, 1:])
+    lagged_sum, num_inputs = add(lagged), x.shape[-1] - dims
+    gram = outer(x, x) + jnp.pad(covariance_sum, ((0, num_inputs), (0, num_inputs)))
+    cross_moments = outer(mean[:, 1:], x) + jnp.pad(lagged_sum, ((0, 0), (0, num_inputs)))
+    weights = linalg.solve_positive(_add_ridge(gram), cross_moments.T).T  # [d, d + m]
     transition, effect = weights[:, :dims], weights[:, dims:]
-    missed = mean[:, 1:] - matmul(x, weights.T)
-    turned = matmul(transition, crossed.T)
-    square = matmul(matmul(transition, here), transition.T)
-    process = outer(missed, missed) + there - turned - turned.T + square
+    residual = mean[:, 1:] - matmul(x, weights.T)
+    cross_term = matmul(transition, lagged_sum.T)
+    square_term = matmul(matmul(transition, covariance_sum), transition.T)
+    process = (
+        outer(residual, residual) + next_covariance_sum - cross_term - cross_term.T + square_term
+    )
     process = (process + process.T) / (2 * jnp.maximum(jnp.sum(counted), 1))
     return transition, effect, process + LEAST_NOISE * jnp.eye(dims)
 
 
-def _emission(data: Episodes, smoothed: Smoothed) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _emission(data: Episodes, smoothed: SmoothedStates) -> tuple[jax.Array, jax.Array, jax.Array]:
     """C, c and R, of each channel from the times at which it was observed."""
     mean, covariance = smoothed.mean, smoothed.covariance
-    seen = data.observed.astype(mean.dtype)
+    observed_weight = data.observed.astype(mean.dtype)
     x = jnp.concatenate([mean, jnp.ones_like(mean[..., :1])], axis=-1)  # [E, T, d + 1]
-    second = x[..., :, None] * x[..., None, :] + jnp.pad(
+    second_moment = x[..., :, None] * x[..., None, :] + jnp.pad(
         covariance, ((0, 0), (0, 0), (0, 1), (0, 1))
     )
-    among = jnp.einsum("eti,etab->iab", seen, second, precision="highest")
-    towards = jnp.einsum("eti,eta->ia", seen * data.y, x, precision="highest")
-    weights = linalg.solve_positive(jax.vmap(_with_ridge)(among), towards[..., None])[..., 0]
+    gram = jnp.einsum("eti,etab->iab", observed_weight, second_moment, precision="highest")
+    cross_moments = jnp.einsum("eti,eta->ia", observed_weight * data.y, x, precision="highest")
+    weights = linalg.solve_positive(jax.vmap(_add_ridge)(gram), cross_moments[..., None])[..., 0]
     matrix, offset = weights[:, :-1], weights[:, -1]
-    missed = data.y - matmul(x, weights.T)
-    unsure = jnp.einsum("ia,etab,ib->eti", matrix, covariance, matrix, precision="highest")
-    count = jnp.maximum(jnp.sum(seen, axis=(0, 1)), 1)
-    noise = jnp.sum(seen * (missed**2 + unsure), axis=(0, 1)) / count
+    residual = data.y - matmul(x, weights.T)
+    state_variance = jnp.einsum("ia,etab,ib->eti", matrix, covariance, matrix, precision="highest")
+    count = jnp.maximum(jnp.sum(observed_weight, axis=(0, 1)), 1)
+    noise = jnp.sum(observed_weight * (residual**2 + state_variance), axis=(0, 1)) / count
     return matrix, offset, jnp.maximum(noise, LEAST_NOISE)
 
 
-def _with_ridge(positive: jax.Array) -> jax.Array:
+def _add_ridge(positive: jax.Array) -> jax.Array:
     """A ridge of d roundings of the mean eigenvalue, which singular matrices need."""
-    kind = jnp.finfo(positive.dtype)
-    ridge = kind.eps * jnp.trace(positive) + kind.tiny
+    float_info = jnp.finfo(positive.dtype)
+    ridge = float_info.eps * jnp.trace(positive) + float_info.tiny
     return positive + ridge * jnp.eye(len(positive), dtype=positive.dtype)

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 
 
-def likeliest(log_evidence: Sequence[jax.Array] | jax.Array) -> jax.Array:
+def likeliest_index(log_evidence: Sequence[jax.Array] | jax.Array) -> jax.Array:
     """The place, int32, of the largest logarithm of a marginal likelihood; NaN is the smallest."""
     evidence = jnp.asarray(log_evidence)
     return jnp.argmax(jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)).astype(jnp.int32)
 
 
-def at(place: jax.Array, values: Sequence[Any]) -> Any:
+def select(place: jax.Array, values: Sequence[Any]) -> Any:
     """The tree at a `place`, which may be traced, of several of the same shapes."""
     if len(values) == 1:
         return values[0]

@@ -88,7 +88,7 @@ def noise_variance(posterior: Posterior) -> jax.Array:
     return posterior.rate / posterior.shape
 
 
-def predictive(posterior: Posterior, design: jax.Array) -> jax.Array:
+def predictive_variance(posterior: Posterior, design: jax.Array) -> jax.Array:
     """x P xᵀ for every row x of `design` `[..., p]`: `[...]`, in units of the noise's variance.
 
     The predictive variance without observation noise, which would add 1. With a shared design it is
@@ -97,11 +97,11 @@ def predictive(posterior: Posterior, design: jax.Array) -> jax.Array:
     return jnp.sum(matmul(design, posterior.root) ** 2, axis=-1)
 
 
-def padded(posterior: Posterior, size: int) -> Posterior:
+def pad(posterior: Posterior, size: int) -> Posterior:
     """The same with parameters that are known to be 0 at the end: p = `size` of them."""
-    more = size - len(posterior.root)
-    mean = jnp.pad(posterior.mean, [(0, more)] + [(0, 0)] * (posterior.mean.ndim - 1))
-    return posterior._replace(mean=mean, root=jnp.pad(posterior.root, (0, more)))
+    num_new = size - len(posterior.root)
+    mean = jnp.pad(posterior.mean, [(0, num_new)] + [(0, 0)] * (posterior.mean.ndim - 1))
+    return posterior._replace(mean=mean, root=jnp.pad(posterior.root, (0, num_new)))
 
 
 def log_density(
@@ -110,31 +110,31 @@ def log_density(
     displacement: jax.Array,
     relative_noise: float | jax.Array = 1.0,
 ) -> jax.Array:
-    """log p(displacement | data so far), a scalar, of a datum as `observed` takes it.
+    """log p(displacement | data so far), a scalar, of a datum as `update` takes it.
 
     For a shared design; summed over data it is their marginal likelihood. Student's t, which is
     Gaussian where the noise is known. 0 where nothing was observed.
     """
     error = displacement - matmul(design, posterior.mean)  # [d]
-    spread = relative_noise + predictive(posterior, design)
+    spread = relative_noise + predictive_variance(posterior, design)
     shape, rate, half = posterior.shape, posterior.rate, len(error) / 2
     misfit = jnp.sum(error**2) / spread / 2
     is_known = shape >= KNOWN
-    after = jnp.where(is_known, 1.0, shape + half)  # no overflow in what is not used
-    learned = gammaln(after) - gammaln(jnp.where(is_known, 1.0, shape)) - half * jnp.log(rate)
-    learned = learned - after * jnp.log1p(misfit / rate)
-    known = -(half * jnp.log(rate / shape) + misfit * shape / rate)
-    density = jnp.where(is_known, known, learned) - half * jnp.log(2 * jnp.pi * spread)
+    new_shape = jnp.where(is_known, 1.0, shape + half)  # no overflow in what is not used
+    student = gammaln(new_shape) - gammaln(jnp.where(is_known, 1.0, shape)) - half * jnp.log(rate)
+    student = student - new_shape * jnp.log1p(misfit / rate)
+    gaussian = -(half * jnp.log(rate / shape) + misfit * shape / rate)
+    density = jnp.where(is_known, gaussian, student) - half * jnp.log(2 * jnp.pi * spread)
     return jnp.where(jnp.isinf(relative_noise), 0.0, density)
 
 
-def observed(
+def update(
     posterior: Posterior,
     design: jax.Array,
     displacement: jax.Array,
     relative_noise: float | jax.Array = 1.0,
 ) -> Posterior:
-    """After one datum, `displacement = design @ parameters + noise`.
+    """The posterior after one datum, `displacement = design @ parameters + noise`.
 
     Exact, up to rounding: deviations (square roots of variances) have roundings of what they were
     before any data. x P xᵀ must be below 10³⁸. Each row of the design costs O(p²).
@@ -162,27 +162,29 @@ def observed(
         )
 
     absorb = partial(_absorb, relative_noise)
-    after, datum = (mean, root, jnp.zeros_like(rate), information), (design, displacement)
-    after = absorb(after, datum)[0] if shared else jax.lax.scan(absorb, after, datum)[0]
-    mean, root, misfit, information = after
+    carry, datum = (mean, root, jnp.zeros_like(rate), information), (design, displacement)
+    carry = absorb(carry, datum)[0] if shared else jax.lax.scan(absorb, carry, datum)[0]
+    mean, root, misfit, information = carry
     count = jnp.where(jnp.isinf(relative_noise), 0.0, dims)
-    learned = jnp.where(shape < KNOWN, misfit / 2, 0.0)  # a known noise stays, whatever the misfit
-    return Posterior(mean, root, shape + count / 2, rate + learned, information)
+    rate_change = jnp.where(
+        shape < KNOWN, misfit / 2, 0.0
+    )  # a known noise stays, whatever the misfit
+    return Posterior(mean, root, shape + count / 2, rate + rate_change, information)
 
 
 def _absorb(relative_noise: float | jax.Array, carry: tuple, datum: tuple) -> tuple[tuple, None]:
     """`(mean, root, misfit, information)` after one row of the design and its displacement."""
     mean, root, misfit, information = carry
     row, displacement = datum
-    reduced = matmul(row, root)  # [p], Sᵀ x
-    variance = jnp.sum(reduced**2)  # x P xᵀ
+    projection = matmul(row, root)  # [p], Sᵀ x
+    variance = jnp.sum(projection**2)  # x P xᵀ
     deviation = jnp.sqrt(relative_noise + variance)
     error = (displacement - matmul(row, mean)) / deviation  # [d] or scalar
-    gain = matmul(root, reduced) / deviation  # [p], P x over the deviation
+    gain = matmul(root, projection) / deviation  # [p], P x over the deviation
     mean = mean + jnp.multiply.outer(gain, error)
-    root = root - jnp.multiply.outer(gain, reduced / (deviation + jnp.sqrt(relative_noise)))
+    root = root - jnp.multiply.outer(gain, projection / (deviation + jnp.sqrt(relative_noise)))
     ratio = variance / relative_noise
-    large = jnp.log(variance) - jnp.log(relative_noise)  # where the ratio overflows
-    gained = jnp.where(jnp.isinf(ratio), large, jnp.log1p(ratio))
-    information = information + jnp.size(error) * gained / 2
+    log_ratio = jnp.log(variance) - jnp.log(relative_noise)  # where the ratio overflows
+    nats = jnp.where(jnp.isinf(ratio), log_ratio, jnp.log1p(ratio))
+    information = information + jnp.size(error) * nats / 2
     return (mean, root, misfit + jnp.sum(error**2), information), None

@@ -86,7 +86,7 @@ def features(grid: Grid, z: jax.Array) -> jax.Array:
     return reduce(outer, (bumps[..., i, :] for i in range(grid.dims)))
 
 
-def combined(grid: Grid, weights: jax.Array, z: jax.Array) -> jax.Array:
+def weighted_sum(grid: Grid, weights: jax.Array, z: jax.Array) -> jax.Array:
     """`features(grid, z) @ weights`: `[..., k]` from weights `[C, k]` and states `[..., d]`.
 
     A bump is a product of one factor per axis, so the weights are summed one axis at a time and the
@@ -98,8 +98,8 @@ def combined(grid: Grid, weights: jax.Array, z: jax.Array) -> jax.Array:
     # The first axis of the grid is summed by a matrix product, with the points in columns: the
     # fastest layout for derivatives in both directions.
     table = weights.reshape(grid.per_axis, -1).T  # [per_axis^(d-1) k, per_axis]
-    left = jnp.matmul(table, bumps[0])
+    partial_sums = jnp.matmul(table, bumps[0])
     for axis in range(1, grid.dims):
-        left = left.reshape(grid.per_axis, -1, points.shape[1])
-        left = jnp.sum(left * bumps[axis][:, None], axis=0)
-    return left.reshape(weights.shape[1], -1).T.reshape(*z.shape[:-1], weights.shape[1])
+        partial_sums = partial_sums.reshape(grid.per_axis, -1, points.shape[1])
+        partial_sums = jnp.sum(partial_sums * bumps[axis][:, None], axis=0)
+    return partial_sums.reshape(weights.shape[1], -1).T.reshape(*z.shape[:-1], weights.shape[1])

@@ -123,14 +123,14 @@ def elbo(
     `kl_first`, `kl_1` (one step ahead), all per valid step; sums over channels and dimensions.
     """
     state, keep = latents(draws, valid, belief, dynamics, config, beta)
-    count = lambda mask, x: jnp.sum(jnp.where(mask, x, 0.0))
+    masked_sum = lambda mask, x: jnp.sum(jnp.where(mask, x, 0.0))
     steps = jnp.maximum(jnp.sum(valid), 1)
-    likelihood = count(valid, jnp.mean(log_prob(state, y[None]), axis=0)) / steps
+    likelihood = masked_sum(valid, jnp.mean(log_prob(state, y[None]), axis=0)) / steps
     ahead_kl = k_step_kl(draws.steps, state, belief, valid, keep, dynamics, config) / steps
     zeros = jnp.zeros_like(belief.mean)
-    from_prior = gaussian_kl(*belief, zeros, zeros + config.prior_variance)
-    first = valid & ~jnp.concatenate([jnp.zeros(1, bool), valid[:-1]])
-    kl_first = count(first, from_prior) / steps
+    prior_kl = gaussian_kl(*belief, zeros, zeros + config.prior_variance)
+    is_first = valid & ~jnp.concatenate([jnp.zeros(1, bool), valid[:-1]])
+    kl_first = masked_sum(is_first, prior_kl) / steps
     kl = jnp.sum(kl_weights(config.k_steps, config.decay) * ahead_kl)
     loss = -(likelihood - beta * (kl_first + kl))
     parts = {"loss": loss, "log_likelihood": likelihood, "kl": kl, "kl_first": kl_first}
@@ -179,18 +179,18 @@ def k_step_kl(
     """
     k_steps, length = config.k_steps, state.shape[1]
 
-    def ahead(x: jax.Array) -> jax.Array:
+    def shift_ahead(x: jax.Array) -> jax.Array:
         """x `[T, ...]` at 1 to K times later, `[K, T, ...]`; what is beyond the window is 0."""
-        beyond = jnp.zeros((k_steps, *x.shape[1:]), x.dtype)
-        padded = jnp.concatenate([x, beyond])
+        padding = jnp.zeros((k_steps, *x.shape[1:]), x.dtype)
+        padded = jnp.concatenate([x, padding])
         return jnp.stack([padded[k : k + length] for k in range(1, k_steps + 1)])
 
-    whole = valid[None] & (jnp.cumprod(ahead(valid), axis=0) > 0)
-    counted = whole & ahead(keep)  # [K, T]
+    is_complete = valid[None] & (jnp.cumprod(shift_ahead(valid), axis=0) > 0)
+    counted = is_complete & shift_ahead(keep)  # [K, T]
     mean = rollout_means(noise, state, dynamics, config)
-    target_variance = jnp.where(counted[..., None], ahead(belief.variance), 1.0)
+    target_variance = jnp.where(counted[..., None], shift_ahead(belief.variance), 1.0)
     divergence = gaussian_kl(
-        ahead(belief.mean)[:, None],
+        shift_ahead(belief.mean)[:, None],
         target_variance[:, None],
         mean,
         (dynamics.process_variance * config.dt).reshape(1, 1, 1, -1),
@@ -256,13 +256,13 @@ def beta_schedule(
     checks.number("warmup", warmup, least=0)
     checks.number("period", period, least=2)
 
-    def at(count: int | jax.Array) -> jax.Array:
-        later = jnp.maximum(jnp.asarray(count) - warmup, 0)
+    def schedule(count: int | jax.Array) -> jax.Array:
+        steps_since_warmup = jnp.maximum(jnp.asarray(count) - warmup, 0)
         share = 1.0
         if kind == "linear":
-            share = jnp.minimum(later / period, 1.0)
+            share = jnp.minimum(steps_since_warmup / period, 1.0)
         if kind == "cyclic":
-            share = jnp.minimum((later % period) / (period / 2), 1.0)
+            share = jnp.minimum((steps_since_warmup % period) / (period / 2), 1.0)
         return jnp.where(jnp.asarray(count) < warmup, 0.0, beta * share)
 
-    return at
+    return schedule

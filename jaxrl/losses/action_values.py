@@ -78,9 +78,9 @@ def project(
     last = support.shape[0] - 1
     low, spacing = support[0], (support[-1] - support[0]) / last
     atoms = support.reshape((1,) * return_.ndim + support.shape)
-    moved = return_[..., None] + discount[..., None] * atoms  # [..., K]
+    target_atoms = return_[..., None] + discount[..., None] * atoms  # [..., K]
     spacing = jnp.where(spacing == 0, 1.0, spacing)  # one point: then any atom is the right one
-    position = jnp.clip((moved - low) / spacing, 0.0, last)
+    position = jnp.clip((target_atoms - low) / spacing, 0.0, last)
     grid = jnp.arange(last + 1, dtype=position.dtype).reshape((1,) * (return_.ndim + 1) + (-1,))
     share = jnp.maximum(1.0 - jnp.abs(position[..., None] - grid), 0.0)  # [..., K from, K to]
     return jnp.sum(probabilities[..., None] * share, axis=-2)

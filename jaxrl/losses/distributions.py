@@ -54,7 +54,7 @@ class Categorical:
     logits: jax.Array  # [..., A]; need not be normalised
 
     def sample(self, key: jax.Array) -> jax.Array:
-        return jax.random.categorical(key, _centred(self.logits)).astype(jnp.int32)
+        return jax.random.categorical(key, _centre_logits(self.logits)).astype(jnp.int32)
 
     def log_prob(self, action: jax.Array) -> jax.Array:
         log_p = jax.nn.log_softmax(self.logits)
@@ -83,8 +83,8 @@ class Categorical:
         return p, jnp.where(p > 0, log_p, 0.0)
 
 
-def _centred(logits: jax.Array) -> jax.Array:
-    """Less about their largest, which may be too large for the noise of a sample to be added to it.
+def _centre_logits(logits: jax.Array) -> jax.Array:
+    """Subtracts about the largest logit, which may be too large for a sample's noise to be added.
 
     To the nearest multiple of 1,024: logits of an ordinary size stay as they are, to the last bit.
     """
@@ -100,8 +100,8 @@ def masked(logits: jax.Array, allowed: jax.Array) -> Categorical:
     """
     chex.assert_equal_shape([logits, allowed])
     chex.assert_type(allowed, bool)
-    nothing = ~jnp.any(allowed, axis=-1, keepdims=True)
-    return Categorical(jnp.where(allowed | nothing, logits, -jnp.inf))
+    none_allowed = ~jnp.any(allowed, axis=-1, keepdims=True)
+    return Categorical(jnp.where(allowed | none_allowed, logits, -jnp.inf))
 
 
 @struct.dataclass
@@ -116,31 +116,31 @@ class PerNode:
     live: jax.Array  # bool [..., C]; where `kl` compares two, this one's
 
     def sample(self, key: jax.Array) -> jax.Array:
-        return jnp.where(self.live, self._each().sample(key), 0)
+        return jnp.where(self.live, self._node_policies().sample(key), 0)
 
     def log_prob(self, action: jax.Array) -> jax.Array:
-        return self._sum(self._each().log_prob(action))
+        return self._sum(self._node_policies().log_prob(action))
 
     def entropy(self) -> jax.Array:
-        return self._sum(self._each().entropy())
+        return self._sum(self._node_policies().entropy())
 
     def kl(self, other: Self) -> jax.Array:
-        return self._sum(self._each().kl(other._each()))
+        return self._sum(self._node_policies().kl(other._node_policies()))
 
     def mode(self) -> jax.Array:
-        return jnp.where(self.live, self._each().mode(), 0)
+        return jnp.where(self.live, self._node_policies().mode(), 0)
 
     def describe(self) -> dict[str, jax.Array]:
         """ "node_probabilities" `[..., C, A]`, those of dead nodes 0."""
-        p = jax.nn.softmax(self._each().logits)
+        p = jax.nn.softmax(self._node_policies().logits)
         return {"node_probabilities": jnp.where(self.live[..., None], p, 0.0)}
 
-    def _each(self) -> Categorical:
+    def _node_policies(self) -> Categorical:
         """`[..., C]`; the dead ones uniform."""
         return Categorical(jnp.where(self.live[..., None], self.logits, 0.0))
 
-    def _sum(self, of_each: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.where(self.live, of_each, 0.0), axis=-1)
+    def _sum(self, terms: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.where(self.live, terms, 0.0), axis=-1)
 
 
 @struct.dataclass
@@ -175,7 +175,7 @@ class Normal:
 
 
 @struct.dataclass
-class Squashed:
+class SquashedNormal:
     """A Normal `raw`, squashed into the box: action = low + (high - low) (1 + tanh raw) / 2.
 
     Haarnoja et al. (2018), appendix C. A learner may store actions and use the methods that all
@@ -242,14 +242,14 @@ class Squashed:
 
 
 @struct.dataclass
-class Held:
+class PartlyFixedPolicy:
     """A policy over a box some of whose coordinates are held at fixed values.
 
     Those are not decided, so they count neither in the probability of an action nor in entropy and
     divergence; the others are as they would be alone, since coordinates are independent.
     """
 
-    policy: Squashed  # over [..., D]
+    policy: SquashedNormal  # over [..., D]
     free: jax.Array  # bool [..., D]; where `kl` compares two, this one's
     fixed: jax.Array  # [..., D], the values of the coordinates that are not free
 
@@ -269,11 +269,11 @@ class Held:
         return jnp.where(self.free, self.policy.mode(), self.fixed)
 
     def describe(self) -> dict[str, jax.Array]:
-        shown = self.policy.describe()
-        return {name: jnp.where(self.free, x, self.fixed) for name, x in shown.items()}
+        parts = self.policy.describe()
+        return {name: jnp.where(self.free, x, self.fixed) for name, x in parts.items()}
 
-    def _sum(self, of_each: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.where(self.free, of_each, 0.0), axis=-1)
+    def _sum(self, terms: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.where(self.free, terms, 0.0), axis=-1)
 
 
 def _coordinates(policy: Coordinates) -> Coordinates:
@@ -282,7 +282,7 @@ def _coordinates(policy: Coordinates) -> Coordinates:
 
 
 @struct.dataclass
-class Clipped:
+class ClippedNormal:
     """A Normal whose samples are clipped: for actions that are bounded on some sides only.
 
     The probability beyond a bound lies on it, so a clipped action has that probability and any
@@ -303,11 +303,11 @@ class Clipped:
         log_mass = lambda end, on_it, sign: jax.scipy.stats.norm.logcdf(
             sign * (jnp.where(on_it, end, self.raw.mean) - self.raw.mean) / self.raw.scale
         )  # the mean in place of an end that is not met, as the gradient at infinity is nan
-        of_each = jnp.where(below, log_mass(self.low, below, 1.0), inside)
-        return jnp.sum(jnp.where(above, log_mass(self.high, above, -1.0), of_each), axis=-1)
+        log_p = jnp.where(below, log_mass(self.low, below, 1.0), inside)
+        return jnp.sum(jnp.where(above, log_mass(self.high, above, -1.0), log_p), axis=-1)
 
     def entropy(self) -> jax.Array:
-        """The entropy of the **raw** sample, as for `Squashed`."""
+        """The entropy of the **raw** sample, as for `SquashedNormal`."""
         return self.raw.entropy()
 
     def kl(self, other: Self) -> jax.Array:
@@ -331,7 +331,7 @@ class Joint:
     def sample(self, key: jax.Array) -> Action:
         policies = values(self.parts)
         keys = jax.random.split(key, len(policies))
-        return self._like(part.sample(key) for part, key in zip(policies, keys, strict=True))
+        return self._arrange(part.sample(key) for part, key in zip(policies, keys, strict=True))
 
     def log_prob(self, action: Action) -> jax.Array:
         pairs = zip(values(self.parts), values(action), strict=True)
@@ -345,21 +345,21 @@ class Joint:
         return total(p.kl(q) for p, q in pairs)
 
     def mode(self) -> Action:
-        return self._like(part.mode() for part in values(self.parts))
+        return self._arrange(part.mode() for part in values(self.parts))
 
     def describe(self) -> dict[str, jax.Array]:
-        """Those of all parts; a name that an earlier part has, too, ends with the part's number."""
+        """What each part shows; a name that an earlier one has ends with the part's number."""
         numbers: dict[str, jax.Array] = {}
         for i, part in enumerate(values(self.parts)):
-            of_part = part.describe().items()
-            numbers |= {f"{name}_{i}" if name in numbers else name: x for name, x in of_part}
+            entries = part.describe().items()
+            numbers |= {f"{name}_{i}" if name in numbers else name: x for name, x in entries}
         return numbers
 
-    def _like(self, of_each: Iterable[Action]) -> Action:
+    def _arrange(self, actions: Iterable[Action]) -> Action:
         """A value for each part, in a tuple or dict as the parts are."""
         if isinstance(self.parts, dict):
-            return dict(zip(sorted(self.parts), of_each, strict=True))
-        return tuple(of_each)
+            return dict(zip(sorted(self.parts), actions, strict=True))
+        return tuple(actions)
 
 
 def values(parts: Any) -> list[Any]:

@@ -17,7 +17,7 @@ LONGEST = 10_000
 """Most steps for which a random action is repeated, as in Dabney et al. (2021)."""
 
 
-class Repeated(NamedTuple):
+class RepeatedAction(NamedTuple):
     """A random action that is being repeated."""
 
     action: jax.Array  # int32 []
@@ -28,7 +28,7 @@ def memory_of_repeats(exponent: float | jax.Array | None) -> Any:
     """What `epsilon_greedy` remembers at the start of an episode; `()` without an exponent."""
     if exponent is None:
         return ()
-    return Repeated(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+    return RepeatedAction(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
 
 def epsilon_greedy(
@@ -50,12 +50,12 @@ def epsilon_greedy(
     begin_key, action_key, length_key = jax.random.split(key, 3)
     is_repeating = memory.left > 0
     begins = ~is_repeating & (jax.random.uniform(begin_key) < epsilon)
-    fresh = jax.random.randint(action_key, (), 0, q.shape[-1], jnp.int32)
+    random_action = jax.random.randint(action_key, (), 0, q.shape[-1], jnp.int32)
     steps = durations(length_key, exponent)
     greedy = jnp.argmax(q).astype(jnp.int32)
-    action = jnp.where(is_repeating, memory.action, jnp.where(begins, fresh, greedy))
-    left = jnp.where(is_repeating, memory.left, jnp.where(begins, steps, 1)) - 1
-    return action, Repeated(action, left)
+    action = jnp.where(is_repeating, memory.action, jnp.where(begins, random_action, greedy))
+    steps_left = jnp.where(is_repeating, memory.left, jnp.where(begins, steps, 1)) - 1
+    return action, RepeatedAction(action, steps_left)
 
 
 def durations(key: jax.Array, exponent: float | jax.Array, shape: tuple = ()) -> jax.Array:
@@ -84,6 +84,6 @@ def correlated_noise(key: jax.Array, correlation: float | jax.Array, memory: Noi
     It is the stationary Ornstein-Uhlenbeck process, one of the coloured noises of Eberhard et al.
     (2023), "Pink Noise Is All You Need".
     """
-    fresh = jax.random.normal(key, memory.value.shape)
-    later = correlation * memory.value + jnp.sqrt(1.0 - correlation**2) * fresh
-    return Noise(jnp.where(memory.is_begun, later, fresh), jnp.bool_(True))
+    innovation = jax.random.normal(key, memory.value.shape)
+    next_value = correlation * memory.value + jnp.sqrt(1.0 - correlation**2) * innovation
+    return Noise(jnp.where(memory.is_begun, next_value, innovation), jnp.bool_(True))

@@ -43,8 +43,10 @@ def epochs(
     def epoch(carry, _):
         learning, key = carry
         key, shuffle_key = jax.random.split(key)
-        shuffled = in_blocks.permutations(shuffle_key, size // group, num_minibatches, blocks)
-        learning, metrics = jax.lax.scan(minibatch, learning, shuffled)
+        minibatch_indices = in_blocks.permutations(
+            shuffle_key, size // group, num_minibatches, blocks
+        )
+        learning, metrics = jax.lax.scan(minibatch, learning, minibatch_indices)
         return (learning, key), metrics
 
     def minibatch(learning, indices):
@@ -72,7 +74,7 @@ def mean_of_parts(
         )
     num_parts = rows // blocks // size
 
-    def of_block(parts: PyTree) -> PyTree:
+    def block_sum(parts: PyTree) -> PyTree:
         add = lambda total, part: (jax.tree.map(jnp.add, total, function(part)), None)
         first = jax.eval_shape(function, jax.tree.map(lambda x: x[0], parts))
         zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), first)
@@ -80,8 +82,8 @@ def mean_of_parts(
 
     split = lambda *axes: lambda x: x.reshape(*axes, num_parts, size, *x.shape[1:])
     if blocks == 1:
-        return jax.tree.map(lambda x: x / num_parts, of_block(jax.tree.map(split(), batch)))
-    totals = jax.vmap(of_block)(jax.tree.map(split(blocks), batch))
+        return jax.tree.map(lambda x: x / num_parts, block_sum(jax.tree.map(split(), batch)))
+    totals = jax.vmap(block_sum)(jax.tree.map(split(blocks), batch))
     return jax.tree.map(lambda x: jnp.sum(x, axis=0) / (blocks * num_parts), totals)
 
 
@@ -94,8 +96,8 @@ def group_size(config: Any, rollout: tuple[int, ...], blocks: int) -> int:
     """
     num_steps, num_envs = rollout
     width = num_envs // blocks
-    whole = math.gcd(width, num_steps * width // config.minibatches)
-    return next(x for x in range(min(config.shuffle_group, whole), 0, -1) if whole % x == 0)
+    divisor = math.gcd(width, num_steps * width // config.minibatches)
+    return next(x for x in range(min(config.shuffle_group, divisor), 0, -1) if divisor % x == 0)
 
 
 def check(size: int, num_minibatches: int, group: int, blocks: int) -> None:
@@ -107,9 +109,9 @@ def check(size: int, num_minibatches: int, group: int, blocks: int) -> None:
             f"a rollout of {size // blocks} transitions{within} cannot be split into "
             f"{num_minibatches} equal minibatches; change minibatches, {knobs}"
         )
-    each = size // blocks // num_minibatches
-    if each % group:
+    minibatch_size = size // blocks // num_minibatches
+    if minibatch_size % group:
         raise ValueError(
-            f"a minibatch of {each} transitions{within} cannot be made of groups of {group}; "
-            f"change shuffle_group, minibatches, {knobs}"
+            f"a minibatch of {minibatch_size} transitions{within} cannot be made of groups of "
+            f"{group}; change shuffle_group, minibatches, {knobs}"
         )

@@ -24,8 +24,8 @@ class Batch(NamedTuple):
 
 def example(obs: PyTree) -> Transition:
     """An example transition to size a replay, for an agent whose `act` returns no extras."""
-    no = jnp.zeros((), bool)
-    return Transition(obs, jnp.zeros((), jnp.int32), jnp.zeros(()), obs, no, no, ())
+    flag = jnp.zeros((), bool)
+    return Transition(obs, jnp.zeros((), jnp.int32), jnp.zeros(()), obs, flag, flag, ())
 
 
 def sample(

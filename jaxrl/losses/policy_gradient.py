@@ -35,11 +35,11 @@ def check_output(policy: Any, value: Any, obs: PyTree) -> None:
     """
     shape, entropy = jnp.shape(value), jax.eval_shape(lambda x: x.entropy(), policy).shape
     if len(shape) > 1 or entropy:
-        seen = jax.tree.map(lambda x: list(jnp.shape(x)), obs)
+        obs_shape = jax.tree.map(lambda x: list(jnp.shape(x)), obs)
         raise ValueError(
             f"the network returns values of shape {list(shape)} and policies of shape "
-            f"{list(entropy)} for one observation of shape {seen}, expected one of each: put Conv "
-            "or Flatten below a network of vectors"
+            f"{list(entropy)} for one observation of shape {obs_shape}, expected one of each: put "
+            "Conv or Flatten below a network of vectors"
         )
 
 
@@ -55,15 +55,15 @@ def advantages(
     reward = rollout.reward  # [T, N] or [T, N, K]
     if reward.ndim > value.ndim:  # one value of all components
         reward = jnp.sum(reward, axis=-1)
-    each = lambda ended: jnp.broadcast_to(
+    broadcast = lambda ended: jnp.broadcast_to(
         ended.reshape(ended.shape + (1,) * (reward.ndim - ended.ndim)), reward.shape
     )
     advantage = returns.gae(
         reward,
         value,
         next_value,
-        each(rollout.terminated),
-        each(rollout.truncated),
+        broadcast(rollout.terminated),
+        broadcast(rollout.truncated),
         config.discount,
         config.gae_lambda,
     )
@@ -104,9 +104,9 @@ def loss(
     objective = jnp.mean(clipped_objective(ratio, advantage, config.clip))
     value_loss = jnp.mean(value_error(value, batch, config))
     entropy = jnp.mean(policy.entropy())
-    bonus, of_entropy = entropy_weight(entropy, config)
+    bonus, entropy_metrics = entropy_weight(entropy, config)
     total = -objective + config.value_weight * value_loss - bonus * entropy
-    return total, of_entropy | {
+    return total, entropy_metrics | {
         "policy_loss": -objective,
         "value_loss": value_loss,
         "entropy": entropy,
@@ -126,8 +126,8 @@ def entropy_weight(
     """
     if config.target_entropy is None:
         return config.entropy_weight, {}
-    missing = jnp.maximum(config.target_entropy - jax.lax.stop_gradient(entropy), 0.0)
-    weight = jnp.asarray(config.entropy_weight + config.entropy_gain * missing, jnp.float32)
+    shortfall = jnp.maximum(config.target_entropy - jax.lax.stop_gradient(entropy), 0.0)
+    weight = jnp.asarray(config.entropy_weight + config.entropy_gain * shortfall, jnp.float32)
     return weight, {"entropy_weight": weight}
 
 
@@ -171,8 +171,8 @@ def squared_error(
     if clip is None:
         return error
     chex.assert_equal_shape([value, old_value])
-    near = old_value + jnp.clip(value - old_value, -clip, clip)
-    return jnp.maximum(error, optax.l2_loss(near, target))
+    clipped_value = old_value + jnp.clip(value - old_value, -clip, clip)
+    return jnp.maximum(error, optax.l2_loss(clipped_value, target))
 
 
 def make_optimizer(config: Any) -> optax.GradientTransformation:
@@ -198,7 +198,7 @@ def descend(
     return jax.tree.map(lambda p, d: p - learning_rate * d, params, direction), opt_state
 
 
-def of_actions(action: PyTree) -> dict[str, jax.Array]:
+def action_metrics(action: PyTree) -> dict[str, jax.Array]:
     """What the numbers of continuous actions `[T, N, ...]` of a rollout are: P of them in order.
 
     `action_mean`, `action_deviation`, `action_min` and `action_max`, `[P]` over all steps and
@@ -207,12 +207,12 @@ def of_actions(action: PyTree) -> dict[str, jax.Array]:
     numbers = [x for x in jax.tree.leaves(action) if jnp.issubdtype(x.dtype, jnp.floating)]
     if not numbers:
         return {}
-    over = lambda statistic: jnp.concatenate(
+    compute = lambda statistic: jnp.concatenate(
         [jnp.ravel(statistic(x, axis=(0, 1))) for x in numbers]  # not reshaped: N may be split
     )
     return {
-        "action_mean": over(jnp.mean),
-        "action_deviation": over(jnp.std),
-        "action_min": over(jnp.min),
-        "action_max": over(jnp.max),
+        "action_mean": compute(jnp.mean),
+        "action_deviation": compute(jnp.std),
+        "action_min": compute(jnp.min),
+        "action_max": compute(jnp.max),
     }

@@ -51,8 +51,8 @@ def td_target(
     output = apply(target_params, batch.next_obs, rngs={"noise": target_key})
     target_q = online_q = values(output, value_range)  # [B, A]
     if double:
-        online = apply(params, batch.next_obs, rngs={"noise": online_key})
-        online_q = values(online, value_range)
+        online_output = apply(params, batch.next_obs, rngs={"noise": online_key})
+        online_q = values(online_output, value_range)
     if value_range is None:
         value = action_values.double_value(online_q, target_q)
         return batch.return_ + batch.discount * value
@@ -82,22 +82,22 @@ def loss(
     if value_range is not None:
         logits = action_values.logits_of_action(output, batch.action)  # [B, K]
         chex.assert_equal_shape([logits, target])
-        each = size = optax.kl_divergence(jax.nn.log_softmax(logits), target)
+        loss_terms = size = optax.kl_divergence(jax.nn.log_softmax(logits), target)
     else:
         chex.assert_equal_shape([q, target])
-        each = action_values.huber_loss(q - target, delta)
+        loss_terms = action_values.huber_loss(q - target, delta)
         size = jnp.abs(q - target)
-    weighted = each if batch.weight is None else batch.weight * each
-    return jnp.mean(weighted), (q, size)
+    weighted_loss = loss_terms if batch.weight is None else batch.weight * loss_terms
+    return jnp.mean(weighted_loss), (q, size)
 
 
 def check_output(shape: tuple[int, ...], categorical: bool, obs: PyTree) -> None:
     """Raises ValueError unless the output for `obs` is `[A]`, or `[A, K]` of logits."""
     if len(shape) != 1 + categorical:
-        seen = jax.tree.map(lambda x: list(jnp.shape(x)), obs)
+        obs_shape = jax.tree.map(lambda x: list(jnp.shape(x)), obs)
         expected = "[A, K] of a distribution" if categorical else "[A]"
         raise ValueError(
-            f"the network returns {list(shape)} for one observation of shape {seen}, expected "
+            f"the network returns {list(shape)} for one observation of shape {obs_shape}, expected "
             f"{expected}: put Conv or Flatten below a network of vectors, and give it atoms only "
             "where the agent is categorical"
         )

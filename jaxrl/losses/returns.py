@@ -46,14 +46,14 @@ def gae(
     delta = reward + discount * jnp.where(terminated, 0.0, next_value) - value
     decay = discount * lambda_
 
-    def step(later, inputs):
+    def step(next_advantage, inputs):
         delta, ended = inputs
-        advantage = delta + jnp.where(ended, 0.0, decay * later)
+        advantage = delta + jnp.where(ended, 0.0, decay * next_advantage)
         return advantage, advantage
 
     inputs = (delta, terminated | truncated)
-    beyond = jnp.zeros(delta.shape[1:], delta.dtype)
-    _, advantage = jax.lax.scan(step, beyond, inputs, reverse=True)
+    after_last = jnp.zeros(delta.shape[1:], delta.dtype)
+    _, advantage = jax.lax.scan(step, after_last, inputs, reverse=True)
     return advantage
 
 
@@ -73,15 +73,15 @@ def lambda_returns(
     chex.assert_equal_shape([reward, next_value, terminated, truncated])
     chex.assert_type([terminated, truncated], bool)
 
-    def step(later, inputs):
+    def step(next_return, inputs):
         reward, next_value, terminated, truncated = inputs
-        mixed = (1 - lambda_) * next_value + lambda_ * jnp.where(truncated, next_value, later)
+        mixed = (1 - lambda_) * next_value + lambda_ * jnp.where(truncated, next_value, next_return)
         return_ = reward + discount * jnp.where(terminated, 0.0, mixed)
         return return_, return_
 
     inputs = (reward, next_value, terminated, truncated)
-    beyond = jnp.sum(next_value[-1:], axis=0)  # of the last row, or 0 where T = 0
-    _, return_ = jax.lax.scan(step, beyond, inputs, reverse=True)
+    last_value = jnp.sum(next_value[-1:], axis=0)  # of the last row, or 0 where T = 0
+    _, return_ = jax.lax.scan(step, last_value, inputs, reverse=True)
     return return_
 
 
@@ -152,8 +152,8 @@ def successor_values(
         first = jnp.argmax(missing, axis=0)  # [N]
         rows = jax.vmap(row, in_axes=(1, 0))(rollout.next_obs, first)  # [N, ...]
         chosen = missing & (steps == first[None])  # [T, N]
-        at = chosen.reshape(*chosen.shape, *[1] * (value.ndim - 2))
-        return missing & ~chosen, jnp.where(at, value_of(rows)[None], successor)
+        mask = chosen.reshape(*chosen.shape, *[1] * (value.ndim - 2))
+        return missing & ~chosen, jnp.where(mask, value_of(rows)[None], successor)
 
     shifted = jnp.concatenate([value[1:], jnp.zeros_like(value[:1])])
     _, successor = jax.lax.while_loop(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Normal, Squashed
+from jaxrl.losses.distributions import Normal, SquashedNormal
 from jaxrl.networks.mlp import bounds, dense
 
 
@@ -33,7 +33,7 @@ class GaussianActor(nn.Module):
     """Lowest and highest log standard deviation of the raw sample, on both sides of 0."""
 
     @nn.compact
-    def __call__(self, obs: jax.Array) -> Squashed:
+    def __call__(self, obs: jax.Array) -> SquashedNormal:
         """The policy over actions `[..., A]`."""
         box = bounds(self.low, self.high, self.action_size)
         if box is None or not np.all(np.isfinite(box)):
@@ -43,11 +43,11 @@ class GaussianActor(nn.Module):
             )
         x = self.torso(obs)
         mean = dense(self.action_size, 0.01, name="mean")(x)
-        log_scale = bounded(
+        log_scale = smooth_clip(
             dense(self.action_size, 0.01, name="log_scale")(x), self.log_scale_range
         )
         low, high = (jnp.broadcast_to(end, mean.shape) for end in box)
-        return Squashed(Normal(mean, jnp.exp(log_scale)), low, high)
+        return SquashedNormal(Normal(mean, jnp.exp(log_scale)), low, high)
 
 
 class QFunctions(nn.Module):
@@ -64,7 +64,7 @@ class QFunctions(nn.Module):
         if self.size < 1:
             raise ValueError(f"QFunctions size is {self.size}, expected at least 1: 2 are twins")
         x = jnp.concatenate([jnp.asarray(obs, jnp.float32), action], axis=-1)
-        each = nn.vmap(
+        critics = nn.vmap(
             lambda network, x: dense(1, 1.0, name="q")(network.torso(x))[..., 0],
             variable_axes={"params": 0},
             split_rngs={"params": True},
@@ -72,10 +72,10 @@ class QFunctions(nn.Module):
             out_axes=-1,
             axis_size=self.size,
         )
-        return each(self, x)
+        return critics(self, x)
 
 
-def bounded(x: jax.Array, ends: tuple[float, float]) -> jax.Array:
+def smooth_clip(x: jax.Array, ends: tuple[float, float]) -> jax.Array:
     """A smooth, rising function of `x` from one end to the other; 0 where `x` is 0.
 
     Unlike a clip it has a gradient everywhere, so that a scale can come back from an end.
@@ -91,10 +91,10 @@ def bounded(x: jax.Array, ends: tuple[float, float]) -> jax.Array:
 
 def example_action(policy: Any) -> jax.Array:
     """Zeros `[A]`. Raises ValueError unless the policy for one observation is over such actions."""
-    if not isinstance(policy, Squashed) or policy.raw.mean.ndim != 1:
+    if not isinstance(policy, SquashedNormal) or policy.raw.mean.ndim != 1:
         raise ValueError(
-            f"the actor returns {policy} for one observation, expected a Squashed policy over "
-            "actions [A]: use networks.continuous.GaussianActor"
+            f"the actor returns {policy} for one observation, expected a SquashedNormal policy "
+            "over actions [A]: use networks.continuous.GaussianActor"
         )
     return jnp.zeros(policy.raw.mean.shape)
 

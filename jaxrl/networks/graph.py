@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import jraph
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Held, Joint, Normal, PerNode, Squashed
+from jaxrl.losses.distributions import Joint, Normal, PartlyFixedPolicy, PerNode, SquashedNormal
 from jaxrl.networks.mlp import MLP, bounds, dense
 
 Graph: TypeAlias = Any
@@ -54,24 +54,24 @@ class GraphTorso(nn.Module):
     @nn.compact
     def __call__(self, graph: Graph) -> tuple[jax.Array, jax.Array]:
         """`(nodes [..., C + 1, W], 0 in padding; token [..., W])`."""
-        positive(width=self.width, layers=self.layers, heads=self.heads)
-        whole = merged(graph)
-        h = MLP((self.width,), name="nodes")(whole.nodes)
-        token = MLP((self.width,), name="globals")(whole.globals)
-        ways = [(whole.senders, whole.receivers), (whole.receivers, whole.senders)]
-        shares = [1 / jnp.maximum(degree(into, len(h)), 1) for _, into in ways]
+        check_positive(width=self.width, layers=self.layers, heads=self.heads)
+        graphs = merge_graphs(graph)
+        h = MLP((self.width,), name="nodes")(graphs.nodes)
+        token = MLP((self.width,), name="globals")(graphs.globals)
+        directions = [(graphs.senders, graphs.receivers), (graphs.receivers, graphs.senders)]
+        shares = [1 / jnp.maximum(degree(receivers, len(h)), 1) for _, receivers in directions]
         for _ in range(self.layers):
             update = dense(self.width, math.sqrt(2))(h)
-            for (of, into), share in zip(ways, shares, strict=True):
-                message = dense(self.width, 1.0)(whole.edges)
-                heard = share * passed(h, message, of, into)
-                update += dense(self.width, math.sqrt(2))(heard)
-            update += to_nodes(dense(self.width, math.sqrt(2))(token), len(h))
+            for (senders, receivers), share in zip(directions, shares, strict=True):
+                message = dense(self.width, 1.0)(graphs.edges)
+                received = share * pass_messages(h, message, senders, receivers)
+                update += dense(self.width, math.sqrt(2))(received)
+            update += broadcast_to_nodes(dense(self.width, math.sqrt(2))(token), len(h))
             h = nn.LayerNorm()(h + nn.relu(update))
             queries = dense(self.heads * self.width, 1.0)(token)
-            seen = jnp.concatenate([token, attention(h, whole.live, queries)], axis=-1)
-            token = nn.LayerNorm()(token + nn.relu(dense(self.width, math.sqrt(2))(seen)))
-        return split(jnp.where(whole.live[:, None], h, 0.0), token, graph)
+            token_inputs = jnp.concatenate([token, attention(h, graphs.live, queries)], axis=-1)
+            token = nn.LayerNorm()(token + nn.relu(dense(self.width, math.sqrt(2))(token_inputs)))
+        return split(jnp.where(graphs.live[:, None], h, 0.0), token, graph)
 
 
 class PooledTorso(nn.Module):
@@ -88,13 +88,13 @@ class PooledTorso(nn.Module):
     @nn.compact
     def __call__(self, graph: Graph) -> tuple[jax.Array, jax.Array]:
         """`(nodes [..., C + 1, W], 0 in padding; token [..., W])`."""
-        positive(width=self.width, layers=self.layers)
-        whole = merged(graph)
-        h = MLP((self.width,) * self.layers, name="nodes")(whole.nodes)
-        h = jnp.where(whole.live[:, None], h, 0.0)
-        total = jnp.sum(h.reshape(len(whole.globals), -1, self.width), axis=1)
-        mean = total / jnp.maximum(whole.num_nodes, 1)[:, None]
-        token = MLP((self.width,), name="token")(jnp.concatenate([mean, whole.globals], axis=-1))
+        check_positive(width=self.width, layers=self.layers)
+        graphs = merge_graphs(graph)
+        h = MLP((self.width,) * self.layers, name="nodes")(graphs.nodes)
+        h = jnp.where(graphs.live[:, None], h, 0.0)
+        total = jnp.sum(h.reshape(len(graphs.globals), -1, self.width), axis=1)
+        mean = total / jnp.maximum(graphs.num_nodes, 1)[:, None]
+        token = MLP((self.width,), name="token")(jnp.concatenate([mean, graphs.globals], axis=-1))
         return split(h, token, graph)
 
 
@@ -112,14 +112,15 @@ class GraphActorCritic(nn.Module):
     num_values: int = 1
     """Values, say one for each component of a reward; 0 is one value without an axis of its own."""
     fixed: tuple[float | None, ...] = ()
-    """Values that coordinates are held at, see `Held`; None: never. Empty: none is."""
+    """Values that coordinates are held at, see `PartlyFixedPolicy`; None: never. Empty: none
+    is."""
 
     @nn.compact
     def __call__(self, graph: Graph) -> tuple[Any, jax.Array]:
         """`(policy over actions [..., action_size], values [..., num_values] or [...])`."""
         _, token = self.torso(graph)
         policy = box_policy(token, self.action_size, self.low, self.high)
-        return holding(self, policy, self.fixed), values(token, self.num_values)
+        return hold_policy(self, policy, self.fixed), values(token, self.num_values)
 
 
 class HybridActorCritic(nn.Module):
@@ -136,7 +137,8 @@ class HybridActorCritic(nn.Module):
     num_values: int = 1
     """Values, say one for each component of a reward; 0 is one value without an axis of its own."""
     fixed: tuple[float | None, ...] = ()
-    """Values that spawn parameters are held at, see `Held`; None: never. Empty: none is."""
+    """Values that spawn parameters are held at, see `PartlyFixedPolicy`; None: never. Empty:
+    none is."""
 
     @nn.compact
     def __call__(self, graph: Graph) -> tuple[Joint, jax.Array]:
@@ -145,15 +147,15 @@ class HybridActorCritic(nn.Module):
         The first action is 0 or 1 for each node, and 0 where there is none.
         """
         h, token = self.torso(graph)
-        h, live = h[..., :-1, :], living(graph)[..., :-1]  # the last row never lives
+        h, live = h[..., :-1, :], live_mask(graph)[..., :-1]  # the last row never lives
         shared = dense(2, 0.01, name="choice_of_all")(token)[..., None, :]
         choice = PerNode(dense(2, 0.01, name="choice")(h) + shared, live)
         spawn = box_policy(token, self.spawn_size, self.low, self.high)
-        spawn = holding(self, spawn, self.fixed)
+        spawn = hold_policy(self, spawn, self.fixed)
         return Joint((choice, spawn)), values(token, self.num_values)
 
 
-class Merged(NamedTuple):
+class MergedGraphs(NamedTuple):
     """B padded graphs as one: dense layers are several times faster on one matrix of all nodes."""
 
     nodes: jax.Array  # [B (C + 1), F]; zeros in padding, as everywhere here
@@ -165,7 +167,7 @@ class Merged(NamedTuple):
     num_nodes: jax.Array  # int32 [B]
 
 
-def merged(graph: Graph) -> Merged:
+def merge_graphs(graph: Graph) -> MergedGraphs:
     """All graphs of a batch as one of B components; B is the product of the leading axes.
 
     Raises ValueError unless there are two graphs in each, the second one being padding.
@@ -176,13 +178,13 @@ def merged(graph: Graph) -> Merged:
             f"got {pairs} graphs in n_node, n_edge and globals; expected 2, the graph and its "
             "padding: pad one graph with jraph.pad_with_graphs"
         )
-    live, real = living(graph), first(graph.n_edge[..., 0], graph.senders.shape[-1])
-    slots = real.shape[-1]
+    live, real_edges = live_mask(graph), prefix_mask(graph.n_edge[..., 0], graph.senders.shape[-1])
+    slots = real_edges.shape[-1]
     context = graph.globals[..., 0, :]
     context = context.reshape(-1, context.shape[-1])
-    return Merged(
+    return MergedGraphs(
         nodes=jnp.where(live[..., None], graph.nodes, 0.0).reshape(-1, graph.nodes.shape[-1]),
-        edges=jnp.where(real[..., None], graph.edges, 0.0).reshape(-1, graph.edges.shape[-1]),
+        edges=jnp.where(real_edges[..., None], graph.edges, 0.0).reshape(-1, graph.edges.shape[-1]),
         globals=context,
         senders=graph.senders.reshape(-1, slots),
         receivers=graph.receivers.reshape(-1, slots),
@@ -197,42 +199,46 @@ def split(h: jax.Array, token: jax.Array, graph: Graph) -> tuple[jax.Array, jax.
     return h.reshape(*leading, -1, h.shape[-1]), token.reshape(*leading, -1)
 
 
-def living(graph: Graph) -> jax.Array:
+def live_mask(graph: Graph) -> jax.Array:
     """bool `[..., C + 1]`: which rows are nodes."""
-    return first(graph.n_node[..., 0], graph.nodes.shape[-2])
+    return prefix_mask(graph.n_node[..., 0], graph.nodes.shape[-2])
 
 
-def first(count: jax.Array, size: int) -> jax.Array:
+def prefix_mask(count: jax.Array, size: int) -> jax.Array:
     """bool `[..., size]`: the first `count` `[...]`."""
     slot = jax.lax.broadcasted_iota(jnp.int32, (*count.shape, size), count.ndim)
     return slot < count[..., None]
 
 
-def passed(h: jax.Array, edge: jax.Array, of: jax.Array, into: jax.Array) -> jax.Array:
+def pass_messages(
+    h: jax.Array, edge: jax.Array, senders: jax.Array, receivers: jax.Array
+) -> jax.Array:
     """Σ over the edges into each node of relu(h of where it comes from + edge), `[rows, W]`.
 
-    `h` is `[rows, W]`, `edge` `[B K, W]`; `of` and `into` are rows of their own graph, int32
-    `[B, K]`, so that graphs on different devices exchange nothing.
+    `h` is `[rows, W]`, `edge` `[B K, W]`; `senders` and `receivers` are rows of their own graph,
+    int32 `[B, K]`, so that graphs on different devices exchange nothing.
     """
     # rows of W numbers are scattered fast: one-hot products take five times as long on a CPU
-    heard = jax.vmap(lambda h, of: h[of])(h.reshape(len(of), -1, h.shape[-1]), of)
-    return summed(nn.relu(heard.reshape(edge.shape) + edge), into, len(h))
+    sender_features = jax.vmap(lambda h, senders: h[senders])(
+        h.reshape(len(senders), -1, h.shape[-1]), senders
+    )
+    return sum_messages(nn.relu(sender_features.reshape(edge.shape) + edge), receivers, len(h))
 
 
-def degree(into: jax.Array, rows: int) -> jax.Array:
+def degree(receivers: jax.Array, rows: int) -> jax.Array:
     """How many edges lead into each node, float `[rows, 1]`."""
-    return summed(jnp.ones((into.size, 1)), into, rows)
+    return sum_messages(jnp.ones((receivers.size, 1)), receivers, rows)
 
 
-def summed(message: jax.Array, into: jax.Array, rows: int) -> jax.Array:
+def sum_messages(message: jax.Array, receivers: jax.Array, rows: int) -> jax.Array:
     """Messages `[B K, W]` added up in the rows of their own graph that they go to: `[rows, W]`."""
-    message = message.reshape(*into.shape, -1)
-    own = rows // len(into)
-    each = lambda message, into: jraph.segment_sum(message, into, own)
-    return jax.vmap(each)(message, into).reshape(rows, -1)
+    message = message.reshape(*receivers.shape, -1)
+    graph_rows = rows // len(receivers)
+    sum_graph = lambda message, receivers: jraph.segment_sum(message, receivers, graph_rows)
+    return jax.vmap(sum_graph)(message, receivers).reshape(rows, -1)
 
 
-def to_nodes(token: jax.Array, rows: int) -> jax.Array:
+def broadcast_to_nodes(token: jax.Array, rows: int) -> jax.Array:
     """A token `[B, W]` for each graph, broadcast to all of its nodes: `[rows, W]`."""
     return jnp.repeat(token, rows // len(token), axis=0)
 
@@ -249,8 +255,8 @@ def attention(h: jax.Array, live: jax.Array, queries: jax.Array) -> jax.Array:
     score = jnp.einsum("bnw,bhw->bnh", h, queries) / math.sqrt(width)
     lowest = jnp.finfo(score.dtype).min  # finite: a softmax of nothing but -inf is nan
     weight = jax.nn.softmax(jnp.where(live, score, lowest), axis=1)
-    seen = jnp.einsum("bnh,bnw->bhw", jnp.where(live, weight, 0.0), h)
-    return seen.reshape(len(queries), -1)
+    means = jnp.einsum("bnh,bnw->bhw", jnp.where(live, weight, 0.0), h)
+    return means.reshape(len(queries), -1)
 
 
 def box_policy(
@@ -258,7 +264,7 @@ def box_policy(
     size: int,
     low: float | tuple[float, ...],
     high: float | tuple[float, ...],
-) -> Squashed:
+) -> SquashedNormal:
     """A policy over the box `[..., size]`, its mean and its scale linear in the token `[..., W]`.
 
     It starts with mean 0 and scale 1, before the squash: nearly uniform over the box, with 29, 21,
@@ -274,28 +280,34 @@ def box_policy(
     start = math.log(-least / most)  # an output of 0 gives a log scale of 0
     raw = dense(size, 0.01, name="log_scale")(token)
     scale = jnp.exp(least + (most - least) * jax.nn.sigmoid(raw + start))
-    return Squashed(Normal(mean, scale), *(jnp.broadcast_to(end, mean.shape) for end in box))
+    return SquashedNormal(Normal(mean, scale), *(jnp.broadcast_to(end, mean.shape) for end in box))
 
 
-def holding(
-    module: nn.Module, policy: Squashed, fixed: tuple[float | None, ...]
-) -> Squashed | Held:
+def hold_policy(
+    module: nn.Module, policy: SquashedNormal, fixed: tuple[float | None, ...]
+) -> SquashedNormal | PartlyFixedPolicy:
     """The policy, which can be held at the numbers among `fixed`; as it is, if there are none.
 
     Whether it is held is the variable `held` of the collection `stage`, a number that no gradient
-    reaches: 1 at first; `held` changes it. Called while a module is set up.
+    reaches: 1 at first; `set_held` changes it. Called while a module is set up.
     """
     if all(value is None for value in fixed):
         return policy
     is_held = module.variable("stage", "held", lambda: jnp.ones(())).value
     is_held = jax.lax.stop_gradient(is_held) > 0
-    can_be = jnp.array([value is not None for value in fixed])
-    at = jnp.stack([jnp.asarray(0.0 if value is None else value, jnp.float32) for value in fixed])
+    can_be_held = jnp.array([value is not None for value in fixed])
+    fixed_values = jnp.stack(
+        [jnp.asarray(0.0 if value is None else value, jnp.float32) for value in fixed]
+    )
     shape = policy.low.shape
-    return Held(policy, jnp.broadcast_to(~(is_held & can_be), shape), jnp.broadcast_to(at, shape))
+    return PartlyFixedPolicy(
+        policy,
+        jnp.broadcast_to(~(is_held & can_be_held), shape),
+        jnp.broadcast_to(fixed_values, shape),
+    )
 
 
-def held(params: Any, is_held: jax.Array) -> Any:
+def set_held(params: Any, is_held: jax.Array) -> Any:
     """Parameters of a network whose policy is held at fixed values, or free from now on."""
     return {**params, "stage": {"held": jnp.asarray(is_held, jnp.float32)}}
 
@@ -308,7 +320,7 @@ def values(token: jax.Array, count: int) -> jax.Array:
     return value if count else value[..., 0]
 
 
-def positive(**sizes: int) -> None:
+def check_positive(**sizes: int) -> None:
     """Raises ValueError unless each is at least 1."""
     for name, size in sizes.items():
         if size < 1:

@@ -11,7 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Categorical, Clipped, Joint, Normal, PerNode, Squashed
+from jaxrl.losses.distributions import (
+    Categorical,
+    ClippedNormal,
+    Joint,
+    Normal,
+    PerNode,
+    SquashedNormal,
+)
 from jaxrl.networks.mlp import dense, gaussian
 
 
@@ -40,10 +47,10 @@ class MultiDiscreteHead(nn.Module):
         logits = dense(int(sizes.sum()), 0.01, name="policy")(x)
         column = np.arange(sizes.max())
         exists = column < sizes[:, None]  # [C, A]
-        first = np.cumsum(sizes) - sizes
-        place = np.where(exists, first[:, None] + column, 0)
+        offsets = np.cumsum(sizes) - sizes
+        indices = np.where(exists, offsets[:, None] + column, 0)
         batch = (1,) * (logits.ndim - 1)
-        logits = jnp.where(exists.reshape(*batch, *exists.shape), logits[..., place], -jnp.inf)
+        logits = jnp.where(exists.reshape(*batch, *exists.shape), logits[..., indices], -jnp.inf)
         return PerNode(logits, jnp.ones(logits.shape[:-1], bool))
 
 
@@ -58,7 +65,7 @@ class BoxHead(nn.Module):
     """Largest action, likewise."""
 
     @nn.compact
-    def __call__(self, x: jax.Array) -> Normal | Squashed | Clipped:
+    def __call__(self, x: jax.Array) -> Normal | SquashedNormal | ClippedNormal:
         """The policy over actions `[..., action_size]`."""
         mean = dense(self.action_size, 0.01, name="policy")(x)
         log_scale = self.param("log_scale", nn.initializers.zeros, (self.action_size,))

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Categorical, Clipped, Normal, Squashed, masked
+from jaxrl.losses.distributions import Categorical, ClippedNormal, Normal, SquashedNormal, masked
 from jaxrl.networks.noisy import NoisyDense
 from jaxrl.numerics import linalg
 
@@ -99,7 +99,7 @@ class GaussianActorCritic(nn.Module):
     """Largest action, likewise."""
 
     @nn.compact
-    def __call__(self, obs: jax.Array) -> tuple[Normal | Squashed | Clipped, jax.Array]:
+    def __call__(self, obs: jax.Array) -> tuple[Normal | SquashedNormal | ClippedNormal, jax.Array]:
         """`(policy over actions [..., action_size], value [...])`."""
         mean = dense(self.action_size, 0.01, name="policy")(self.actor(obs))
         log_scale = self.param("log_scale", nn.initializers.zeros, (self.action_size,))
@@ -112,7 +112,7 @@ def gaussian(
     log_scale: jax.Array,
     low: float | tuple[float, ...] | None = None,
     high: float | tuple[float, ...] | None = None,
-) -> Normal | Squashed | Clipped:
+) -> Normal | SquashedNormal | ClippedNormal:
     """The policy over actions `[..., A]` with outputs `mean [..., A]` and `log_scale [A]`.
 
     Normal without bounds, squashed into a finite box, and clipped where some bounds are infinite.
@@ -124,10 +124,12 @@ def gaussian(
         return Normal(mean, scale)
     ends = [jnp.broadcast_to(end, mean.shape) for end in box]
     if np.all(np.isfinite(box)):
-        return Squashed(Normal(mean, scale), *ends)
+        return SquashedNormal(Normal(mean, scale), *ends)
     middle, half = middles(*box)
-    spread = lambda x: jnp.broadcast_to(x, mean.shape)
-    return Clipped(Normal(spread(middle) + spread(half) * mean, spread(half) * scale), *ends)
+    broadcast = lambda x: jnp.broadcast_to(x, mean.shape)
+    return ClippedNormal(
+        Normal(broadcast(middle) + broadcast(half) * mean, broadcast(half) * scale), *ends
+    )
 
 
 def middles(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -151,10 +153,10 @@ def dense(
     A noisy one starts with the same means, so that it differs by its noise only.
     """
     layer = NoisyDense if noisy else nn.Dense
-    return layer(features, kernel_init=start_of(weight_init, scale), name=name)
+    return layer(features, kernel_init=weight_initializer(weight_init, scale), name=name)
 
 
-def start_of(weight_init: str, scale: float) -> Callable[..., jax.Array]:
+def weight_initializer(weight_init: str, scale: float) -> Callable[..., jax.Array]:
     """The flax initializer of that name with gain `scale`. Raises ValueError for others."""
     if weight_init not in get_args(WeightInit):
         raise ValueError(f"unknown weight_init {weight_init!r}: use orthogonal or he")

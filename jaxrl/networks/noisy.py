@@ -32,16 +32,18 @@ class NoisyDense(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         size = x.shape[-1]
-        same = nn.initializers.constant(self.initial_scale / math.sqrt(size))
+        constant_start = nn.initializers.constant(self.initial_scale / math.sqrt(size))
         kernel = self.param("kernel", self.kernel_init, (size, self.features), jnp.float32)
         bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
-        kernel_scale = self.param("kernel_scale", same, (size, self.features), jnp.float32)
-        bias_scale = self.param("bias_scale", same, (self.features,), jnp.float32)
+        kernel_scale = self.param(
+            "kernel_scale", constant_start, (size, self.features), jnp.float32
+        )
+        bias_scale = self.param("bias_scale", constant_start, (self.features,), jnp.float32)
         if not self.has_rng("noise"):
-            return x @ kernel + along(bias, x)
+            return x @ kernel + align_axes(bias, x)
         noise = factor(self.make_rng("noise"), size + self.features)
         incoming, outgoing = noise[:size], noise[size:]
-        noisy_bias = along(bias + bias_scale * outgoing, x)
+        noisy_bias = align_axes(bias + bias_scale * outgoing, x)
         if x.ndim > 1:
             return x @ (kernel + kernel_scale * jnp.outer(incoming, outgoing)) + noisy_bias
         return x @ kernel + ((x * incoming) @ kernel_scale) * outgoing + noisy_bias
@@ -53,6 +55,6 @@ def factor(key: jax.Array, size: int) -> jax.Array:
     return jnp.sign(normal) * jnp.sqrt(jnp.abs(normal))
 
 
-def along(vector: jax.Array, x: jax.Array) -> jax.Array:
+def align_axes(vector: jax.Array, x: jax.Array) -> jax.Array:
     """`vector [D]` with as many axes as `x`."""
     return vector.reshape((1,) * (x.ndim - 1) + vector.shape)

@@ -1,9 +1,9 @@
 """`lax.cond` and `lax.switch` that still compute one branch under `vmap`.
 
-Under `vmap`, both become `select`, which computes all branches every time. With `when`, the work is
-done for the whole batch if it is due for any of its members, and skipped otherwise. So a batch
-whose members are due at the same steps (seeds of one experiment, say) pays at those steps only.
-With `largest`, the branch of the largest index is computed for the whole batch.
+Under `vmap`, both become `select`, which computes all branches every time. With `cond_any`, the
+work is done for the whole batch if it is due for any of its members, and skipped otherwise. So a
+batch whose members are due at the same steps (seeds of one experiment, say) pays at those only.
+With `switch_max`, the branch of the largest index is computed for the whole batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jaxrl.types import PyTree, where_tree
 
 
-def when(
+def cond_any(
     due: jax.Array, work: Callable[[PyTree], PyTree], operands: PyTree, otherwise: PyTree
 ) -> PyTree:
     """`work(operands)` if `due`, a bool scalar, else `otherwise`, a tree of the same structure.
@@ -32,20 +32,20 @@ def when(
 
     @choose.def_vmap
     def choose_for_all(size: int, batched, due: jax.Array, operands: PyTree, otherwise: PyTree):
-        repeated = lambda tree, flags: jax.tree.map(
+        broadcast = lambda tree, flags: jax.tree.map(
             lambda x, has_axis: x if has_axis else jnp.broadcast_to(x, (size, *jnp.shape(x))),
             tree,
             flags,
         )
-        due, operands, otherwise = map(repeated, (due, operands, otherwise), batched)
-        fresh = when(jnp.any(due), jax.vmap(work), operands, otherwise)
+        due, operands, otherwise = map(broadcast, (due, operands, otherwise), batched)
+        fresh = cond_any(jnp.any(due), jax.vmap(work), operands, otherwise)
         result = where_tree(due, fresh, otherwise)
         return result, jax.tree.map(lambda _: True, result)
 
     return choose(due, *jax.tree.map(jnp.asarray, (operands, otherwise)))
 
 
-def largest(
+def switch_max(
     index: jax.Array, branches: Sequence[Callable[[PyTree], PyTree]], operands: PyTree
 ) -> PyTree:
     """`branches[i](operands)`, where i is `index`, an int32 scalar; of a batch, its largest.
@@ -55,34 +55,36 @@ def largest(
     over traced values. Not differentiable.
     """
     operands = jax.tree.map(jnp.asarray, operands)
-    bare, closed_over = zip(*(_hoisted(branch, operands) for branch in branches), strict=True)
-    at = [
-        lambda given, i=i, branch=branch: branch(given[0][i], given[1])
+    bare, closed_over = zip(*(_hoist_closure(branch, operands) for branch in branches), strict=True)
+    calls = [
+        lambda inputs, i=i, branch=branch: branch(inputs[0][i], inputs[1])
         for i, branch in enumerate(bare)
     ]
-    return _largest(jnp.asarray(index), at, (closed_over, operands))
+    return _switch_max(jnp.asarray(index), calls, (closed_over, operands))
 
 
-def _largest(index: jax.Array, branches: Sequence[Callable], given: PyTree) -> PyTree:
-    """`largest` of branches that close over nothing."""
+def _switch_max(index: jax.Array, branches: Sequence[Callable], inputs: PyTree) -> PyTree:
+    """`switch_max` of branches that close over nothing."""
 
     @jax.custom_batching.custom_vmap
-    def choose(index: jax.Array, given: PyTree) -> PyTree:
-        return jax.lax.switch(index, branches, given)
+    def choose(index: jax.Array, inputs: PyTree) -> PyTree:
+        return jax.lax.switch(index, branches, inputs)
 
     @choose.def_vmap
-    def choose_for_all(size: int, batched, index: jax.Array, given: PyTree):
+    def choose_for_all(size: int, batched, index: jax.Array, inputs: PyTree):
         del size
         is_batch = any(jax.tree.leaves(batched[1]))
-        own = jax.tree.map(lambda has_axis: 0 if has_axis else None, batched[1])
-        every = [jax.vmap(branch, (own,)) if is_batch else branch for branch in branches]
-        result = _largest(jnp.max(index), every, given)
+        in_axes = jax.tree.map(lambda has_axis: 0 if has_axis else None, batched[1])
+        batched_branches = [
+            jax.vmap(branch, (in_axes,)) if is_batch else branch for branch in branches
+        ]
+        result = _switch_max(jnp.max(index), batched_branches, inputs)
         return result, jax.tree.map(lambda _: is_batch, result)
 
-    return choose(index, given)
+    return choose(index, inputs)
 
 
-def _hoisted(function: Callable[[PyTree], PyTree], operands: PyTree) -> tuple[Callable, list]:
+def _hoist_closure(function: Callable[[PyTree], PyTree], operands: PyTree) -> tuple[Callable, list]:
     """`(bare, closed_over)`: the function as `bare(closed_over, operands)`, closing over nothing.
 
     `vmap` sees what a function is given, but not what it closes over.

@@ -35,8 +35,8 @@ def improvement_interval(
     """
     rng = np.random.default_rng(seed)
     pairs = zip(
-        statistics.resampled(_scores(x, "x"), resamples, rng),
-        statistics.resampled(_scores(y, "y"), resamples, rng),
+        statistics.bootstrap_samples(_scores(x, "x"), resamples, rng),
+        statistics.bootstrap_samples(_scores(y, "y"), resamples, rng),
         strict=True,
     )
     low, high = np.percentile([probability_of_improvement(*pair) for pair in pairs], [2.5, 97.5])
@@ -68,15 +68,15 @@ def profile_band(
     Raises ValueError for fewer than two runs.
     """
     rng = np.random.default_rng(seed)
-    samples = statistics.resampled(_scores(scores, "scores"), resamples, rng)
+    samples = statistics.bootstrap_samples(_scores(scores, "scores"), resamples, rng)
     profiles = [performance_profile(sample, thresholds, averaged) for sample in samples]
     low, high = np.percentile(profiles, [2.5, 97.5], axis=0)
     return low, high
 
 
-def _scores(given: ArrayLike, name: str) -> np.ndarray:
-    """As float64 `[S, K]`."""
-    values = np.asarray(given, np.float64)
+def _scores(raw_scores: ArrayLike, name: str) -> np.ndarray:
+    """The scores as float64 `[S, K]`."""
+    values = np.asarray(raw_scores, np.float64)
     if values.ndim != 2 or values.size == 0:
         raise ValueError(f"{name} has shape {list(values.shape)}; give [runs, tasks], one at least")
     if np.isnan(values).any():

@@ -32,35 +32,37 @@ def one_at_a_time(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
         return function(*args)
 
     @apply.def_vmap
-    def looped(size: int, is_batched: list[PyTree], *args: PyTree) -> tuple[PyTree, PyTree]:
+    def loop_over_examples(
+        size: int, is_batched: list[PyTree], *args: PyTree
+    ) -> tuple[PyTree, PyTree]:
         leaves, structure = jax.tree.flatten(args)
         mapped = jax.tree.leaves(is_batched)
         examples = [x for x, own in zip(leaves, mapped, strict=True) if own]
         shared = [x for x, own in zip(leaves, mapped, strict=True) if not own]
 
         def loop(examples: list[jax.Array], shared: list[jax.Array]) -> PyTree:
-            def one(example: list[jax.Array]) -> PyTree:
+            def apply_to_example(example: list[jax.Array]) -> PyTree:
                 own, same = iter(example), iter(shared)
                 mixed = [next(own if is_own else same) for is_own in mapped]
                 return apply(*jax.tree.unflatten(structure, mixed))
 
-            return jax.lax.map(one, examples)
+            return jax.lax.map(apply_to_example, examples)
 
-        out = _where_the_examples_are(loop, examples)(examples, shared)
+        out = _shard_by_examples(loop, examples)(examples, shared)
         return out, jax.tree.map(lambda _: True, out)
 
     return apply
 
 
-def _where_the_examples_are(loop: Callable, examples: list[jax.Array]) -> Callable:
+def _shard_by_examples(loop: Callable, examples: list[jax.Array]) -> Callable:
     """`loop` on each device's share of `examples`, if their first axis lies on Explicit ones."""
-    placed = [jax.typeof(x).sharding for x in examples]
-    axes = next((s.spec[0] for s in placed if len(s.spec) and s.spec[0] is not None), None)
+    shardings = [jax.typeof(x).sharding for x in examples]
+    axes = next((s.spec[0] for s in shardings if len(s.spec) and s.spec[0] is not None), None)
     if axes is None:
         return loop
-    along = jax.P(axes)
+    spec = jax.P(axes)
     return jax.shard_map(
-        loop, mesh=placed[0].mesh, in_specs=(along, jax.P()), out_specs=along, check_vma=False
+        loop, mesh=shardings[0].mesh, in_specs=(spec, jax.P()), out_specs=spec, check_vma=False
     )
 
 
@@ -73,17 +75,17 @@ def all_at_once(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     @jax.custom_batching.custom_vmap
     def apply(*matrices: jax.Array) -> jax.Array:
         batch = jnp.broadcast_shapes(*(x.shape[:-2] for x in matrices))
-        whole = (jnp.broadcast_to(x, batch + x.shape[-2:]) for x in matrices)
-        out = function(*(jnp.moveaxis(x.reshape(-1, *x.shape[-2:]), 0, -1) for x in whole))
+        broadcast = (jnp.broadcast_to(x, batch + x.shape[-2:]) for x in matrices)
+        out = function(*(jnp.moveaxis(x.reshape(-1, *x.shape[-2:]), 0, -1) for x in broadcast))
         return jnp.moveaxis(out, -1, 0).reshape(batch + out.shape[:-1])
 
     @apply.def_vmap
-    def batched(size, is_batched, *matrices):
-        ndim = max(x.ndim - was for x, was in zip(matrices, is_batched, strict=True))
+    def apply_to_batch(size, is_batched, *matrices):
+        ndim = max(x.ndim - is_mapped for x, is_mapped in zip(matrices, is_batched, strict=True))
         # Axes of 1 behind the new one, where another matrix has more axes of its own.
-        behind = lambda x: x.reshape(size, *(ndim + 1 - x.ndim) * (1,), *x.shape[1:])
+        add_axes = lambda x: x.reshape(size, *(ndim + 1 - x.ndim) * (1,), *x.shape[1:])
         pairs = zip(matrices, is_batched, strict=True)
-        return apply(*(behind(x) if was else x for x, was in pairs)), True
+        return apply(*(add_axes(x) if is_mapped else x for x, is_mapped in pairs)), True
 
     return apply
 
@@ -138,12 +140,12 @@ def solve_positive(positive: jax.Array, right: jax.Array) -> jax.Array:
             / ((a * d - b * c)[None, None])
         )
 
-    def eliminate(k, both):  # [d, d + k, B]
-        row = both[k] / both[k, k][None]
-        return (both - both[:, k][:, None] * row[None]).at[k].set(row)
+    def eliminate(k, augmented):  # [d, d + k, B]
+        row = augmented[k] / augmented[k, k][None]
+        return (augmented - augmented[:, k][:, None] * row[None]).at[k].set(row)
 
-    both = jnp.concatenate([positive, right], axis=1)
-    return jax.lax.fori_loop(0, size, eliminate, both)[:, size:]
+    augmented = jnp.concatenate([positive, right], axis=1)
+    return jax.lax.fori_loop(0, size, eliminate, augmented)[:, size:]
 
 
 def root(positive: jax.Array) -> jax.Array:
@@ -160,21 +162,23 @@ def root(positive: jax.Array) -> jax.Array:
 @all_at_once
 def _triangular_root(positive: jax.Array) -> jax.Array:
     """`root` without pivoting, which two rows do not need: nothing follows them."""
-    size, kind = len(positive), jnp.finfo(positive.dtype)
+    size, float_info = len(positive), jnp.finfo(positive.dtype)
 
     def eliminate(k, carry):
-        rest, factor = carry
-        pivot, least = rest[k, k], 8 * size * kind.eps * positive[k, k]
+        residual, factor = carry
+        pivot, least = residual[k, k], 8 * size * float_info.eps * positive[k, k]
         # XLA may round a pivot one way where it is compared and another where it divides.
-        divisor = jnp.maximum(pivot, kind.tiny if k == 0 else jnp.maximum(least, kind.tiny))
+        divisor = jnp.maximum(
+            pivot, float_info.tiny if k == 0 else jnp.maximum(least, float_info.tiny)
+        )
         column = jnp.where(
             (pivot > least)[None] & (jnp.arange(size) >= k)[:, None],
-            rest[:, k] / jnp.sqrt(divisor)[None],
+            residual[:, k] / jnp.sqrt(divisor)[None],
             0.0,
         )
-        return rest - column[:, None] * column[None], factor.at[:, k].set(column)
+        return residual - column[:, None] * column[None], factor.at[:, k].set(column)
 
-    return _repeated(size, eliminate, (positive, jnp.zeros_like(positive)))[1]
+    return _repeat(size, eliminate, (positive, jnp.zeros_like(positive)))[1]
 
 
 def root_and_coordinates(positive: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -182,42 +186,42 @@ def root_and_coordinates(positive: jax.Array, right: jax.Array) -> tuple[jax.Arr
 
     For `right` `[..., d, 1]` in the range of `positive`; c is 0 where S has a column of 0s.
     """
-    both = _pivoted(positive, right)
-    return both[..., :-1], both[..., -1:]
+    augmented = _pivoted_cholesky(positive, right)
+    return augmented[..., :-1], augmented[..., -1:]
 
 
 @all_at_once
-def _pivoted(positive: jax.Array, right: jax.Array) -> jax.Array:
+def _pivoted_cholesky(positive: jax.Array, right: jax.Array) -> jax.Array:
     """`[..., d, d + 1]`, S and c: Cholesky's factorisation with diagonal pivoting.
 
     The next row is the one of which most is left, relative to its diagonal. In another order a
     small pivot may have few digits, and spoils all that follow: the factor of a singular matrix
     then misses it by thousands of roundings (Higham 2002, section 10.3).
     """
-    size, kind = len(positive), jnp.finfo(positive.dtype)
+    size, float_info = len(positive), jnp.finfo(positive.dtype)
     index = jnp.arange(size)[:, None]
     diagonal_of = lambda x: jnp.sum(jnp.where((index == index.T)[:, :, None], x, 0.0), axis=1)
     diagonal = diagonal_of(positive)  # [d, B]
 
     def eliminate(k, carry):
-        rest, right, waiting, both = carry
-        left = diagonal_of(rest)
-        share = jnp.where(waiting, left / jnp.maximum(diagonal, kind.tiny), -1.0)
+        residual, right, waiting, augmented = carry
+        residual_diagonal = diagonal_of(residual)
+        share = jnp.where(waiting, residual_diagonal / jnp.maximum(diagonal, float_info.tiny), -1.0)
         chosen = index == jnp.argmax(share, axis=0)[None]
         row = lambda x: jnp.sum(jnp.where(chosen, x, 0.0), axis=0)  # [B]
-        least = 8 * size * kind.eps * row(diagonal)
-        is_left = (row(left) > least)[None]
-        length = jnp.sqrt(jnp.maximum(row(left), jnp.maximum(least, kind.tiny)))
-        column = jnp.sum(jnp.where(chosen[None], rest, 0.0), axis=1) / length[None]
-        column = jnp.where(is_left & waiting, column, 0.0)
-        coordinate = jnp.where(is_left, row(right) / length, 0.0)  # [1, B]
-        both = both.at[:, k].set(column).at[k, -1].set(coordinate[0])
-        rest = rest - column[:, None] * column[None]
-        return rest, right - column * coordinate, waiting & ~chosen, both
+        least = 8 * size * float_info.eps * row(diagonal)
+        is_significant = (row(residual_diagonal) > least)[None]
+        length = jnp.sqrt(jnp.maximum(row(residual_diagonal), jnp.maximum(least, float_info.tiny)))
+        column = jnp.sum(jnp.where(chosen[None], residual, 0.0), axis=1) / length[None]
+        column = jnp.where(is_significant & waiting, column, 0.0)
+        coordinate = jnp.where(is_significant, row(right) / length, 0.0)  # [1, B]
+        augmented = augmented.at[:, k].set(column).at[k, -1].set(coordinate[0])
+        residual = residual - column[:, None] * column[None]
+        return residual, right - column * coordinate, waiting & ~chosen, augmented
 
-    both = jnp.zeros((size, size + 1, positive.shape[2]), positive.dtype)
-    start = (positive, right[:, 0], jnp.ones(diagonal.shape, bool), both)
-    return _repeated(size, eliminate, start)[-1]
+    augmented = jnp.zeros((size, size + 1, positive.shape[2]), positive.dtype)
+    start = (positive, right[:, 0], jnp.ones(diagonal.shape, bool), augmented)
+    return _repeat(size, eliminate, start)[-1]
 
 
 def root1p(factor: jax.Array) -> jax.Array:
@@ -264,29 +268,29 @@ def _root_and_excess(factor: jax.Array, unit: jax.Array) -> jax.Array:
         excess = jnp.sum(rows[k].at[k].set(0.0) ** 2, axis=0)
         length = jnp.sqrt(unit[0, 0] ** 2 + excess)
         direction = rows[k] / length[None]
-        along = jnp.sum(rows * direction[None], axis=1)  # [k, B]
-        column = jnp.where((index > k)[:, None], along, 0.0).at[k].set(length)
+        projections = jnp.sum(rows * direction[None], axis=1)  # [k, B]
+        column = jnp.where((index > k)[:, None], projections, 0.0).at[k].set(length)
         lower = lower.at[:, k].set(column).at[k, -1].set(excess)
         return rows - column[:, None] * direction[None], lower
 
     lower = jnp.zeros((size, size + 1, factor.shape[2]), factor.dtype)
     rows = jnp.concatenate([scaled, factor], axis=1)
-    return _repeated(size, orthogonalise, (rows, lower))[1]
+    return _repeat(size, orthogonalise, (rows, lower))[1]
 
 
 @all_at_once
 def solve_lower(lower: jax.Array, right: jax.Array) -> jax.Array:
     """`x [..., k, m]` with `lower @ x = right`, for a triangle `[..., k, k]`; `[..., k, m]`."""
 
-    def substitute(k, rest):
-        solved = rest[k] / lower[k, k][None]
+    def substitute(k, remainder):
+        solved = remainder[k] / lower[k, k][None]
         below = jnp.where((jnp.arange(len(lower)) > k)[:, None], lower[:, k], 0.0)
-        return (rest - below[:, None] * solved[None]).at[k].set(solved)
+        return (remainder - below[:, None] * solved[None]).at[k].set(solved)
 
-    return _repeated(len(lower), substitute, right)
+    return _repeat(len(lower), substitute, right)
 
 
-def _repeated(times: int, step: Callable, start: PyTree) -> PyTree:
+def _repeat(times: int, step: Callable, start: PyTree) -> PyTree:
     """`fori_loop` from 0; unrolled for up to 3 steps, where a loop would cost more than they do."""
     if times > 3:
         return jax.lax.fori_loop(0, times, step, start)
@@ -310,5 +314,5 @@ def inverse_root(positive: jax.Array) -> jax.Array:
 def orthogonal_start(scale: float) -> Callable[..., jax.Array]:
     """`jax.nn.initializers.orthogonal(scale)`: `(key, shape, dtype) -> weights`."""
     start = jax.nn.initializers.orthogonal(scale)
-    at = lambda shape, dtype: one_at_a_time(lambda key: start(key, shape, dtype))
-    return lambda key, shape, dtype=jnp.float32: at(shape, dtype)(key)
+    make_start = lambda shape, dtype: one_at_a_time(lambda key: start(key, shape, dtype))
+    return lambda key, shape, dtype=jnp.float32: make_start(shape, dtype)(key)

@@ -42,13 +42,13 @@ def origin(rollout: Transition, steps_before: jax.Array) -> Origin:
 def is_broken(part: PyTree) -> jax.Array:
     """`[T, N]`, whether any number of a transition's part `[T, N, ...]` is not finite."""
     leaves = jax.tree.leaves(part)
-    each = [
+    leaf_is_broken = [
         jnp.any(~jnp.isfinite(x), axis=tuple(range(2, x.ndim)))
         for x in leaves
         if jnp.issubdtype(x.dtype, jnp.inexact)
     ]
     start = jnp.zeros(leaves[0].shape[:2], bool)
-    return sum(each, start)
+    return sum(leaf_is_broken, start)
 
 
 def broken_environments(rollout: Transition) -> jax.Array:

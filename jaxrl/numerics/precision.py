@@ -33,10 +33,10 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
 def narrow(tree: PyTree) -> PyTree:
     """The tree with its arrays of 64 bits rounded to 32."""
 
-    def one(x: Any) -> Any:
+    def narrow_leaf(x: Any) -> Any:
         if not isinstance(x, jax.Array) or jnp.issubdtype(x.dtype, jax.dtypes.extended):
             return x
         with jax.enable_x64(False):
             return x.astype(jax.dtypes.canonicalize_dtype(x.dtype))
 
-    return jax.tree.map(one, tree)
+    return jax.tree.map(narrow_leaf, tree)

@@ -92,12 +92,12 @@ def stratified_interval(
     ValueError for fewer than two seeds.
     """
     rng = np.random.default_rng(seed)
-    samples = resampled(scores, resamples, rng)
+    samples = bootstrap_samples(scores, resamples, rng)
     low, high = np.percentile([statistic(x) for x in samples], [2.5, 97.5])
     return float(low), float(high)
 
 
-def resampled(scores: np.ndarray, resamples: int, rng: np.random.Generator) -> np.ndarray:
+def bootstrap_samples(scores: np.ndarray, resamples: int, rng: np.random.Generator) -> np.ndarray:
     """Bootstrap samples `[R, S, K]` of `scores [S, K]`, drawn for each task by itself.
 
     Raises ValueError for fewer than two seeds, which have no interval.
@@ -108,5 +108,5 @@ def resampled(scores: np.ndarray, resamples: int, rng: np.random.Generator) -> n
             f"scores of shape {list(scores.shape)} have no interval; give [seeds, tasks], at least "
             "two seeds"
         )
-    drawn = rng.integers(len(scores), size=(resamples, *scores.shape))
-    return np.take_along_axis(scores[None], drawn, axis=1)
+    seed_indices = rng.integers(len(scores), size=(resamples, *scores.shape))
+    return np.take_along_axis(scores[None], seed_indices, axis=1)

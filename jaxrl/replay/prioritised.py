@@ -30,7 +30,7 @@ class Priorities(NamedTuple):
 
 
 def init(capacity: int, num_envs: int) -> Priorities:
-    """For an empty ring of `capacity` rows; the first steps get mass 1."""
+    """Priorities of an empty ring of `capacity` rows; the first steps get mass 1."""
     return Priorities(jnp.zeros((capacity, num_envs)), jnp.ones(()))
 
 
@@ -62,20 +62,20 @@ def draw(
     Returns:
       `(row [B], env [B], mass [B])`, indices into the ring, int32, and the masses there.
     """
-    of_row = row_masses(priorities, ring, length, blocks)
-    row = _pick_in_blocks(of_row, share[:, 0])
-    within = in_blocks.take(priorities.mass, (row, None), 1, blocks)  # [B, N / K]
-    env = pick(within, share[:, 1])
-    mass = jnp.take_along_axis(within, env[:, None], axis=1)[:, 0]
-    return row, env + in_blocks.first_of(len(env), priorities.mass.shape[1], blocks), mass
+    row_mass = row_masses(priorities, ring, length, blocks)
+    row = _sample_in_blocks(row_mass, share[:, 0])
+    env_mass = in_blocks.take(priorities.mass, (row, None), 1, blocks)  # [B, N / K]
+    env = inverse_cdf_index(env_mass, share[:, 1])
+    mass = jnp.take_along_axis(env_mass, env[:, None], axis=1)[:, 0]
+    return row, env + in_blocks.block_starts(len(env), priorities.mass.shape[1], blocks), mass
 
 
 def row_masses(priorities: Priorities, ring: Replay, length: int = 1, blocks: int = 1) -> jax.Array:
     """`[K, capacity]` masses of the rows of each block; 0 where no window of `length` may begin."""
     capacity = priorities.mass.shape[0]
     age = (jnp.arange(capacity) - ring.head + ring.size) % capacity  # rows after the oldest one
-    of_row = jnp.sum(in_blocks.split(priorities.mass, 1, blocks), axis=2).T
-    return jnp.where((age + length <= ring.size)[None], of_row, 0.0)
+    row_mass = jnp.sum(in_blocks.split(priorities.mass, 1, blocks), axis=2).T
+    return jnp.where((age + length <= ring.size)[None], row_mass, 0.0)
 
 
 def shares(key: jax.Array, updates: int, batch: int, blocks: int = 1) -> jax.Array:
@@ -85,29 +85,29 @@ def shares(key: jax.Array, updates: int, batch: int, blocks: int = 1) -> jax.Arr
     B.2.1); of K blocks, each has one from each of B / K parts.
     """
     uniform = jax.random.uniform(key, (updates, batch, 2))
-    each = batch // blocks
-    part = jnp.arange(batch)[None] % each
-    return uniform.at[..., 0].set((part + uniform[..., 0]) / each)
+    block_batch = batch // blocks
+    part = jnp.arange(batch)[None] % block_batch
+    return uniform.at[..., 0].set((part + uniform[..., 0]) / block_batch)
 
 
-def pick(mass: jax.Array, share: jax.Array) -> jax.Array:
+def inverse_cdf_index(mass: jax.Array, share: jax.Array) -> jax.Array:
     """Inverse-CDF sampling: where the running sum of `mass [B, K]` or `[1, K]` passes `share [B]`.
 
     The index `[B]`, int32; `share` is relative to the whole sum. Never an entry of mass 0, unless
     all are: rounding may lift a running sum even there.
     """
-    reached = jnp.where(mass > 0, jnp.cumsum(mass, axis=1), 0.0)
-    goal = jnp.minimum(share, BELOW_ONE)[:, None] * jnp.max(reached, axis=1, keepdims=True)
+    cumulative = jnp.where(mass > 0, jnp.cumsum(mass, axis=1), 0.0)
+    goal = jnp.minimum(share, BELOW_ONE)[:, None] * jnp.max(cumulative, axis=1, keepdims=True)
     # The first one above the goal: a minimum, in half the time of an argmax.
     index = jnp.arange(mass.shape[1], dtype=jnp.int32)[None]
-    return jnp.min(jnp.where(reached > goal, index, mass.shape[1] - 1), axis=1)
+    return jnp.min(jnp.where(cumulative > goal, index, mass.shape[1] - 1), axis=1)
 
 
-def _pick_in_blocks(mass: jax.Array, share: jax.Array) -> jax.Array:
-    """`pick` in each row of `mass [K, capacity]`, for `share [B]` by block: `[B]`."""
+def _sample_in_blocks(mass: jax.Array, share: jax.Array) -> jax.Array:
+    """`inverse_cdf_index` in each row of `mass [K, capacity]`, for `share [B]` by block: `[B]`."""
     if len(mass) == 1:
-        return pick(mass, share)
-    return jax.vmap(pick)(mass[:, None], share.reshape(len(mass), -1)).reshape(-1)
+        return inverse_cdf_index(mass, share)
+    return jax.vmap(inverse_cdf_index)(mass[:, None], share.reshape(len(mass), -1)).reshape(-1)
 
 
 def importance_weights(
@@ -137,8 +137,8 @@ def update(
 
     One NaN would make every later draw and every new step's mass NaN. Of K blocks, B is by block.
     """
-    known = jnp.isfinite(mass)
-    mass = jnp.where(known, mass, in_blocks.take(priorities.mass, (row, env), 1, blocks))
-    changed = in_blocks.put(priorities.mass, (row, env), mass, 1, blocks)
-    largest = jnp.max(mass, where=known, initial=0.0)
-    return Priorities(changed, jnp.maximum(priorities.largest, largest))
+    is_finite = jnp.isfinite(mass)
+    mass = jnp.where(is_finite, mass, in_blocks.take(priorities.mass, (row, env), 1, blocks))
+    new_mass = in_blocks.put(priorities.mass, (row, env), mass, 1, blocks)
+    largest = jnp.max(mass, where=is_finite, initial=0.0)
+    return Priorities(new_mass, jnp.maximum(priorities.largest, largest))

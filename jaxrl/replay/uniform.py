@@ -166,8 +166,8 @@ def ring_shape(replay: Replay) -> tuple[int, int]:
 
 def check_rollout(replay: Replay, rollout: PyTree) -> None:
     """Raises, at trace time, unless the rollout's rows are like the ring's."""
-    if (stored := jax.tree.structure(replay.data)) != (given := jax.tree.structure(rollout)):
-        raise ValueError(f"replay stores {stored}, the rollout is {given}: store what init saw")
+    if (stored := jax.tree.structure(replay.data)) != (added := jax.tree.structure(rollout)):
+        raise ValueError(f"replay stores {stored}, the rollout is {added}: store what init saw")
     capacity, num_envs = ring_shape(replay)
     for (path, ring), new in zip(
         jax.tree.leaves_with_path(replay.data), jax.tree.leaves(rollout), strict=True

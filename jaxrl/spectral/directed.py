@@ -9,8 +9,8 @@ No variational principle leads to the eigenvectors of such a P, but one leads to
 of all features of pairs (s, s') from P, or from a mean of its powers, those with E[u(s)²] =
 E[v(s')²] = 1 and the least E[(u(s) - v(s'))²] are the leading ones (Wu & Noé 2020). They are the
 eigenvectors of a Laplacian, that of the bipartite graph in which s and s' are different nodes, so
-that ALLO learns them as it stands (`bipartite`). The leading eigenvectors of both sides nearly lie
-in the span of u and v together, the more nearly the more features there are; `ritz` finds them
+that ALLO learns them as it stands (`bipartite_law`). The leading eigenvectors of both sides nearly
+lie in the span of u and v together, the more nearly the more features there are; `ritz` finds them
 there, and `eigenpair_errors` says how far from it they may be.
 
 S states, m features, E eigenpairs.
@@ -80,21 +80,21 @@ def eigenpairs(P: np.ndarray, weight: np.ndarray, discount: float) -> Eigenpairs
             f"weight has shape {weight.shape} and the least entry {weight.min():.2g}; expected "
             f"{P.shape[:1]}, all positive: a density needs a law that reaches every state"
         )
-    solved: Any = lapack.eig(P)
-    values, right = solved
-    first = order(values, discount)
-    values, right = values[first], right[:, first]
+    solution: Any = lapack.eig(P)
+    values, right = solution
+    indices = order(values, discount)
+    values, right = values[indices], right[:, indices]
     if np.linalg.cond(right) > DEFECTIVE:
         raise ValueError(
             "the transition matrix has no basis of eigenvectors (it is defective); expected one: "
             "change a probability of a door, a portal or the wind a little"
         )
-    right = phased(right / np.sqrt(weight @ np.abs(right) ** 2))
+    right = fix_phases(right / np.sqrt(weight @ np.abs(right) ** 2))
     left = np.linalg.inv(right).conj().T / weight[:, None]
     return Eigenpairs(values, right, left, weight)
 
 
-def phased(vectors: np.ndarray) -> np.ndarray:
+def fix_phases(vectors: np.ndarray) -> np.ndarray:
     """Columns `[S, E]` times a phase, such that the first entry that is not small is positive."""
     size = np.abs(vectors)
     first = np.argmax(size > 0.3 * size.max(axis=0), axis=0)
@@ -110,26 +110,26 @@ def groups(values: ArrayLike, absolute: float = TIE, relative: float = 0.0) -> n
     """
     values = np.asarray(values, complex)
     size = np.abs(values)
-    near = absolute + relative * np.maximum(size[:, None], size[None, :])
-    apart = lambda other: np.abs(values[:, None] - other[None, :]) <= near
-    links = sparse.csr_array(apart(values) | apart(values.conj()))
+    tolerance = absolute + relative * np.maximum(size[:, None], size[None, :])
+    is_near = lambda other: np.abs(values[:, None] - other[None, :]) <= tolerance
+    links = sparse.csr_array(is_near(values) | is_near(values.conj()))
     ids = csgraph.connected_components(links, directed=False)[1]
-    _, firsts = np.unique(ids, return_index=True)
-    return np.argsort(np.argsort(firsts))[ids].astype(np.int32)
+    _, first_indices = np.unique(ids, return_index=True)
+    return np.argsort(np.argsort(first_indices))[ids].astype(np.int32)
 
 
-def bipartite(pairs: jax.Array) -> jax.Array:
+def bipartite_law(pairs: jax.Array) -> jax.Array:
     """The law `[2 S, 2 S]` of pairs of nodes, from the law M `[S, S]` of pairs of states.
 
     The first S nodes are states that begin a pair, the others states that end one; either may come
     first. The Laplacian of this law has the eigenvalues 1 - σ and 1 + σ for the singular values σ.
     """
-    none = jnp.zeros_like(pairs)
-    return jnp.block([[none, pairs], [pairs.T, none]]) / 2
+    zeros = jnp.zeros_like(pairs)
+    return jnp.block([[zeros, pairs], [pairs.T, zeros]]) / 2
 
 
-def stacked(features: jax.Array) -> jax.Array:
-    """Features of the 2 S nodes of `bipartite`, `[2 S, m]`, from `[S, 2, m]` of states."""
+def stack_sides(features: jax.Array) -> jax.Array:
+    """Features of the 2 S nodes of `bipartite_law`, `[2 S, m]`, from `[S, 2, m]` of states."""
     return features.swapaxes(0, 1).reshape(-1, features.shape[-1])
 
 
@@ -153,21 +153,23 @@ def ritz(features: jax.Array, chain: jax.Array, weight: jax.Array, discount) -> 
       `Ritz`, in the order of `order`; biorthonormal, with E[|φ|²] = 1. Pairs that features which
       are too alike leave over are 0, and so are all of them where there is no solution.
     """
-    both = jnp.nan_to_num(both_sides(features))
-    _, size, axes = linalg.svd(both * jnp.sqrt(weight)[:, None])
+    combined = jnp.nan_to_num(both_sides(features))
+    _, size, axes = linalg.svd(combined * jnp.sqrt(weight)[:, None])
     is_spanned = size > FLOOR * size[0]
     whiten = axes.T * jnp.where(is_spanned, 1 / jnp.where(is_spanned, size, 1.0), 0.0)[None, :]
-    basis = matmul(both, whiten)  # [S, E]
+    basis = matmul(combined, whiten)  # [S, E]
     within = matmul((basis * weight[:, None]).T, matmul(chain, basis))
     values, mixing = linalg.eig(jnp.nan_to_num(within))
-    place = jnp.real((1 - values) / (1 - discount * values))
-    first = jnp.lexsort((-jnp.imag(values), place))
-    values, mixing = values[first], mixing[:, first]
+    slowness = jnp.real((1 - values) / (1 - discount * values))
+    indices = jnp.lexsort((-jnp.imag(values), slowness))
+    values, mixing = values[indices], mixing[:, indices]
     length = jnp.sqrt(weight @ jnp.abs(matmul(basis, mixing)) ** 2)
     mixing = mixing / jnp.where(length > FLOOR, length, 1.0)[None, :]
-    found = Ritz(values, matmul(whiten, mixing), matmul(whiten, linalg.inverse(mixing).conj().T))
-    is_finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in found]))
-    return jax.tree.map(lambda x: jnp.where(is_finite, x, 0), found)
+    ritz_pairs = Ritz(
+        values, matmul(whiten, mixing), matmul(whiten, linalg.inverse(mixing).conj().T)
+    )
+    is_finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in ritz_pairs]))
+    return jax.tree.map(lambda x: jnp.where(is_finite, x, 0), ritz_pairs)
 
 
 def both_sides(features: jax.Array) -> jax.Array:
@@ -175,10 +177,10 @@ def both_sides(features: jax.Array) -> jax.Array:
     return features.reshape(*features.shape[:-2], -1)
 
 
-def read(features: jax.Array, found: Ritz) -> tuple[jax.Array, jax.Array]:
+def read(features: jax.Array, ritz_pairs: Ritz) -> tuple[jax.Array, jax.Array]:
     """Right eigenvectors and left densities, complex `[..., E]` each, at features `[..., 2, m]`."""
-    both = both_sides(features)
-    return matmul(both, found.right), matmul(both, found.left)
+    combined = both_sides(features)
+    return matmul(combined, ritz_pairs.right), matmul(combined, ritz_pairs.left)
 
 
 def eigenpair_errors(
@@ -202,10 +204,12 @@ def eigenpair_errors(
     """
     values, right, left = pairs
     length = lambda x: jnp.sqrt(weight @ jnp.abs(x) ** 2)
-    pull = matmul(chain.T, left * weight[:, None]) / jnp.where(weight > 0, weight, 1.0)[:, None]
-    share = lambda miss, vectors: length(miss) / jnp.maximum(length(vectors), SMALL)
-    residual = share(matmul(chain, right) - right * values[None, :], right)
-    residual_left = share(pull - left * values.conj()[None, :], left)
+    adjoint_image = (
+        matmul(chain.T, left * weight[:, None]) / jnp.where(weight > 0, weight, 1.0)[:, None]
+    )
+    relative_size = lambda miss, vectors: length(miss) / jnp.maximum(length(vectors), SMALL)
+    residual = relative_size(matmul(chain, right) - right * values[None, :], right)
+    residual_left = relative_size(adjoint_image - left * values.conj()[None, :], left)
     is_whole = len(values) == len(right)
     gap = jnp.ones(()) if is_whole else jnp.abs(values - values[num_features])
     angle = jnp.maximum(residual, residual_left) / jnp.maximum(gap, TIE)
@@ -215,9 +219,9 @@ def eigenpair_errors(
 def _check_chain(P: np.ndarray) -> None:
     if P.ndim != 2 or P.shape[0] != P.shape[1] or P.size == 0:
         raise ValueError(f"P has shape {P.shape}, expected [S, S]: one row per state")
-    off = np.abs(P.sum(axis=1) - 1).max()
-    if not off <= TIE or not np.all(P >= 0):
-        raise ValueError(f"rows of P must be distributions, but a sum is off by {off:.2g}")
+    error = np.abs(P.sum(axis=1) - 1).max()
+    if not error <= TIE or not np.all(P >= 0):
+        raise ValueError(f"rows of P must be distributions, but a sum is off by {error:.2g}")
     count, _ = csgraph.connected_components(sparse.csr_array(P), connection="strong")
     if count > 1:
         raise ValueError(

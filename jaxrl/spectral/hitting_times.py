@@ -21,11 +21,11 @@ LEAST = 1e-9  # share of the uniform distribution below which π is not divided 
 class Ranks(NamedTuple):
     """Spearman's rank correlations between two tables of hitting times, the diagonal left out."""
 
-    of_goals: np.ndarray  # [S] over all sources, for each goal
-    of_sources: np.ndarray  # [S] over all goals, for each source
+    goal_correlations: np.ndarray  # [S] over all sources, for each goal
+    source_correlations: np.ndarray  # [S] over all goals, for each source
 
 
-def exact(P: np.ndarray) -> np.ndarray:
+def exact_times(P: np.ndarray) -> np.ndarray:
     """h(i, j) in row i and column j, float64 `[S, S]`, by one linear solve.
 
     Raises ValueError if P has several closed classes, or a state that is not visited for ever.
@@ -69,31 +69,35 @@ def from_eigenpairs(
     """
     measures = left.conj() * weight[:, None]  # [S, E]
     size = jnp.abs(values)
-    kept = values * jnp.minimum(1.0, LARGEST / jnp.maximum(size, LARGEST))
-    slowness = 1 / (1 - kept[1:])
-    slow = matmul(right[:, 1:] * slowness[None, :], measures[:, 1:].T)
-    known = matmul(right, measures.T)
-    fundamental = jnp.eye(len(weight)) + jnp.real(slow - known)
+    clipped_values = values * jnp.minimum(1.0, LARGEST / jnp.maximum(size, LARGEST))
+    slowness = 1 / (1 - clipped_values[1:])
+    slow_modes = matmul(right[:, 1:] * slowness[None, :], measures[:, 1:].T)
+    projector = matmul(right, measures.T)
+    fundamental = jnp.eye(len(weight)) + jnp.real(slow_modes - projector)
     pi = jnp.real(measures[:, 0] * jnp.mean(right[:, 0]))
     pi = jnp.maximum(pi / jnp.sum(pi), LEAST / len(pi))
     times = (jnp.diag(fundamental)[None, :] - fundamental) / pi[None, :]
     return jnp.maximum(times, 1.0) * (1 - jnp.eye(len(pi)))
 
 
-def rank_correlations(found: np.ndarray, true: np.ndarray) -> Ranks:
+def rank_correlations(estimated: np.ndarray, true: np.ndarray) -> Ranks:
     """Spearman's correlation of each column and of each row of two tables `[S, S]`; host code.
 
     NaN where all times are equal. Raises ValueError for other shapes or fewer than 3 states.
     """
-    found, true = np.asarray(found, float), np.asarray(true, float)
-    if found.shape != true.shape or found.ndim != 2 or not len(found) == found.shape[1] >= 3:
+    estimated, true = np.asarray(estimated, float), np.asarray(true, float)
+    if (
+        estimated.shape != true.shape
+        or estimated.ndim != 2
+        or not len(estimated) == estimated.shape[1] >= 3
+    ):
         raise ValueError(
-            f"found and true have shapes {found.shape} and {true.shape}, expected [S, S] of at "
+            f"found and true have shapes {estimated.shape} and {true.shape}, expected [S, S] of at "
             "least 3 states: a row per source and a column per goal"
         )
     goals, sources = (
         _rank_correlation(_off_diagonal(x), _off_diagonal(y))
-        for x, y in ((found.T, true.T), (found, true))
+        for x, y in ((estimated.T, true.T), (estimated, true))
     )
     return Ranks(goals, sources)
 
@@ -105,7 +109,7 @@ def _off_diagonal(table: np.ndarray) -> np.ndarray:
 
 
 def _rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Of each row, `[S, n]` to `[S]`."""
+    """Spearman's rank correlation of each row of x with that of y, `[S, n]` to `[S]`."""
     x, y = (stats.rankdata(rows, axis=1) for rows in (x, y))
     x, y = (rows - rows.mean(axis=1, keepdims=True) for rows in (x, y))
     with np.errstate(invalid="ignore"):

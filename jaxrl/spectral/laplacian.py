@@ -29,7 +29,7 @@ class Eigensystem(NamedTuple):
     """
 
     values: np.ndarray  # [E] float64, ascending
-    vectors: np.ndarray  # [S, E] float64, one column each; the sign is fixed by `signed`
+    vectors: np.ndarray  # [S, E] float64, one column each; the sign is fixed by `fix_signs`
     weight: np.ndarray  # [S] float64, the law of the first state of a pair; sums to 1
 
 
@@ -137,21 +137,21 @@ def eigensystem(M: np.ndarray, missing: str = "raise") -> Eigensystem:
         raise ValueError("M has entries that are negative, not finite or all 0: give pair counts")
     M = M / M.sum()
     weight = M.sum(axis=1)
-    seen = weight > 0
-    if not seen.all() and missing == "raise":
+    is_start = weight > 0
+    if not is_start.all() and missing == "raise":
         raise ValueError(
-            f"{np.count_nonzero(~seen)} of {len(M)} states never begin a pair (the first is "
-            f'{np.argmin(seen)}): sample more, or pass missing="drop"'
+            f"{np.count_nonzero(~is_start)} of {len(M)} states never begin a pair (the first is "
+            f'{np.argmin(is_start)}): sample more, or pass missing="drop"'
         )
     A = (np.diag(weight + M.sum(axis=0)) - M - M.T) / 2
-    only_end = ~seen & (M.sum(axis=0) > 0)
-    into = M[np.ix_(seen, only_end)]
-    A = A[np.ix_(seen, seen)] - into / into.sum(axis=0) @ into.T / 2
-    scale = np.sqrt(weight[seen])
+    only_end = ~is_start & (M.sum(axis=0) > 0)
+    end_pairs = M[np.ix_(is_start, only_end)]
+    A = A[np.ix_(is_start, is_start)] - end_pairs / end_pairs.sum(axis=0) @ end_pairs.T / 2
+    scale = np.sqrt(weight[is_start])
     values, vectors = np.linalg.eigh(A / np.outer(scale, scale))
     full = np.zeros((len(M), len(values)))
-    full[seen] = vectors / scale[:, None]
-    return Eigensystem(np.maximum(values, 0), signed(full), weight)
+    full[is_start] = vectors / scale[:, None]
+    return Eigensystem(np.maximum(values, 0), fix_signs(full), weight)
 
 
 def published_eigensystem(P: np.ndarray, discount: float) -> Eigensystem:
@@ -171,7 +171,7 @@ def published_eigensystem(P: np.ndarray, discount: float) -> Eigensystem:
     mu, vectors = np.linalg.eigh(P)
     values = successor_lambda(np.minimum(mu[::-1], 1), discount)
     values = np.maximum.accumulate(values)  # rounding may swap what is equal
-    vectors = signed(vectors[:, ::-1] * np.sqrt(len(P)))
+    vectors = fix_signs(vectors[:, ::-1] * np.sqrt(len(P)))
     return Eigensystem(values, vectors, np.full(len(P), 1 / len(P)))
 
 
@@ -189,7 +189,7 @@ def groups(values: ArrayLike, absolute: float = 1e-9, relative: float = 0.0) -> 
     return np.concatenate([np.zeros(min(1, len(values))), np.cumsum(splits)]).astype(np.int32)
 
 
-def signed(vectors: np.ndarray) -> np.ndarray:
+def fix_signs(vectors: np.ndarray) -> np.ndarray:
     """Signs such that the first entry of each column that is not small is positive.
 
     Not the largest: an odd vector has two of equal size, and rounding would choose between them.
@@ -213,9 +213,9 @@ def _check_square(name: str, matrix: np.ndarray) -> None:
 
 
 def _check_law(name: str, law: np.ndarray) -> None:
-    off = np.abs(law.sum(axis=-1) - 1).max()
-    if not off <= ROUNDING or not np.all(law >= 0):
+    error = np.abs(law.sum(axis=-1) - 1).max()
+    if not error <= ROUNDING or not np.all(law >= 0):
         raise ValueError(
-            f"{name} must hold probabilities that sum to 1, but the sum is off by {off:.2g} "
+            f"{name} must hold probabilities that sum to 1, but the sum is off by {error:.2g} "
             f"and the least entry is {law.min():.2g}: normalise it"
         )

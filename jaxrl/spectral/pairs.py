@@ -18,11 +18,11 @@ CELLS = 2**20  # largest size of the table into which pairs are counted, unless 
 COPIES = 256  # largest number of copies of that table
 
 
-def remaining(done: jax.Array) -> jax.Array:
+def transitions_left(done: jax.Array) -> jax.Array:
     """Transitions left in the trajectory, this one included: int32 `[T, N]` from bool `[T, N]`."""
 
-    def step(later, done):
-        left = jnp.where(done, 1, later + 1)
+    def step(next_left, done):
+        left = jnp.where(done, 1, next_left + 1)
         return left, left
 
     return jax.lax.scan(step, jnp.zeros(done.shape[1:], jnp.int32), done, reverse=True)[1]
@@ -78,7 +78,7 @@ def count(
     Raises ValueError if the three arrays differ in shape or are not `[T, N]`.
     """
     _check_rollout(state, next_state, done)
-    (length, num_envs), left = state.shape, remaining(done)
+    (length, num_envs), left = state.shape, transitions_left(done)
     time = jnp.arange(length)[:, None]  # [T, 1]
     cells = num_states * num_states
     copies = min(max(CELLS // cells, 1), COPIES, num_envs)
@@ -87,14 +87,14 @@ def count(
     def add(total, shift):
         # Times t and t + shift modulo T: over all shifts up to T/2 every pair of times occurs once,
         # which halves the work of all offsets of all starts.
-        forward = time + shift < length
+        is_forward = time + shift < length
         others = [jnp.roll(x, -shift, axis=0) for x in (state, next_state, left)]
-        first = jnp.where(forward, state, others[0])
-        last = jnp.where(forward, others[1], next_state)
-        n = jnp.where(forward, left, others[2])
-        k = jnp.where(forward, shift, length - shift) + 1
-        twice = (2 * shift == length) & ~forward  # this pair has been counted already
-        weight = jnp.where(twice, 0.0, offset_law(n, jnp.broadcast_to(k, n.shape), discount))
+        first = jnp.where(is_forward, state, others[0])
+        last = jnp.where(is_forward, others[1], next_state)
+        n = jnp.where(is_forward, left, others[2])
+        k = jnp.where(is_forward, shift, length - shift) + 1
+        is_duplicate = (2 * shift == length) & ~is_forward  # this pair has been counted already
+        weight = jnp.where(is_duplicate, 0.0, offset_law(n, jnp.broadcast_to(k, n.shape), discount))
         table = jnp.zeros(copies * cells).at[copy + first * num_states + last].add(weight)
         return total + table.reshape(copies, cells).sum(axis=0), None
 
@@ -123,7 +123,7 @@ def record(walk: Walk, state: jax.Array, next_state: jax.Array, done: jax.Array)
             f"a rollout has {state.shape[0]} steps, the walk was made for {length}: "
             "begin with empty_walk of that length"
         )
-    left = remaining(done)
+    left = transitions_left(done)
     add = lambda table, column: (
         table.reshape(-1).at[(state * table.shape[1] + column).reshape(-1)].add(1)
     ).reshape(table.shape)
@@ -137,7 +137,7 @@ class Counts(NamedTuple):
     visits: jax.Array  # int32 [S] transitions that begin in s
 
 
-def no_counts(num_states: int) -> Counts:
+def empty_counts(num_states: int) -> Counts:
     return Counts(jnp.zeros((num_states, num_states)), jnp.zeros(num_states, jnp.int32))
 
 
@@ -153,7 +153,7 @@ def add_counts(
     return Counts(counts.table + table, counts.visits.at[state].add(1))
 
 
-def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
+def pair_distribution(walk: Walk, discount: float | jax.Array) -> jax.Array:
     """The distribution of pairs, M `[S, S]` with sum 1, of the maximum-likelihood chain of `walk`.
 
     Pairs start as recorded, with as many transitions left, and continue by the recorded transition
@@ -161,10 +161,12 @@ def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
     Valid if the length of trajectories does not depend on their path: ended by a time limit, not by
     a goal. A state without recorded transitions is taken to be absorbing.
     """
-    return of_chain(walk.begins.astype(jnp.float32), chain_of(walk), discount)
+    return chain_distribution(walk.begins.astype(jnp.float32), estimate_chain(walk), discount)
 
 
-def of_chain(begins: jax.Array, chain: jax.Array, discount: float | jax.Array) -> jax.Array:
+def chain_distribution(
+    begins: jax.Array, chain: jax.Array, discount: float | jax.Array
+) -> jax.Array:
     """The distribution of pairs `[S, S]` of a Markov chain P `[S, S]`.
 
     `begins` `[S, T]` says how often a pair begins at s with 1..T transitions left, in any unit.
@@ -174,14 +176,14 @@ def of_chain(begins: jax.Array, chain: jax.Array, discount: float | jax.Array) -
     law = offset_law(n, k, discount)
     begins = matmul(begins, law)  # [S, K]
 
-    def add_nearer(pairs: jax.Array, begin: jax.Array) -> tuple[jax.Array, None]:
+    def horner_step(pairs: jax.Array, begin: jax.Array) -> tuple[jax.Array, None]:
         return matmul(pairs + jnp.diag(begin), chain), None
 
-    pairs, _ = jax.lax.scan(add_nearer, jnp.zeros_like(chain), begins.T[::-1])  # Horner's rule
+    pairs, _ = jax.lax.scan(horner_step, jnp.zeros_like(chain), begins.T[::-1])  # Horner's rule
     return pairs / pairs.sum()
 
 
-def chain_of(walk: Walk) -> jax.Array:
+def estimate_chain(walk: Walk) -> jax.Array:
     """The maximum-likelihood chain P `[S, S]`; a state that `walk` never leaves is absorbing."""
     visits = walk.steps.sum(axis=1, keepdims=True)
     return jnp.where(visits > 0, walk.steps / jnp.maximum(visits, 1), jnp.eye(len(walk.steps)))

@@ -10,7 +10,7 @@ import numpy as np
 NEGLIGIBLE = 1e-12  # offsets less likely than this are left out
 
 
-def remaining(ends: np.ndarray) -> np.ndarray:
+def transitions_left(ends: np.ndarray) -> np.ndarray:
     """`left` int32 `[n]`, for bool `ends` `[n]`: whether a transition is its trajectory's last.
 
     The last transition of all is an end in any case.

@@ -6,8 +6,8 @@ divided by their sum over whatever they weigh.
 
 Two estimates of the law of pairs of the walk of π:
 
-* `expected`: of the chain whose transitions are the recorded ones, each weighted by its own ratio.
-  Starts of trajectories are as recorded, all later visits follow from the chain.
+* `pair_distribution`: of the chain whose transitions are the recorded ones, each weighted by its
+  own ratio. Starts of trajectories are as recorded, all later visits follow from the chain.
 * `pair_weights`, for recorded pairs of times: the product of the ratios between them, times how
   much more often π is in the first state, with as many transitions left (`visit_ratio`; Liu et al.
   2018 call it the stationary ratio). Products over many transitions vary much: see
@@ -43,7 +43,7 @@ def record(
     walk: Walk, state: jax.Array, next_state: jax.Array, done: jax.Array, ratio: jax.Array
 ) -> Walk:
     """Adds a rollout, all `[T, N]`; every one of its columns begins a trajectory."""
-    left = pairs.remaining(done)
+    left = pairs.transitions_left(done)
     is_first = jnp.concatenate([jnp.ones_like(done[:1]), done[:-1]])
     return Walk(
         walk.steps.at[state, next_state].add(jnp.exp(ratio)),
@@ -58,7 +58,7 @@ def chain(walk: Walk) -> jax.Array:
     return jnp.where(total > 0, walk.steps / jnp.where(total > 0, total, 1.0), jnp.eye(len(total)))
 
 
-def begins(walk: Walk) -> jax.Array:
+def expected_visits(walk: Walk) -> jax.Array:
     """Expected visits of the walk of π, `[S, T]`: to s with 1..T transitions left."""
     move = chain(walk)
 
@@ -67,27 +67,29 @@ def begins(walk: Walk) -> jax.Array:
         return visits, visits
 
     starts = walk.starts.astype(jnp.float32).T  # [T, S], the longest last
-    _, found = jax.lax.scan(step, jnp.zeros(len(move)), starts, reverse=True)
-    return found.T
+    _, all_visits = jax.lax.scan(step, jnp.zeros(len(move)), starts, reverse=True)
+    return all_visits.T
 
 
-def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
+def pair_distribution(walk: Walk, discount: float | jax.Array) -> jax.Array:
     """The distribution of pairs of the walk of π, M `[S, S]` with sum 1."""
-    return pairs.of_chain(begins(walk), chain(walk), discount)
+    return pairs.chain_distribution(expected_visits(walk), chain(walk), discount)
 
 
 def visit_ratio(walk: Walk) -> jax.Array:
     """How many times more often π than b is in s with 1..T transitions left, `[S, T]`."""
-    return jnp.where(walk.visits > 0, begins(walk) / jnp.maximum(walk.visits, 1), 0.0)
+    return jnp.where(walk.visits > 0, expected_visits(walk) / jnp.maximum(walk.visits, 1), 0.0)
 
 
-def cumulative(done: jax.Array, ratio: jax.Array) -> jax.Array:
+def cumulative_ratio(done: jax.Array, ratio: jax.Array) -> jax.Array:
     """Sum of `ratio` from the start of the trajectory to each transition, included: `[T, N]`."""
 
-    def step(before: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        ended, own = now
-        total = before + own
-        return jnp.where(ended, 0.0, total), total
+    def step(
+        previous_total: jax.Array, transition: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        is_end, own = transition
+        total = previous_total + own
+        return jnp.where(is_end, 0.0, total), total
 
     return jax.lax.scan(step, jnp.zeros(ratio.shape[1:]), (done, ratio))[1]
 
@@ -95,7 +97,7 @@ def cumulative(done: jax.Array, ratio: jax.Array) -> jax.Array:
 def pair_weights(first: jax.Array, last: jax.Array, own: jax.Array, visit: jax.Array) -> jax.Array:
     """Weights `[B]` of pairs from the transition i to the transition j of a trajectory, i <= j.
 
-    `first` and `last` are `cumulative` at i and j, `own` the ratio of i, `visit` the
+    `first` and `last` are `cumulative_ratio` at i and j, `own` the ratio of i, `visit` the
     `visit_ratio` at i.
     """
     return visit * jnp.exp(last - first + own)

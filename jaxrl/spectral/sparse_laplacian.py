@@ -48,9 +48,9 @@ def eigensystem(
         if mu[-1] >= 0:  # then 1 - E[μ^k] falls with μ, and these are the smallest
             values = np.maximum(laplacian.horizon_lambda(mu, discount, steps + 1), 0)
             size = len(start)
-            vectors = laplacian.signed(vectors * np.sqrt(size))
+            vectors = laplacian.fix_signs(vectors * np.sqrt(size))
             return Eigensystem(values, vectors, np.full(size, 1 / size)), mu
-    return _of_any_walk(P, start, steps, discount, count), None
+    return _solve_any_walk(P, start, steps, discount, count), None
 
 
 def symmetric_eigenpairs(P: sparse.csr_array, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def symmetric_eigenpairs(P: sparse.csr_array, count: int) -> tuple[np.ndarray, n
     factors = linalg.splu(
         shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0, options={"SymmetricMode": True}
     )
-    _, vectors = largest(factors.solve, size, count)
+    _, vectors = largest_eigenpairs(factors.solve, size, count)
     mu = np.minimum(np.sum(vectors * (P @ vectors), axis=0), 1)
     order = np.argsort(-mu, kind="stable")
     return mu[order], vectors[:, order]
@@ -78,87 +78,91 @@ def is_symmetric(P: sparse.csr_array) -> bool:
     return np.abs(P - P.T).max() <= ROUNDING
 
 
-def _of_any_walk(
+def _solve_any_walk(
     P: sparse.csr_array, start: np.ndarray, steps: int, discount: float, count: int
 ) -> Eigensystem:
     """See `laplacian.eigensystem`, whose matrices A and D are applied here, not built."""
-    back = sparse.csr_array(P.T)
-    begins = _begins(back, start, steps, discount)
+    transposed = sparse.csr_array(P.T)
+    begins = _start_probabilities(transposed, start, steps, discount)
 
-    def onward(x: np.ndarray) -> np.ndarray:  # M x
+    def apply_law(x: np.ndarray) -> np.ndarray:  # M x
         total = np.zeros_like(x)
         for begin in begins:
             x = P @ x
             total += begin * x
         return total
 
-    def backward(x: np.ndarray) -> np.ndarray:  # Mᵀ x, by Horner's rule
+    def apply_adjoint(x: np.ndarray) -> np.ndarray:  # Mᵀ x, by Horner's rule
         total = np.zeros_like(x)
         for begin in begins[::-1]:
-            total = back @ (total + begin * x)
+            total = transposed @ (total + begin * x)
         return total
 
     ones = np.ones(len(start))
-    weight, ends = onward(ones), backward(ones)
+    weight, ends = apply_law(ones), apply_adjoint(ones)
     if not np.all(weight > 0):
         raise ValueError(
             f"{np.count_nonzero(weight <= 0)} states never begin a pair: start in all of them"
         )
     scale, diagonal = np.sqrt(weight), (weight + ends) / (2 * weight)
-    scaled = lambda x: diagonal * x - (onward(x / scale) + backward(x / scale)) / (2 * scale)
-    top = 2 * diagonal.max()  # no eigenvalue is larger (Gershgorin)
-    values, vectors = largest(lambda x: top * x - scaled(x), len(start), count)
+    scaled = lambda x: (
+        diagonal * x - (apply_law(x / scale) + apply_adjoint(x / scale)) / (2 * scale)
+    )
+    upper_bound = 2 * diagonal.max()  # no eigenvalue is larger (Gershgorin)
+    values, vectors = largest_eigenpairs(lambda x: upper_bound * x - scaled(x), len(start), count)
     values = np.array([vector @ scaled(vector) for vector in vectors.T])
     order = np.argsort(values, kind="stable")
-    vectors = laplacian.signed(vectors[:, order] / scale[:, None])
+    vectors = laplacian.fix_signs(vectors[:, order] / scale[:, None])
     return Eigensystem(np.maximum(values[order], 0), vectors, weight)
 
 
-def _begins(back: sparse.csr_array, start: np.ndarray, steps: int, discount: float) -> np.ndarray:
+def _start_probabilities(
+    transposed: sparse.csr_array, start: np.ndarray, steps: int, discount: float
+) -> np.ndarray:
     """Probability that the pair of offset k begins at s, `[K, S]`, as in `sampled_pairs`."""
     law = laplacian.offset_law(steps, discount)
     law = law[:, : np.count_nonzero(law.sum(axis=0) > NEGLIGIBLE * steps)]
     begins, visits = np.zeros((law.shape[1], len(start))), np.asarray(start, float)
-    for left in range(steps, 0, -1):  # transitions left
-        begins += np.outer(law[left - 1], visits) / steps
-        visits = back @ visits
+    for steps_left in range(steps, 0, -1):  # transitions left
+        begins += np.outer(law[steps_left - 1], visits) / steps
+        visits = transposed @ visits
     return begins
 
 
-def largest(apply: Apply, size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def largest_eigenpairs(apply: Apply, size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The largest eigenvalues `[count]` of a symmetric operator, descending, and their vectors.
 
     Lanczos iterations may miss copies of a repeated eigenvalue. So the operator without what was
     found is asked for its largest eigenvalue, until that is none of those wanted.
     """
     rng = np.random.default_rng(0)
-    values, found = _more(apply, np.zeros((size, 0)), count + SPARE, rng)
+    values, vectors = _add_eigenpairs(apply, np.zeros((size, 0)), count + SPARE, rng)
     while True:
         least = values[count - 1]
-        found = found[:, : count + SPARE]
-        values, found = _more(apply, found, 1, rng)
+        vectors = vectors[:, : count + SPARE]
+        values, vectors = _add_eigenpairs(apply, vectors, 1, rng)
         if values[count - 1] <= least * (1 + 1e-9):  # the one added is not larger
-            return values[:count], found[:, :count]
+            return values[:count], vectors[:, :count]
 
 
-def _more(
-    apply: Apply, found: np.ndarray, wanted: int, rng: np.random.Generator
+def _add_eigenpairs(
+    apply: Apply, vectors: np.ndarray, num_new: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ritz values and vectors of `found` `[S, n]` and of the `wanted` largest beside it."""
-    size, rest = len(found), _without(apply, found)
-    operator = linalg.LinearOperator((size, size), matvec=rest, dtype=float)  # pyright: ignore
-    _, more = linalg.eigsh(operator, wanted, which="LA", v0=rng.normal(size=size))
-    return _ritz(apply, np.concatenate([found, more], axis=1))
+    """Ritz values and vectors of `vectors` `[S, n]` and of the `num_new` largest beside them."""
+    size, deflated = len(vectors), _deflate(apply, vectors)
+    operator = linalg.LinearOperator((size, size), matvec=deflated, dtype=float)  # pyright: ignore
+    _, new_vectors = linalg.eigsh(operator, num_new, which="LA", v0=rng.normal(size=size))
+    return _ritz(apply, np.concatenate([vectors, new_vectors], axis=1))
 
 
-def _without(apply: Apply, found: np.ndarray) -> Apply:
+def _deflate(apply: Apply, vectors: np.ndarray) -> Apply:
     """The operator on the complement of some of its eigenvectors `[S, n]`; 0 on them."""
 
-    def rest(x: np.ndarray) -> np.ndarray:
-        y = apply(x - found @ (found.T @ x))
-        return y - found @ (found.T @ y)
+    def apply_deflated(x: np.ndarray) -> np.ndarray:
+        y = apply(x - vectors @ (vectors.T @ x))
+        return y - vectors @ (vectors.T @ y)
 
-    return rest
+    return apply_deflated
 
 
 def _ritz(apply: Apply, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -177,9 +181,9 @@ def _check(P: sparse.csr_array, start: np.ndarray, count: int) -> None:
         )
     if not 1 <= count < size - SPARE:
         raise ValueError(f"count is {count}, expected 1 to {size - SPARE - 1} of {size} states")
-    off = max(np.abs(P.sum(axis=1) - 1).max(), abs(np.sum(start) - 1))
-    if not off <= ROUNDING or P.min() < 0 or np.min(start) < 0:
+    error = max(np.abs(P.sum(axis=1) - 1).max(), abs(np.sum(start) - 1))
+    if not error <= ROUNDING or P.min() < 0 or np.min(start) < 0:
         raise ValueError(
-            f"P and start must hold probabilities that sum to 1, but a sum is off by {off:.2g} or "
-            "an entry is negative: normalise them"
+            f"P and start must hold probabilities that sum to 1, but a sum is off by {error:.2g} "
+            "or an entry is negative: normalise them"
         )

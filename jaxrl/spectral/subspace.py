@@ -47,10 +47,10 @@ def similarity(
     """
     _check(learned, truth, weight)
     _check_groups(learned, truth, learned_group, truth_group)
-    q = _unit(learned, weight)
+    q = _unit_columns(learned, weight)
     v = truth * jnp.sqrt(weight)[:, None]
-    gram = jnp.where(learned_group[:, None] == learned_group[None, :], _inner(q, q), 0.0)
-    cross = jnp.where(truth_group[:, None] == learned_group[None, :], _inner(v, q), 0.0)
+    gram = jnp.where(learned_group[:, None] == learned_group[None, :], _inner_products(q, q), 0.0)
+    cross = jnp.where(truth_group[:, None] == learned_group[None, :], _inner_products(v, q), 0.0)
     # The floor keeps directions that the columns hardly span small, instead of amplifying rounding
     # errors to look like a direction.
     values, vectors = linalg.eigh(gram)
@@ -65,41 +65,41 @@ def cosines(learned: jax.Array, truth: jax.Array, weight: jax.Array) -> jax.Arra
     0 for a column that is 0. Raises ValueError if the shapes do not fit together.
     """
     _check(learned, truth, weight)
-    q, v = _unit(learned, weight), _unit(truth[:, : learned.shape[1]], weight)
+    q, v = _unit_columns(learned, weight), _unit_columns(truth[:, : learned.shape[1]], weight)
     return jnp.minimum(jnp.abs(jnp.sum(q.conj() * v, axis=0)), 1.0)
 
 
-def collapsed(learned: jax.Array, weight: jax.Array, threshold: float = 0.5) -> jax.Array:
+def is_collapsed(learned: jax.Array, weight: jax.Array, threshold: float = 0.5) -> jax.Array:
     """Which features have collapsed, bool `[d]`, for `learned [S, d]`.
 
     Those with E[φ²] below `threshold`, where the constraint is 1, and those parallel to an
     earlier one (|cos| > 0.9). Raises ValueError if the shapes do not fit together.
     """
     _check(learned, learned, weight)
-    small = jnp.sum(weight[:, None] * jnp.abs(learned) ** 2, axis=0) < threshold
-    q = _unit(learned, weight)
-    repeats = jnp.any(jnp.tril(jnp.abs(_inner(q, q)) > PARALLEL, -1), axis=1)
-    return small | repeats
+    is_small = jnp.sum(weight[:, None] * jnp.abs(learned) ** 2, axis=0) < threshold
+    q = _unit_columns(learned, weight)
+    is_repeated = jnp.any(jnp.tril(jnp.abs(_inner_products(q, q)) > PARALLEL, -1), axis=1)
+    return is_small | is_repeated
 
 
-def eigenvalue_errors(found: jax.Array, true: jax.Array) -> jax.Array:
-    """|found - true|, `[d]` each."""
-    return jnp.abs(found - true)
+def eigenvalue_errors(learned: jax.Array, true: jax.Array) -> jax.Array:
+    """|learned - true|, `[d]` each."""
+    return jnp.abs(learned - true)
 
 
-def within(
-    found: jax.Array, true: jax.Array, relative: float = 0.02, absolute: float = 0.001
+def is_close(
+    learned: jax.Array, true: jax.Array, relative: float = 0.02, absolute: float = 0.001
 ) -> jax.Array:
-    """Whether |found - true| <= relative * true + absolute, bool `[d]`."""
-    return eigenvalue_errors(found, true) <= relative * jnp.abs(true) + absolute
+    """Whether |learned - true| <= relative * true + absolute, bool `[d]`."""
+    return eigenvalue_errors(learned, true) <= relative * jnp.abs(true) + absolute
 
 
-def _inner(u: jax.Array, v: jax.Array) -> jax.Array:
+def _inner_products(u: jax.Array, v: jax.Array) -> jax.Array:
     """Inner products of all columns, `[S, a]` and `[S, b]` to `[a, b]`."""
     return matmul(u.conj().T, v)
 
 
-def _unit(vectors: jax.Array, weight: jax.Array) -> jax.Array:
+def _unit_columns(vectors: jax.Array, weight: jax.Array) -> jax.Array:
     """Columns `[S, d]` times √weight, of length 1; 0 where the length is 0."""
     scaled = vectors * jnp.sqrt(weight)[:, None]
     norm = jnp.linalg.norm(scaled, axis=0, keepdims=True)
@@ -118,9 +118,9 @@ def _check(learned: jax.Array, truth: jax.Array, weight: jax.Array) -> None:
 
 
 def _check_groups(learned, truth, learned_group, truth_group) -> None:
-    found = (learned_group.shape, truth_group.shape)
-    if found != ((learned.shape[1],), (truth.shape[1],)):
+    shapes = (learned_group.shape, truth_group.shape)
+    if shapes != ((learned.shape[1],), (truth.shape[1],)):
         raise ValueError(
-            f"learned_group and truth_group have shapes {found[0]} and {found[1]}, expected "
+            f"learned_group and truth_group have shapes {shapes[0]} and {shapes[1]}, expected "
             f"{(learned.shape[1],)} and {(truth.shape[1],)}: one id per column"
         )

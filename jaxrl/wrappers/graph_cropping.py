@@ -33,23 +33,25 @@ def make(agent: Agent) -> Agent:
         return agent.init(key, obs)
 
     def act(state: AgentState, memory: Memory, obs: Observation, key: jax.Array):
-        def at(size: int):
-            return lambda given: agent.act(given[0], given[1], crop(given[2], size), given[3])
+        def act_branch(size: int):
+            return lambda inputs: agent.act(inputs[0], inputs[1], crop(inputs[2], size), inputs[3])
 
         sizes = sizes_of(obs)
-        return batched_cond.largest(
-            least(sizes, obs), [at(size) for size in sizes], (state, memory, obs, key)
+        return batched_cond.switch_max(
+            size_index(sizes, obs), [act_branch(size) for size in sizes], (state, memory, obs, key)
         )
 
     def update(
         state: AgentState, rollout: Transition, key: jax.Array
     ) -> tuple[AgentState, Metrics]:
-        def at(size: int):
-            return lambda given: agent.update(given[0], crop_all(given[1], size), given[2])
+        def update_branch(size: int):
+            return lambda inputs: agent.update(inputs[0], crop_all(inputs[1], size), inputs[2])
 
         sizes = sizes_of(rollout.obs)
-        index = jnp.maximum(least(sizes, rollout.obs), least(sizes, rollout.next_obs))
-        return batched_cond.largest(index, [at(size) for size in sizes], (state, rollout, key))
+        index = jnp.maximum(size_index(sizes, rollout.obs), size_index(sizes, rollout.next_obs))
+        return batched_cond.switch_max(
+            index, [update_branch(size) for size in sizes], (state, rollout, key)
+        )
 
     return Agent(init, agent.memory, act, update, agent.explain)
 
@@ -57,12 +59,12 @@ def make(agent: Agent) -> Agent:
 def crop(graph: Graph, size: int) -> Graph:
     """The graph `[...]`, of at most `size` nodes and edges, in `size` slots; the last is node C."""
     slots, (n, e) = min(size, graph.senders.shape[-1]), (graph.n_node, graph.n_edge)
-    end = lambda ends: jnp.minimum(ends[..., :slots], size)
+    crop_ends = lambda ends: jnp.minimum(ends[..., :slots], size)
     return graph._replace(
         nodes=graph.nodes[..., : size + 1, :],
         edges=graph.edges[..., :slots, :],
-        senders=end(graph.senders),
-        receivers=end(graph.receivers),
+        senders=crop_ends(graph.senders),
+        receivers=crop_ends(graph.receivers),
         n_node=jnp.stack([n[..., 0], size + 1 - n[..., 0]], axis=-1),
         n_edge=jnp.stack([e[..., 0], slots - e[..., 0]], axis=-1),
     )
@@ -80,7 +82,7 @@ def sizes_of(graph: Graph) -> tuple[int, ...]:
     return tuple(sorted(size for size in sizes if size >= LEAST_SLOTS or size == capacity))
 
 
-def least(sizes: tuple[int, ...], graph: Graph) -> jax.Array:
+def size_index(sizes: tuple[int, ...], graph: Graph) -> jax.Array:
     """The index of the least of the sizes that holds all graphs `[...]`; int32."""
     needed = jnp.maximum(jnp.max(graph.n_node[..., 0]), jnp.max(graph.n_edge[..., 0]))
     return jnp.sum(needed > jnp.array(sizes[:-1], jnp.int32), dtype=jnp.int32)
@@ -94,9 +96,9 @@ def check(agent: Agent, state: AgentState, obs: Observation, key: jax.Array) -> 
         return [x.shape for x in jax.tree.leaves(jax.eval_shape(act, state, obs, key))]
 
     sizes = sizes_of(obs)
-    fewest, whole = shapes(sizes[0]), shapes(sizes[-1])
-    if fewest != whole:
+    cropped_shapes, full_shapes = shapes(sizes[0]), shapes(sizes[-1])
+    if cropped_shapes != full_shapes:
         raise ValueError(
-            f"act returns shapes {whole} for graphs in all slots, but {fewest} for cropped graphs: "
-            "an agent that decides for each node cannot be cropped"
+            f"act returns shapes {full_shapes} for graphs in all slots, but {cropped_shapes} for "
+            "cropped graphs: an agent that decides for each node cannot be cropped"
         )

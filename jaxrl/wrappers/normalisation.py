@@ -39,7 +39,7 @@ class Config:
 
 
 class Statistics(NamedTuple):
-    """Of a stream of numbers, side by side for each entry."""
+    """Statistics of a stream of numbers, side by side for each entry."""
 
     count: jax.Array  # float32; the numbers so far
     mean: PyTree
@@ -71,7 +71,8 @@ def make(
     """
     checks.config(config)
 
-    def seen(statistics: Statistics, obs: Observation) -> Observation:
+    # What the agent is shown of an observation.
+    def normalise_obs(statistics: Statistics, obs: Observation) -> Observation:
         if not config.observations:
             return obs
         scaled = normalise(statistics, obs, config, integers)
@@ -83,30 +84,32 @@ def make(
     def init(key: jax.Array, obs: Observation) -> State:
         # nothing known of any number: of mean 0 and variance 1
         blank = Statistics(jnp.zeros(()), jnp.zeros(()), jnp.ones(()))
-        like = lambda fill: jax.tree.map(lambda x: fill(jnp.shape(x), jnp.float32), obs)
-        found = Statistics(jnp.zeros(()), like(jnp.zeros), like(jnp.ones))
-        return State(found, agent.init(key, obs), blank, jnp.zeros(num_envs))
+        fill_obs = lambda fill: jax.tree.map(lambda x: fill(jnp.shape(x), jnp.float32), obs)
+        statistics = Statistics(jnp.zeros(()), fill_obs(jnp.zeros), fill_obs(jnp.ones))
+        return State(statistics, agent.init(key, obs), blank, jnp.zeros(num_envs))
 
     def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
-        return agent.act(state.agent, memory, seen(state.params, obs), key)
+        return agent.act(state.agent, memory, normalise_obs(state.params, obs), key)
 
     def explain(state: State, memory: Memory, obs: Observation) -> Metrics:
-        return agent.explain(state.agent, memory, seen(state.params, obs))
+        return agent.explain(state.agent, memory, normalise_obs(state.params, obs))
 
+    # The agent learns from observations as it saw them, and from rewards on the newest scale.
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        found, scaled = state.params, rollout
+        statistics, scaled = state.params, rollout
         if config.observations:
-            found = added(state.params, rollout.obs)
+            statistics = add_batch(state.params, rollout.obs)
             scaled = rollout._replace(
-                obs=seen(state.params, rollout.obs), next_obs=seen(state.params, rollout.next_obs)
+                obs=normalise_obs(state.params, rollout.obs),
+                next_obs=normalise_obs(state.params, rollout.next_obs),
             )
         returns, return_, metrics = state.returns, state.return_, {}
         if config.rewards:
-            returns, return_ = added_returns(state, rollout, config.discount)
+            returns, return_ = add_returns(state, rollout, config.discount)
             scaled = scaled._replace(reward=scale(returns, rollout.reward, config))
             metrics = {"return_deviation": jnp.sqrt(returns.variance)}
-        learned, measured = agent.update(state.agent, scaled, key)
-        return State(found, learned, returns, return_), measured | metrics
+        agent_state, agent_metrics = agent.update(state.agent, scaled, key)
+        return State(statistics, agent_state, returns, return_), agent_metrics | metrics
 
     return Agent(init, agent.memory, act, update, explain)
 
@@ -117,7 +120,7 @@ def normalise(
     """Each number less its mean, by its deviation, within `observation_clip`; `obs [..., *D]`."""
     kinds = (jnp.floating, jnp.integer)[: 1 + integers]
 
-    def one(x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
+    def normalise_leaf(x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
         if not any(jnp.issubdtype(jnp.result_type(x), kind) for kind in kinds):
             return x
         x = jnp.asarray(x, mean.dtype)
@@ -125,7 +128,7 @@ def normalise(
         z = (x - jnp.broadcast_to(mean, x.shape)) / jnp.broadcast_to(deviation, x.shape)
         return jnp.clip(z, -config.observation_clip, config.observation_clip)
 
-    return jax.tree.map(one, obs, statistics.mean, statistics.variance)
+    return jax.tree.map(normalise_leaf, obs, statistics.mean, statistics.variance)
 
 
 def scale(returns: Statistics, reward: jax.Array, config: Config) -> jax.Array:
@@ -134,7 +137,7 @@ def scale(returns: Statistics, reward: jax.Array, config: Config) -> jax.Array:
     return jnp.clip(scaled, -config.reward_clip, config.reward_clip)
 
 
-def added(statistics: Statistics, batch: PyTree) -> Statistics:
+def add_batch(statistics: Statistics, batch: PyTree) -> Statistics:
     """The statistics with those of a batch `[T, N, ...]` (Chan et al. 1979, eq. 2.1).
 
     Of an entry that is not finite somewhere in the batch they stay: infinity would stay, too.
@@ -148,8 +151,12 @@ def added(statistics: Statistics, batch: PyTree) -> Statistics:
 
     def variance_of(x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
         x = jnp.asarray(x, jnp.float32)
-        apart = jnp.mean(x, (0, 1)) - mean
-        return (1 - share) * variance + share * jnp.var(x, (0, 1)) + share * (1 - share) * apart**2
+        difference = jnp.mean(x, (0, 1)) - mean
+        return (
+            (1 - share) * variance
+            + share * jnp.var(x, (0, 1))
+            + share * (1 - share) * difference**2
+        )
 
     old = (statistics.mean, statistics.variance)
     new = (jax.tree.map(mean_of, batch, old[0]), jax.tree.map(variance_of, batch, *old))
@@ -158,7 +165,7 @@ def added(statistics: Statistics, batch: PyTree) -> Statistics:
     return Statistics(total, mean, variance)
 
 
-def added_returns(
+def add_returns(
     state: State, rollout: Transition, discount: float | jax.Array
 ) -> tuple[Statistics, jax.Array]:
     """The statistics of returns after a rollout `[T, N]`, and the returns `[N]` of what goes on.
@@ -168,11 +175,11 @@ def added_returns(
     reward = rollout.reward  # [T, N] or [T, N, K]
     reward = jnp.sum(reward, -1) if reward.ndim > rollout.terminated.ndim else reward
 
-    def step(return_: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:
-        reward, ended = now
+    def step(return_: jax.Array, reward_and_end: tuple) -> tuple[jax.Array, jax.Array]:
+        reward, ended = reward_and_end
         return_ = discount * return_ + jnp.where(jnp.isfinite(reward), reward, 0.0)
         return jnp.where(ended, 0.0, return_), return_
 
     inputs = (reward, rollout.terminated | rollout.truncated)
     return_, returns = jax.lax.scan(step, state.return_, inputs)
-    return added(state.returns, returns), return_
+    return add_batch(state.returns, returns), return_

@@ -75,8 +75,8 @@ def make(
 
     def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
         own_key, other_key = jax.random.split(key)
-        own, memory, extras = agent.act(state.learner, memory, obs["own"], own_key)
-        return jnp.stack([own, answer(state, obs, other_key)]), memory, extras
+        own_action, memory, extras = agent.act(state.learner, memory, obs["own"], own_key)
+        return jnp.stack([own_action, answer(state, obs, other_key)]), memory, extras
 
     def answer(state: State, obs: Observation, key: jax.Array) -> Action:
         if respond is None:
@@ -85,11 +85,11 @@ def make(
         # The pool is shared by all environments, so this is one matrix product per member; indexing
         # the parameters of the one that plays would copy them for every environment.
         answers = jax.vmap(respond, in_axes=(0, None, None))(state.pool, obs["other"], key)
-        rival = answers[member(state, obs["rival"])]
+        rival_action = answers[member(state, obs["rival"])]
         if guest is None:
-            return rival
-        its = guest(obs["other"], jax.random.clone(key))  # only one of both is played
-        return jnp.where(obs["guest"], its, rival)
+            return rival_action
+        guest_action = guest(obs["other"], jax.random.clone(key))  # only one of both is played
+        return jnp.where(obs["guest"], guest_action, rival_action)
 
     def explain(state: State, memory: Memory, obs: Observation) -> Metrics:
         return agent.explain(state.learner, memory, obs["own"])

@@ -86,7 +86,7 @@ def leftmost(x: list[float], count: int) -> list[int]:
     return sorted(range(len(x)), key=lambda slot: (x[slot], slot))[: max(count, 0)]
 
 
-def directed(ground: Ground, gamma: float, alpha: float, noise: float, theta: float):
+def directed_landing(ground: Ground, gamma: float, alpha: float, noise: float, theta: float):
     """Where the child of a cell lands."""
 
     def landing(cell: Cell) -> tuple[float, float]:

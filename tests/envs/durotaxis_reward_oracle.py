@@ -114,13 +114,13 @@ class Happening:
                 node = node.parent
             return node
 
-        kept = [node for node in self.nodes if node not in self.gone]
-        twins = {node: Node(**vars(node)) for node in kept}
-        for node in kept:
+        kept_nodes = [node for node in self.nodes if node not in self.gone]
+        twins = {node: Node(**vars(node)) for node in kept_nodes}
+        for node in kept_nodes:
             ancestor = kept_ancestor(node.parent)
             twins[node].parent = twins[ancestor] if ancestor else None
-        self.after = [twins[node] for node in kept]
-        self.after += [Node(*self.births[node], twins[node], self.time + 1) for node in kept]
+        self.after = [twins[node] for node in kept_nodes]
+        self.after += [Node(*self.births[node], twins[node], self.time + 1) for node in kept_nodes]
 
     @property
     def children(self) -> list[Node]:
@@ -132,7 +132,7 @@ def mean(values):
     return math.fsum(values) / len(values) if values else 0.0
 
 
-def poorer(intensity: float, level: float) -> bool:
+def is_poorer(intensity: float, level: float) -> bool:
     """Below a level by more than a hundred-thousandth of it: equal, up to rounding, is not."""
     return intensity < level - 1e-5 * abs(level)
 
@@ -142,12 +142,12 @@ def deletion_rule(nodes, ground, time, critical, delay) -> list[Node]:
         return []
     level = mean(map(ground, nodes))
     old = [node for node in nodes if node.birth <= time - delay - 1]
-    poor = [node for node in old if poorer(ground(node), level)]
+    poor = [node for node in old if is_poorer(ground(node), level)]
     poor.sort(key=lambda node: -node.x)  # stable: the first of equals stays first
     return poor[: max(1, min(int(3 * (len(nodes) - critical) // 20), len(poor)))]
 
 
-def look(nodes, ground, time, critical) -> None:
+def mark_nodes(nodes, ground, time, critical) -> None:
     """Mark the nodes of a colony, where it is too large."""
     if len(nodes) <= critical:
         return
@@ -156,15 +156,15 @@ def look(nodes, ground, time, critical) -> None:
         height = ground(node) - level
         slack = 1e-5 * abs(level)
         if height < -0.05 - slack:
-            wanted = "delete"
+            new_mark = "delete"
         elif height > 0.05 + slack:
-            wanted = "keep"
+            new_mark = "keep"
         elif len(nodes) > critical + 10 or node.unmarked_for >= 10:
-            wanted = "delete" if height < -slack else "keep"
+            new_mark = "delete" if height < -slack else "keep"
         else:
-            wanted = None
-        if (node.mark is None and wanted) or (node.mark == "keep" and wanted == "delete"):
-            node.mark, node.marked_at = wanted, time
+            new_mark = None
+        if (node.mark is None and new_mark) or (node.mark == "keep" and new_mark == "delete"):
+            node.mark, node.marked_at = new_mark, time
         if node.mark is None:
             node.unmarked_for += 1
 
@@ -208,13 +208,14 @@ def shaping(h: Happening, w: dict) -> dict[str, float]:
     potentials = {"delete": phi_delete, "centroid": phi_centroid, "spawn": phi_spawn}
     values = {}
     for name, phi in potentials.items():
-        later = 0.0 if h.ending else phi(h.after, h.time + 1)
-        change = w["shaping_discount"] * later - phi(h.nodes, h.time)
+        potential_after = 0.0 if h.ending else phi(h.after, h.time + 1)
+        change = w["shaping_discount"] * potential_after - phi(h.nodes, h.time)
         values[f"shaping_{name}"] = w[f"shaping_{name}"] * change
     return values
 
 
-def normal(h: Happening, w: dict) -> dict[str, float]:
+def normal_components(h: Happening, w: dict) -> dict[str, float]:
+    # The number of nodes, and the way of the centroid.
     number, t = len(h.after), h.time + 1
     value: dict[str, float] = {"connectivity": 0.0, "growth": 0.0, "company": 0.0}
     if number < 2:
@@ -226,6 +227,7 @@ def normal(h: Happening, w: dict) -> dict[str, float]:
     value["action_count"] = w["action_count"] * len(h.nodes)
     value["centroid"] = w["centroid"] * advance(h)
 
+    # Children: their ground, and the walls they are near.
     gains = [h.ground(child) - h.ground(child.parent) for child in h.children if child.parent]
     value["spawn"] = w["spawn"] * sum(
         w["spawn_success"] if gain >= h.delta else w["spawn_failure"] for gain in gains
@@ -233,6 +235,7 @@ def normal(h: Happening, w: dict) -> dict[str, float]:
     strips = [(0.08, w["boundary_danger"]), (0.15, w["boundary_near"])]
     value["boundary"] = w["boundary"] * sum(wall_price(h, c, strips) for c in h.children)
 
+    # Deletions, by the rule and by age.
     marked = deletion_rule(h.nodes, h.ground, h.time, h.critical, h.delay)
     value["delete"] = 0.0
     for node in h.nodes:
@@ -248,6 +251,7 @@ def normal(h: Happening, w: dict) -> dict[str, float]:
         price += w["efficiency_stagnation"] * max(0, age - 1 - 20)
         value["efficiency"] += w["efficiency"] * price
 
+    # Edges and places after the step.
     value["edge"] = 0.0
     for node in h.after:
         if node.parent:
@@ -262,11 +266,12 @@ def normal(h: Happening, w: dict) -> dict[str, float]:
     middle = h.height / 2
     value["centre"] = w["centre"] * sum(abs(n.y - middle) / middle < 0.30 for n in h.after)
 
+    # Survivors against the mean, time, milestones and the ending.
     level = mean(map(h.ground, h.after))
     value["above_average"] = 0.0
     for node in h.after:
         if node.birth <= t - h.delay - 1:
-            side = "below" if poorer(h.ground(node), level) else "above"
+            side = "below" if is_poorer(h.ground(node), level) else "above"
             value["above_average"] += w["above_average"] * w[f"above_average_{side}"]
     step = w["survival_step"] + (w["survival_late"] if t >= 100 else 0.0)
     value["survival"] = w["survival"] * step * (1 + min(1, t / (0.8 * h.max_steps)))
@@ -279,7 +284,7 @@ def normal(h: Happening, w: dict) -> dict[str, float]:
     return value
 
 
-def distance(h: Happening, w: dict) -> dict[str, float]:
+def distance_components(h: Happening, w: dict) -> dict[str, float]:
     raw = w[h.ending] if h.ending else 0.0
     bound = w["termination_bound"]
     return {
@@ -289,16 +294,16 @@ def distance(h: Happening, w: dict) -> dict[str, float]:
     }
 
 
-def combined(h: Happening, w: dict) -> dict[str, float]:
+def combined_components(h: Happening, w: dict) -> dict[str, float]:
     """Some of the parts of the full set; deletions are never rewarded."""
-    parts = normal(h, DEFAULTS["normal"] | w | {"delete": 1.0})
+    parts = normal_components(h, DEFAULTS["normal"] | w | {"delete": 1.0})
     value = {name: parts[name] for name in ("growth", "spawn", "boundary")}
     value["delete"] = w["delete"] * min(parts["delete"], 0.0)
-    step = distance(h, {"step": 0.0} | w)
+    step = distance_components(h, {"step": 0.0} | w)
     return value | {name: step[name] for name in ("distance", "termination")}
 
 
-def three_part(h: Happening, w: dict) -> dict[str, float]:
+def three_part_components(h: Happening, w: dict) -> dict[str, float]:
     marked = deletion_rule(h.nodes, h.ground, h.time, h.critical, h.delay)
     score = [1.0 if (node in marked) == (node in h.gone) else -1.0 for node in h.nodes]
     return {
@@ -308,7 +313,7 @@ def three_part(h: Happening, w: dict) -> dict[str, float]:
     }
 
 
-def state_machine(h: Happening, w: dict) -> dict[str, float]:
+def state_machine_components(h: Happening, w: dict) -> dict[str, float]:
     number = len(h.nodes)
     bell = math.exp(-((number - h.critical) ** 2) / 800)
     unmarked = sum(node.mark is None for node in h.nodes)
@@ -338,18 +343,18 @@ def state_machine(h: Happening, w: dict) -> dict[str, float]:
         gain = level - old_level
         if abs(gain) <= 1e-5 * max(abs(level), abs(old_level)):
             gain = 0.0  # as little as single precision can tell apart
-        left = h.ground.width - 1 - centroid(h.after)
-        value = math.tanh((gain - 5) / 12.5) + 0.3 * math.exp(-0.001 * left**2)
+        remaining = h.ground.width - 1 - centroid(h.after)
+        value = math.tanh((gain - 5) / 12.5) + 0.3 * math.exp(-0.001 * remaining**2)
     ending = w["termination"] * (w[h.ending] if h.ending else 0.0)
     return {**judged, "distance": w["distance"] * value, "termination": ending}
 
 
 SETS = {
-    "normal": normal,
-    "distance": distance,
-    "combined": combined,
-    "three_part": three_part,
-    "state_machine": state_machine,
+    "normal": normal_components,
+    "distance": distance_components,
+    "combined": combined_components,
+    "three_part": three_part_components,
+    "state_machine": state_machine_components,
 }
 
 

@@ -12,18 +12,18 @@ def law(layout: Layout, cell, action: int, wind: Fraction = Fraction(0)) -> dict
     for portal in layout.portals:
         if portal.cell == cell and portal.direction == action:
             return _sum((end, Fraction(p).limit_denominator(1000)) for end, p in portal.ends)
-    passes = Fraction(1)
+    pass_probability = Fraction(1)
     for door in layout.doors:
-        there = tuple(a + b for a, b in zip(door.cell, MOVES[door.direction], strict=True))
+        target = tuple(a + b for a, b in zip(door.cell, MOVES[door.direction], strict=True))
         back = tuple(-step for step in MOVES[door.direction])
-        if there == cell and back == MOVES[action]:
-            passes = Fraction(door.back).limit_denominator(1000)
+        if target == cell and back == MOVES[action]:
+            pass_probability = Fraction(door.back).limit_denominator(1000)
     gust = 0 if wind == 0 else 1 if wind > 0 else -1
     return _sum(
         [
-            (cell, 1 - passes),
-            (_land(layout, cell, action, 0), passes * (1 - abs(wind))),
-            (_land(layout, cell, action, gust), passes * abs(wind)),
+            (cell, 1 - pass_probability),
+            (_land(layout, cell, action, 0), pass_probability * (1 - abs(wind))),
+            (_land(layout, cell, action, gust), pass_probability * abs(wind)),
         ]
     )
 
@@ -33,10 +33,10 @@ def matrix(layout: Layout, wind: Fraction = Fraction(0)) -> list[list[Fraction]]
     cells = _cells(layout)
     rows = []
     for cell in cells:
-        mixed = _sum(
+        uniform_law = _sum(
             (end, p / 4) for action in MOVES for end, p in law(layout, cell, action, wind).items()
         )
-        rows.append([mixed.get(end, Fraction(0)) for end in cells])
+        rows.append([uniform_law.get(end, Fraction(0)) for end in cells])
     return rows
 
 

@@ -18,7 +18,7 @@ from envs.snake.env import Params, Snake
 from tests.envs import snake_oracle as oracle
 from tests.envs.snake_oracle import TURNS, Cell, Game
 from tests.envs.snake_oracle_views import observe
-from tests.envs.snake_policies import at_random
+from tests.envs.snake_policies import random_turn
 
 Policy = Callable[[Game, random.Random], int]  # a relative move
 
@@ -37,7 +37,7 @@ class Snapshot(NamedTuple):
 
 
 @cache
-def compiled(env: Snake):
+def compile_env(env: Snake):
     """`begin(seed, num_games, params)`, `advance(seed, step, state, action [N], params)`, jitted.
 
     They make their keys themselves: with keys among its arguments, a call takes ten times as long.
@@ -78,7 +78,7 @@ def duel(
 
     Observations are compared every `look_every` steps, and at both sides of every reset.
     """
-    begin, advance = compiled(env)
+    begin, advance = compile_env(env)
     rng = random.Random(seed)
     obs, state, snapshot = begin(seed, num_games, params)
     tally = Counter()
@@ -86,8 +86,10 @@ def duel(
     check_observations(env, obs, games, range(num_games))
     for step in range(num_steps):
         actions = [choose(env, policy, game, rng) for game in games]
-        obs, state, *rest = advance(seed, step, state, np.asarray(actions, np.int32), params)
-        obs, (snapshot, reward, terminated, truncated, info) = jax.device_get((obs, rest))
+        obs, state, *step_results = advance(
+            seed, step, state, np.asarray(actions, np.int32), params
+        )
+        obs, (snapshot, reward, terminated, truncated, info) = jax.device_get((obs, step_results))
         tails = [game.tail for game in games]
         food = [food_of(env, snapshot, info, terminated | truncated, i) for i in range(num_games)]
         reports = [
@@ -95,15 +97,15 @@ def duel(
             for game, action, after in zip(games, actions, food, strict=True)
         ]
         check_reports(games, reports, reward, terminated, truncated, info["outcome"])
-        softly = [game.softly_entrapped() for game in games]
+        soft_entrapments = [game.is_softly_entrapped() for game in games]
         if env.entrapment != "off":
-            same("softly entrapped", info["softly_entrapped"], softly, games)
-        over = terminated | truncated
-        looked_at = np.flatnonzero(over | (step % look_every == 0))
+            assert_same("softly entrapped", info["softly_entrapped"], soft_entrapments, games)
+        is_over = terminated | truncated
+        looked_at = np.flatnonzero(is_over | (step % look_every == 0))
         check_observations(env, info["final_observation"], games, looked_at)
-        count(tally, games, reports, tails, softly)
+        count(tally, games, reports, tails, soft_entrapments)
         games = [
-            new_game(env, rules, params, snapshot, i) if over[i] else game
+            new_game(env, rules, params, snapshot, i) if is_over[i] else game
             for i, game in enumerate(games)
         ]
         check_states(games, snapshot)
@@ -113,7 +115,7 @@ def duel(
 
 def choose(env: Snake, policy: Policy, game: Game, rng: random.Random) -> int:
     """The policy's move in the environment's language; a random one may ask for a reversal."""
-    if policy is at_random:
+    if policy is random_turn:
         return rng.randrange(env.num_actions)
     turn = policy(game, rng)
     return turn if env.actions == "relative" else (game.heading + TURNS[turn]) % 4
@@ -124,9 +126,9 @@ def cell_of(env: Snake, index: int) -> Cell | None:
     return None if index < 0 else divmod(int(index), env.board.cols + 1)
 
 
-def food_of(env: Snake, snapshot: Snapshot, info, over: np.ndarray, i: int) -> Cell | None:
+def food_of(env: Snake, snapshot: Snapshot, info, is_over: np.ndarray, i: int) -> Cell | None:
     """Where the food lay after the step, even if the game has been reset since."""
-    if not over[i]:
+    if not is_over[i]:
         return cell_of(env, snapshot.food[i])
     if env.observation == "compass":  # the way to the food, and where the head is
         right, down, _, col, row = info["final_observation"][i, 12:17]
@@ -160,42 +162,44 @@ straight_starts = lru_cache(maxsize=None)(oracle.straight_starts)
 
 
 def check_states(games: list[Game], snapshot: Snapshot) -> None:
-    same("order of the body", snapshot.order, [oracle.order(game) for game in games], games)
-    same("heading", snapshot.heading, [game.heading for game in games], games)
-    same("length", snapshot.length, [len(game.body) for game in games], games)
-    same("time", snapshot.time, [game.time for game in games], games)
-    same("hunger", snapshot.hunger, [game.hunger for game in games], games)
+    assert_same("order of the body", snapshot.order, [oracle.order(game) for game in games], games)
+    assert_same("heading", snapshot.heading, [game.heading for game in games], games)
+    assert_same("length", snapshot.length, [len(game.body) for game in games], games)
+    assert_same("time", snapshot.time, [game.time for game in games], games)
+    assert_same("hunger", snapshot.hunger, [game.hunger for game in games], games)
     index = lambda game, cell: -1 if cell is None else cell[0] * (game.cols + 1) + cell[1]
     for name in ("head", "tail", "food"):
         expected = [index(game, getattr(game, name)) for game in games]
-        same(name, getattr(snapshot, name), expected, games)
+        assert_same(name, getattr(snapshot, name), expected, games)
 
 
 def check_reports(games, reports, reward, terminated, truncated, outcome) -> None:
-    same("terminated", terminated, [report.terminated for report in reports], games)
-    same("truncated", truncated, [report.truncated for report in reports], games)
-    same("reward", reward, [report.reward for report in reports], games, tolerance=1e-5)
+    assert_same("terminated", terminated, [report.terminated for report in reports], games)
+    assert_same("truncated", truncated, [report.truncated for report in reports], games)
+    assert_same("reward", reward, [report.reward for report in reports], games, tolerance=1e-5)
     assert set(outcome) == {"score", "won", "death_wall", "death_self", "entrapped", "starved"}
-    same("score", outcome["score"], [game.score for game in games], games)
-    same("won", outcome["won"], [report.won for report in reports], games)
+    assert_same("score", outcome["score"], [game.score for game in games], games)
+    assert_same("won", outcome["won"], [report.won for report in reports], games)
     for cause in ("death_wall", "death_self", "entrapped", "starved"):
-        same(cause, outcome[cause], [report.cause == cause for report in reports], games)
+        assert_same(cause, outcome[cause], [report.cause == cause for report in reports], games)
 
 
-def check_observations(env: Snake, obs, games: list[Game], which) -> None:
-    """Compares the observations of the games `which`."""
-    chosen = [games[i] for i in which]
-    if chosen:
-        expected = [observe(game, env.observation) for game in chosen]
+def check_observations(env: Snake, obs, games: list[Game], indices) -> None:
+    """Compares the observations of the games `indices`."""
+    chosen_games: list[Game] = [games[i] for i in indices]
+    if chosen_games:
+        expected = [observe(game, env.observation) for game in chosen_games]
         if env.entrapment == "seen":
             expected = [
-                np.append(seen, game.softly_entrapped())
-                for seen, game in zip(expected, chosen, strict=True)
+                np.append(observation, game.is_softly_entrapped())
+                for observation, game in zip(expected, chosen_games, strict=True)
             ]
-        same(env.observation, np.asarray(obs)[list(which)], expected, chosen, tolerance=1e-6)
+        assert_same(
+            env.observation, np.asarray(obs)[list(indices)], expected, chosen_games, tolerance=1e-6
+        )
 
 
-def same(what: str, got, expected, games: list[Game], tolerance: float = 0.0) -> None:
+def assert_same(what: str, got, expected, games: list[Game], tolerance: float = 0.0) -> None:
     """Equal in every game, or the first that differs is shown."""
     got, expected = np.asarray(got), np.asarray(expected)
     assert got.shape == expected.shape, f"{what}: shape {got.shape}, expected {expected.shape}"
@@ -210,9 +214,13 @@ def same(what: str, got, expected, games: list[Game], tolerance: float = 0.0) ->
         )
 
 
-def count(tally: Counter, games: list[Game], reports, old_tails: list[Cell], softly) -> None:
-    """Adds what happened in one step; `softly` says which games are softly entrapped."""
-    for game, report, old_tail, soft in zip(games, reports, old_tails, softly, strict=True):
+def count(
+    tally: Counter, games: list[Game], reports, old_tails: list[Cell], soft_entrapments
+) -> None:
+    """Adds what happened in one step; `soft_entrapments` says which games are softly entrapped."""
+    for game, report, old_tail, soft in zip(
+        games, reports, old_tails, soft_entrapments, strict=True
+    ):
         tally["steps"] += 1
         tally["meals"] += report.ate
         tally["wins"] += report.won
@@ -223,7 +231,7 @@ def count(tally: Counter, games: list[Game], reports, old_tails: list[Cell], sof
         tally["games"] += report.terminated or report.truncated
         tally["softly entrapped"] += soft
         tally["meals in entrapment"] += report.ate and soft
-        tally["crowded"] += game.crowded()
+        tally["crowded"] += game.is_crowded()
         tally["full boards"] += report.ate and game.food is None
         tally["longest"] = max(tally["longest"], len(game.body))
         tally["into the tail's cell"] += game.head == old_tail

@@ -98,7 +98,7 @@ class Game:
     def size(self) -> int:
         return self.rows * self.cols
 
-    def inside(self, cell: Cell) -> bool:
+    def is_inside(self, cell: Cell) -> bool:
         return 0 <= cell[0] < self.rows and 0 <= cell[1] < self.cols
 
     def cells(self) -> list[Cell]:
@@ -111,41 +111,41 @@ class Game:
         """Body cells that kill. The tail moves away; whether it does so in time is a rule."""
         return set(self.body if self.rules.tail_is_fatal else self.body[:-1])
 
-    def blocked(self, cell: Cell) -> bool:
-        return not self.inside(cell) or cell in self.obstacles()
+    def is_blocked(self, cell: Cell) -> bool:
+        return not self.is_inside(cell) or cell in self.obstacles()
 
     def candidate(self, turn: int) -> Cell:
         """The cell that a relative move would enter."""
         return neighbours(self.head)[(self.heading + TURNS[turn]) % 4]
 
-    def entrapped(self) -> bool:
-        return all(self.blocked(self.candidate(turn)) for turn in TURNS)
+    def is_entrapped(self) -> bool:
+        return all(self.is_blocked(self.candidate(turn)) for turn in TURNS)
 
-    def softly_entrapped(self) -> bool:
+    def is_softly_entrapped(self) -> bool:
         """No move leads to as much as a share of the cells that the snake does not cover."""
         if self.entrapment_threshold is None or not self.free_cells():
             return False
         ways = [self.candidate(turn) for turn in TURNS]
         obstacles = self.obstacles()
         rooms = [
-            reachable(self.rows, self.cols, cell, obstacles)
+            reachable_cells(self.rows, self.cols, cell, obstacles)
             for cell in ways
-            if not self.blocked(cell)
+            if not self.is_blocked(cell)
         ]
         most = max(map(len, rooms), default=0)
         return most / len(self.free_cells()) < self.entrapment_threshold
 
-    def crowded(self) -> bool:
+    def is_crowded(self) -> bool:
         """At least three of the four cells beside the head are walls or body."""
-        return sum(self.blocked(cell) for cell in neighbours(self.head)) >= 3
+        return sum(self.is_blocked(cell) for cell in neighbours(self.head)) >= 3
 
-    def alive(self, ate: bool) -> float:
+    def living_reward(self, ate: bool) -> float:
         """What a snake earns besides for having moved on."""
         weights = self.rewards
         earned = weights.length * len(self.body)
-        if self.crowded():
+        if self.is_crowded():
             earned += weights.crowding
-        if self.softly_entrapped():
+        if self.is_softly_entrapped():
             earned += weights.entrapped_food if ate else weights.entrapment
         return earned
 
@@ -153,7 +153,7 @@ class Game:
         hungry = self.rules.starvation_base + self.rules.starvation_per_cell * len(self.body)
         return max(hungry, 2 * self.size)
 
-    def turned(self, action: int, absolute: bool) -> int:
+    def next_heading(self, action: int, absolute: bool) -> int:
         """The heading after `action`; a request to reverse is ignored."""
         if not absolute:
             return (self.heading + TURNS[action]) % 4
@@ -165,14 +165,14 @@ class Game:
 
     def step(self, action: int, food_after: Cell | None, absolute: bool = False) -> Report:
         """One move; a deadly one moves and turns nothing. `food_after` is judged after a meal."""
-        was_entrapped = self.entrapped()
+        was_entrapped = self.is_entrapped()
         obstacles = self.obstacles()
-        heading = self.turned(action, absolute)
+        heading = self.next_heading(action, absolute)
         target = neighbours(self.head)[heading]
         self.time += 1
         self.hunger += 1
-        if not self.inside(target) or target in obstacles:
-            wall_or_self = "death_self" if self.inside(target) else "death_wall"
+        if not self.is_inside(target) or target in obstacles:
+            wall_or_self = "death_self" if self.is_inside(target) else "death_wall"
             cause = "entrapped" if was_entrapped else wall_or_self
             return self.ending(self.rewards.death, cause, died=True)
         self.heading = heading
@@ -181,13 +181,13 @@ class Game:
         self.body.insert(0, target)
         if ate:
             self.eat(food_after)
-            return self.ending(self.rewards.food + self.alive(ate), "", ate=True)
+            return self.ending(self.rewards.food + self.living_reward(ate), "", ate=True)
         self.body.pop()
         reward = self.rewards.step
         if before is not None:
             nearer = before - self.distance()
             reward += nearer * self.rewards.shaping / max(self.rows, self.cols)
-        return self.ending(reward + self.alive(ate), "")
+        return self.ending(reward + self.living_reward(ate), "")
 
     def eat(self, food_after: Cell | None) -> None:
         free = self.free_cells()
@@ -230,16 +230,16 @@ def straight_starts(rows: int, cols: int) -> list[tuple[list[Cell], int]]:
     return starts
 
 
-def reachable(rows: int, cols: int, origin: Cell, obstacles: set[Cell]) -> set[Cell]:
+def reachable_cells(rows: int, cols: int, origin: Cell, obstacles: set[Cell]) -> set[Cell]:
     """Breadth-first search from `origin`, which counts even where it is an obstacle itself."""
-    seen, queue = {origin}, deque([origin])
+    visited, queue = {origin}, deque([origin])
     while queue:
         for cell in neighbours(queue.popleft()):
             on_board = 0 <= cell[0] < rows and 0 <= cell[1] < cols
-            if on_board and cell not in seen and cell not in obstacles:
-                seen.add(cell)
+            if on_board and cell not in visited and cell not in obstacles:
+                visited.add(cell)
                 queue.append(cell)
-    return seen
+    return visited
 
 
 def order(game: Game) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.envs.snake_oracle import STEPS, TURNS, Cell, Game, neighbours, order, reachable
+from tests.envs.snake_oracle import STEPS, TURNS, Cell, Game, neighbours, order, reachable_cells
 
 
 def compass(game: Game, cell: Cell | None) -> list[float]:
@@ -21,13 +21,13 @@ def compass(game: Game, cell: Cell | None) -> list[float]:
 def component(game: Game, turn: int) -> set[Cell]:
     """All that can be reached if the snake's body stood still; empty if the move kills."""
     cell = game.candidate(turn)
-    if game.blocked(cell):
+    if game.is_blocked(cell):
         return set()
-    return reachable(game.rows, game.cols, cell, game.obstacles())
+    return reachable_cells(game.rows, game.cols, cell, game.obstacles())
 
 
 def danger(game: Game) -> list[float]:
-    return [float(game.blocked(game.candidate(turn))) for turn in TURNS]
+    return [float(game.is_blocked(game.candidate(turn))) for turn in TURNS]
 
 
 def space(game: Game) -> list[float]:
@@ -41,38 +41,38 @@ def escapes(game: Game) -> list[float]:
     routes = []
     for turn in TURNS:
         cell = game.candidate(turn)
-        free = [n for n in neighbours(cell) if not game.blocked(n)]
-        routes.append(0.0 if game.blocked(cell) else len(free) / 4)
+        free = [n for n in neighbours(cell) if not game.is_blocked(n)]
+        routes.append(0.0 if game.is_blocked(cell) else len(free) / 4)
     return routes
 
 
 def tail_reachable(game: Game) -> float:
     """Is there a path from the head to the tail that avoids the body between them?"""
-    return float(game.tail in reachable(game.rows, game.cols, game.head, set(game.body[:-1])))
+    return float(game.tail in reachable_cells(game.rows, game.cols, game.head, set(game.body[:-1])))
 
 
-def features(game: Game) -> list[float]:
+def features_view(game: Game) -> list[float]:
     """[10] danger 3, food direction 4, heading up, right, down (left is none of them)."""
     heading = [float(game.heading == h) for h in range(3)]
     return danger(game) + compass(game, game.food) + heading
 
 
-def flood(game: Game) -> list[float]:
+def flood_view(game: Game) -> list[float]:
     """[13] features, then the reachable share of the free cells, forward, left, right."""
-    return features(game) + space(game)
+    return features_view(game) + space(game)
 
 
-def selective(game: Game) -> list[float]:
+def selective_view(game: Game) -> list[float]:
     """[18] flood, tail direction 4, tail reachable."""
-    return flood(game) + compass(game, game.tail) + [tail_reachable(game)]
+    return flood_view(game) + compass(game, game.tail) + [tail_reachable(game)]
 
 
-def enhanced(game: Game) -> list[float]:
+def enhanced_view(game: Game) -> list[float]:
     """[23] flood, escapes 3, tail direction 4, tail reachable, tail distance, length."""
     (row, col), (r, c) = game.head, game.tail
     distance = (abs(row - r) + abs(col - c)) / (game.rows - 1 + game.cols - 1)
-    rest = [tail_reachable(game), distance, len(game.body) / game.size]
-    return flood(game) + escapes(game) + compass(game, game.tail) + rest
+    last_entries = [tail_reachable(game), distance, len(game.body) / game.size]
+    return flood_view(game) + escapes(game) + compass(game, game.tail) + last_entries
 
 
 def head_frame(game: Game, cell: Cell | None) -> tuple[int, int]:
@@ -93,12 +93,12 @@ def wall_distance(game: Game, turn: int) -> int:
     """Cells of the board between the head and the wall, whatever lies on them."""
     down, right = STEPS[(game.heading + TURNS[turn]) % 4]
     (row, col), count = game.head, 0
-    while game.inside((row + down, col + right)):
+    while game.is_inside((row + down, col + right)):
         row, col, count = row + down, col + right, count + 1
     return count
 
 
-def tail(game: Game) -> list[float]:
+def tail_view(game: Game) -> list[float]:
     """[28] danger 3, space 3, tail and food within reach 3 + 3, offsets 12, walls 3, length."""
     spaces = [component(game, turn) for turn in TURNS]
     beside_tail = {game.tail, *neighbours(game.tail)}
@@ -108,11 +108,13 @@ def tail(game: Game) -> list[float]:
     to_food, to_tail = head_frame(game, game.food), head_frame(game, game.tail)
     offsets = [number / longest for number in (*to_food, *to_tail)]
     walls = [wall_distance(game, turn) / longest for turn in TURNS]
-    seen = danger(game) + space(game) + tail_reach + food_reach
-    return seen + offsets + signs(to_food) + signs(to_tail) + walls + [len(game.body) / game.size]
+    entries = danger(game) + space(game) + tail_reach + food_reach
+    return (
+        entries + offsets + signs(to_food) + signs(to_tail) + walls + [len(game.body) / game.size]
+    )
 
 
-def planes(game: Game) -> np.ndarray:
+def planes_view(game: Game) -> np.ndarray:
     """[rows, cols, 5] body with head, head, tail, food, order over length."""
     board = np.zeros((game.rows, game.cols, 5), np.float32)
     for cell in game.body:
@@ -125,7 +127,7 @@ def planes(game: Game) -> np.ndarray:
     return board
 
 
-def around(game: Game, radius: int) -> list[Cell]:
+def surrounding_cells(game: Game, radius: int) -> list[Cell]:
     """The cells of the square around the head, row by row, the first row farthest ahead."""
     (row, col), ahead, beside = game.head, STEPS[game.heading], STEPS[(game.heading + 1) % 4]
     return [
@@ -135,42 +137,47 @@ def around(game: Game, radius: int) -> list[Cell]:
     ]
 
 
-def stays(game: Game, cell: Cell) -> float:
+def cell_lifetime(game: Game, cell: Cell) -> float:
     """Moves until the tail has left a cell, over length; 1 for what is no cell, 0 if it is free."""
-    if not game.inside(cell):
+    if not game.is_inside(cell):
         return 1.0
     if cell not in game.body:
         return 0.0
     return (len(game.body) - game.body.index(cell)) / len(game.body)
 
 
-def starving(game: Game) -> float:
+def hunger_share(game: Game) -> float:
     """The share of the steps without food that have been used up."""
     return 0.0 if game.rules.starvation == "off" else game.hunger / game.starvation_limit()
 
 
-def near(game: Game) -> list[float]:
+def near_view(game: Game) -> list[float]:
     """[191] tail, hunger, and of the 9 × 9 cells around the head: blocked, how long."""
-    cells = around(game, 4)
-    blocked = [float(not game.inside(cell) or cell in game.body) for cell in cells]
-    return [*tail(game), starving(game), *blocked, *(stays(game, cell) for cell in cells)]
+    cells = surrounding_cells(game, 4)
+    blocked = [float(not game.is_inside(cell) or cell in game.body) for cell in cells]
+    return [
+        *tail_view(game),
+        hunger_share(game),
+        *blocked,
+        *(cell_lifetime(game, cell) for cell in cells),
+    ]
 
 
-def egocentric(game: Game) -> np.ndarray:
+def egocentric_view(game: Game) -> np.ndarray:
     """[side, side, 5] wall, how long a body cell stays, food, length, hunger."""
     radius = max(game.rows, game.cols) - 1
     share = len(game.body) / game.size
-    seen = [
+    entries = [
         (
-            float(not game.inside(cell)),
-            stays(game, cell) if game.inside(cell) else 0.0,
+            float(not game.is_inside(cell)),
+            cell_lifetime(game, cell) if game.is_inside(cell) else 0.0,
             float(cell == game.food),
             share,
-            starving(game),
+            hunger_share(game),
         )
-        for cell in around(game, radius)
+        for cell in surrounding_cells(game, radius)
     ]
-    return np.array(seen, np.float32).reshape(2 * radius + 1, 2 * radius + 1, 5)
+    return np.array(entries, np.float32).reshape(2 * radius + 1, 2 * radius + 1, 5)
 
 
 def compass_view(game: Game) -> list[float]:
@@ -179,7 +186,7 @@ def compass_view(game: Game) -> list[float]:
     Ways of equal length count as sideways, and food in no column's way as to the left.
     """
     heading = [float(game.heading == h) for h in range(4)]
-    blocked = [float(game.blocked(cell)) for cell in neighbours(game.head)]
+    blocked = [float(game.is_blocked(cell)) for cell in neighbours(game.head)]
     along, right, down = [0.0] * 4, 0, 0
     if game.food is not None:
         down, right = game.food[0] - game.head[0], game.food[1] - game.head[1]
@@ -203,7 +210,7 @@ def board_view(game: Game) -> np.ndarray:
     return board.reshape(-1)
 
 
-def mirrored(game: Game) -> Game:
+def mirror_game(game: Game) -> Game:
     """The game seen in a mirror that stands beside the board."""
     flip = lambda cell: None if cell is None else (cell[0], game.cols - 1 - cell[1])
     body = [(row, game.cols - 1 - col) for row, col in game.body]
@@ -211,16 +218,16 @@ def mirrored(game: Game) -> Game:
 
 
 VIEWS = {
-    "features": features,
-    "flood": flood,
-    "selective": selective,
-    "enhanced": enhanced,
-    "tail": tail,
-    "near": near,
+    "features": features_view,
+    "flood": flood_view,
+    "selective": selective_view,
+    "enhanced": enhanced_view,
+    "tail": tail_view,
+    "near": near_view,
     "compass": compass_view,
     "board": board_view,
-    "planes": planes,
-    "egocentric": egocentric,
+    "planes": planes_view,
+    "egocentric": egocentric_view,
 }
 
 

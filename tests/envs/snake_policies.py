@@ -6,12 +6,12 @@ from functools import cache
 from tests.envs.snake_oracle import FORWARD, TURNS, Cell, Game
 
 
-def at_random(game: Game, rng: random.Random) -> int:
+def random_turn(game: Game, rng: random.Random) -> int:
     return rng.choice(list(TURNS))
 
 
 def safe_turns(game: Game) -> list[int]:
-    return [turn for turn in TURNS if not game.blocked(game.candidate(turn))]
+    return [turn for turn in TURNS if not game.is_blocked(game.candidate(turn))]
 
 
 def greedy(game: Game, rng: random.Random) -> int:
@@ -32,11 +32,11 @@ def idle(game: Game, rng: random.Random) -> int:
     return rng.choice(hungry or safe or [FORWARD])
 
 
-def round_and_round(game: Game, rng: random.Random) -> int:
+def follow_cycle(game: Game, rng: random.Random) -> int:
     """Follows a cycle through all cells, which fills the board in the end."""
-    onwards = cycle(game.rows, game.cols)[game.head]
+    next_cell = cycle(game.rows, game.cols)[game.head]
     safe = safe_turns(game)
-    ahead = [turn for turn in safe if game.candidate(turn) == onwards]
+    ahead = [turn for turn in safe if game.candidate(turn) == next_cell]
     return (ahead or safe or [FORWARD])[0]
 
 

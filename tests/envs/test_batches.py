@@ -23,36 +23,36 @@ def halvings(row: jax.Array) -> tuple[jax.Array, jax.Array]:
 @pytest.mark.parametrize("batch", [(), (1,), (6,), (7,), (2, 5), (3, 2, 4)])
 def test_tiles_give_what_vmap_gives(batch):
     rows = jax.random.exponential(jax.random.key(0), (*batch, WIDE)) * 10
-    counts, left = jax.jit(lambda rows: batches.in_tiles(halvings, rows))(rows)
+    counts, remainders = jax.jit(lambda rows: batches.map_in_tiles(halvings, rows))(rows)
     assert counts.shape == batch
     for index in np.ndindex(*batch):
         row, count = np.asarray(rows[index]), 0
         while row.max() >= 1:
             row, count = row / 2, count + 1
         assert counts[index] == count
-        np.testing.assert_array_equal(left[index], row)
+        np.testing.assert_array_equal(remainders[index], row)
 
 
 def test_a_function_sees_all_batches_at_once():
     shapes = []
 
-    @batches.of_batches
-    def centred(x, shift):
+    @batches.with_batch_axes
+    def centre_batch(x, shift):
         shapes.append((x.shape, shift.shape))
         return x - jnp.max(x) + shift[..., None]  # of the whole batch
 
     x = jnp.arange(24.0).reshape(2, 3, 4)
-    assert np.all(jax.vmap(centred)(x[0], jnp.arange(3.0)) == x[0] - 11 + np.c_[:3])
-    found = jax.jit(jax.vmap(jax.vmap(centred, (0, None)), (0, None)))(x, jnp.ones(()))
-    assert np.all(found == x - 23 + 1)
+    assert np.all(jax.vmap(centre_batch)(x[0], jnp.arange(3.0)) == x[0] - 11 + np.c_[:3])
+    centred_rows = jax.jit(jax.vmap(jax.vmap(centre_batch, (0, None)), (0, None)))(x, jnp.ones(()))
+    assert np.all(centred_rows == x - 23 + 1)
     assert shapes[-1] == ((2, 3, 4), (2, 3))
-    assert np.all(centred(x[0, 0], jnp.zeros(())) == x[0, 0] - 3)
+    assert np.all(centre_batch(x[0, 0], jnp.zeros(())) == x[0, 0] - 3)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_accelerators_take_the_whole_batch(platform):
     rows = jnp.ones((64, WIDE))
-    traced = jax.jit(lambda rows: batches.in_tiles(halvings, rows)).trace(rows)
+    traced = jax.jit(lambda rows: batches.map_in_tiles(halvings, rows)).trace(rows)
     text = traced.lower(lowering_platforms=(platform,)).as_text()
     assert text.count("stablehlo.while") == 1  # that of the function, and none over tiles
     assert traced.lower(lowering_platforms=("cpu",)).as_text().count("stablehlo.while") == 2

@@ -66,7 +66,7 @@ def test_a_run_is_the_one_of_lagrange():
 
 
 def test_energy_changes_by_work_and_friction_alone():
-    """With a fine clock: E = ½ M x'² + m l x' θ' cos θ + 2/3 m l² θ'² + m g l cos θ."""
+    """The energy by a fine clock: E = ½ M x'² + m l x' θ' cos θ + 2/3 m l² θ'² + m g l cos θ."""
     params = Params(dt=2e-4)
     actions = np.full(5000, 0.1, np.float32)
     state, _, _ = play(CircularCartPole(), params, (0.0, 1.0, 1.0, 2.0), actions)

@@ -45,14 +45,14 @@ def test_every_environment_keeps_the_contract(env_id):
 
 @pytest.mark.parametrize("env_id", envs.ALL)
 def test_every_environment_has_32_bits_where_jax_has_64(env_id):
-    def played() -> Any:
+    def play() -> Any:
         env, params = envs.make(env_id)
         key, reset_key, action_key = jax.random.split(jax.random.key(0), 3)
         obs, state = env.reset(reset_key, params)
         action = env.action_space(params).sample(action_key)
         return obs, state, env.step(key, state, action, params)
 
-    shapes = lambda: jax.tree.map(lambda x: (x.shape, x.dtype), jax.eval_shape(played))
+    shapes = lambda: jax.tree.map(lambda x: (x.shape, x.dtype), jax.eval_shape(play))
     expected = shapes()
     with jax.enable_x64(True):
         assert shapes() == expected

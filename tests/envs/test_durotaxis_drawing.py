@@ -92,9 +92,9 @@ def test_edges_lead_to_parents_that_exist():
 def test_the_outline_is_the_convex_hull():
     points = np.random.default_rng(1).normal(size=(60, 2))
     hull = ConvexHull(points)
-    found = symbols.outline(points)
-    assert {tuple(p) for p in found} == {tuple(p) for p in points[hull.vertices]}
-    x, y = found.T
+    vertices = symbols.outline(points)
+    assert {tuple(p) for p in vertices} == {tuple(p) for p in points[hull.vertices]}
+    x, y = vertices.T
     area = abs(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))) / 2  # in order, or it is smaller
     assert area == pytest.approx(hull.volume)
     np.testing.assert_array_equal(symbols.outline(np.ones((3, 2))), [[1, 1]])

@@ -100,15 +100,15 @@ def test_an_episode_arrives_and_adds_up():
     ],
 )
 def test_endings(ending, x, action, state):
-    """Of the second one the rightmost node dies, which the leftmost-first rule never does."""
+    """In the second case the rightmost node dies, which the leftmost-first rule never does."""
     form = "nodes" if ending == "retreated" else "global"
     env = Durotaxis(capacity=16, action=form, **LOCAL)
     params = replace(env.default_params, threshold_nodes=15.0, left_moves_limit=3)
-    given: Any = jnp.array(action)
+    env_action: Any = jnp.array(action)
     if form == "nodes":
-        given = (jnp.zeros(16, jnp.int32).at[3].set(1), given[1:])
+        env_action = (jnp.zeros(16, jnp.int32).at[3].set(1), env_action[1:])
     state = {name: jnp.int32(value) for name, value in state.items()}
-    _, _, terminated, info = one_step(env, params, colony_of(x), given, **state)
+    _, _, terminated, info = one_step(env, params, colony_of(x), env_action, **state)
     assert bool(terminated) == (ending is not None)
     for name in ("crowded", "empty", "retreated", "arrived"):
         assert bool(info["outcome"][name]) == (name == ending), name
@@ -147,10 +147,10 @@ def test_a_colony_that_outgrows_its_limit_at_the_goal_has_not_arrived():
 def test_an_action_that_is_no_number_leaves_numbers_behind(form, number):
     env = Durotaxis(capacity=16, action=form, **LOCAL)
     params = replace(env.default_params, threshold_nodes=16.0)
-    given: Any = jnp.full(len(actions.names(form, "directed")), number)
+    env_action: Any = jnp.full(len(actions.names(form, "directed")), number)
     if form == "nodes":
-        given = (jnp.zeros(16, jnp.int32), given)
-    after, reward, *_ = one_step(env, params, colony_of([30.0, 50.0, 80.0]), given)
+        env_action = (jnp.zeros(16, jnp.int32), env_action)
+    after, reward, *_ = one_step(env, params, colony_of([30.0, 50.0, 80.0]), env_action)
     assert all(np.isfinite(x).all() for x in jax.tree.leaves((after, reward)))
     if form != "nodes":  # the largest share, 0.7, deletes two of the three; the least one, none
         assert int(after.colony.num_nodes) == (2 if number == jnp.inf else 6)
@@ -193,7 +193,7 @@ def test_the_forms_of_an_action_agree():
     """The same nodes and numbers, given in another form, lead to the same colony."""
     colony = colony_of([30.0, 80.0, 20.0, 50.0, 90.0, 10.0])
     numbers = jnp.array([4.0, 1.0, 0.2, 0.3])
-    found = {}
+    states = {}
     for form in actions.FORMS:
         env = Durotaxis(capacity=16, action=form, **LOCAL)
         params = replace(
@@ -206,15 +206,15 @@ def test_the_forms_of_an_action_agree():
             "ratio": share,
             "nodes": (choice, numbers),
         }[form]
-        found[form], *_ = one_step(env, params, colony, action)
+        states[form], *_ = one_step(env, params, colony, action)
     for form in ("ratio", "nodes"):
         for a, b in zip(
-            jax.tree.leaves(found["global"].colony),
-            jax.tree.leaves(found[form].colony),
+            jax.tree.leaves(states["global"].colony),
+            jax.tree.leaves(states[form].colony),
             strict=True,
         ):
             np.testing.assert_allclose(a, b, rtol=1e-6)
-    assert int(found["global"].colony.num_nodes) == 6
+    assert int(states["global"].colony.num_nodes) == 6
 
 
 def test_numbers_out_of_bounds_count_as_the_nearest_within():

@@ -16,7 +16,7 @@ from envs.durotaxis.pictures import export
 
 
 @cache
-def grown(ground: str = "random"):
+def grow_colony(ground: str = "random"):
     env = Durotaxis(capacity=30, ground=ground, observation="local")
     params = replace(env.default_params, threshold_nodes=30.0)
     _, state = env.reset(jax.random.key(0), params)
@@ -29,7 +29,7 @@ def grown(ground: str = "random"):
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("ground", ["random", "linear"])
 def test_a_colony_is_read_again(ground: str, tmp_path: Path):
-    state, params = grown(ground)
+    state, params = grow_colony(ground)
     export.to_graphml(state, params, tmp_path / "colony.graphml")
     export.to_csv(state, params, tmp_path / "colony.csv")
     graph = networkx.read_graphml(tmp_path / "colony.graphml")
@@ -57,7 +57,7 @@ def test_a_colony_is_read_again(ground: str, tmp_path: Path):
 
 
 def test_many_colonies_at_once_are_refused(tmp_path: Path):
-    state, params = grown()
+    state, params = grow_colony()
     batch = jax.tree.map(lambda x: jnp.stack([x, x]), state)
     with pytest.raises(ValueError, match=r"colonies of shape \(2,\); expected one: take one out"):
         export.to_csv(batch, params, tmp_path / "colony.csv")

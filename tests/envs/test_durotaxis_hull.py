@@ -9,10 +9,10 @@ from scipy.spatial import ConvexHull
 from envs.durotaxis.graph import hull
 
 POINTS, CLOUDS = 64, 40  # of one compilation
-batched = jax.jit(jax.vmap(hull.convex_hull))
+convex_hulls = jax.jit(jax.vmap(hull.convex_hull))
 
 
-def padded(points, rng):
+def pad_points(points, rng):
     """The points in random slots of POINTS, among others that do not count."""
     points = np.asarray(points, np.float32).reshape(-1, 2)
     slots = np.sort(rng.permutation(POINTS)[: len(points)])
@@ -23,16 +23,16 @@ def padded(points, rng):
     return xy, mask
 
 
-def of(clouds, seed=0):
+def compute_hulls(clouds, seed=0):
     """Flags of every point of every cloud, and the areas."""
     rng = np.random.default_rng(seed)
-    xy, mask = map(np.stack, zip(*(padded(cloud, rng) for cloud in clouds), strict=True))
+    xy, mask = map(np.stack, zip(*(pad_points(cloud, rng) for cloud in clouds), strict=True))
     empty = (0, -len(clouds) % CLOUDS)
     x, y, counts = (
         np.pad(v, (empty, (0, 0))).reshape(-1, CLOUDS, POINTS)
         for v in (xy[..., 0], xy[..., 1], mask)
     )
-    parts = jax.device_get([batched(*part) for part in zip(x, y, counts, strict=True)])
+    parts = jax.device_get([convex_hulls(*part) for part in zip(x, y, counts, strict=True)])
     is_vertex, area = (np.concatenate(v)[: len(clouds)] for v in zip(*parts, strict=True))
     assert not np.any(is_vertex & ~mask)
     return [f[m] for f, m in zip(is_vertex, mask, strict=True)], area
@@ -66,7 +66,7 @@ def test_generic_points_agree_with_qhull():
     clouds += [rng.normal((300, 200), (60, 5), (rng.integers(8, 60), 2)) for _ in range(50)]
     angle = np.linspace(0, 2 * np.pi, 48, endpoint=False)
     clouds.append(np.stack([300 + 90 * np.cos(angle), 200 + 50 * np.sin(angle)], 1))
-    flags, areas = of(clouds)
+    flags, areas = compute_hulls(clouds)
     for cloud, flag, area in zip(clouds, flags, areas, strict=True):
         exact = ConvexHull(np.asarray(cloud, np.float32).astype(np.float64))
         vertices = np.isin(np.arange(len(cloud)), exact.vertices)
@@ -92,7 +92,7 @@ def test_structured_points_agree_with_the_definition():
         clouds += [columns, np.concatenate([columns, rows])]
         clouds.append(rng.integers(0, 4, (40, 2)) * 7.3)  # a lattice, most places taken twice
         clouds.append(np.repeat(rng.uniform(0, 600, (9, 2)), 3, axis=0))
-    flags, areas = of(clouds)
+    flags, areas = compute_hulls(clouds)
     for cloud, flag, area in zip(clouds, flags, areas, strict=True):
         np.testing.assert_array_equal(flag, sticks_out(cloud))
         exact = ConvexHull(np.asarray(cloud, np.float32).astype(np.float64)).volume
@@ -106,7 +106,7 @@ def test_rounding_makes_no_vertex():
     for corner in ((60, 20), (590, 390), (400, 0.5)):
         side = np.array([3.3, 7.7]) + share * corner  # each point is off the line by its rounding
         clouds.append(np.concatenate([side, [[500.0, 1.0], [10.0, 399.0]]]))
-    flags, _ = of(clouds)
+    flags, _ = compute_hulls(clouds)
     for flag in flags:
         assert flag[[0, 39, 40, 41]].sum() >= 3
         assert not np.any(flag[1:39])
@@ -128,7 +128,7 @@ def test_rounding_makes_no_vertex():
     ],
 )
 def test_degenerate_points(points, expected):
-    flags, areas = of([points])
+    flags, areas = compute_hulls([points])
     assert flags[0].tolist() == [bool(e) for e in expected]
     assert areas[0] == pytest.approx(50 if len(points) == 3 and points[1] == (10, 5) else 0)
 

@@ -41,22 +41,22 @@ def random_colony(num_nodes, rng):
 
 @jax.jit
 def look(colony, law):
-    found = pairwise.colony_features(colony)
+    colony_features = pairwise.colony_features(colony)
     log_intensity = substrate.log_intensity(law, NO_FIELD, colony.x, colony.y, *SIZE)
-    nodes = features.node_features(colony, found, jnp.int32(TIME), log_intensity)
-    whole = features.graph_features(colony, found, log_intensity)
-    seen = observation.describe(colony, found, jnp.int32(TIME), law, NO_FIELD, *SIZE)
-    return nodes, whole, seen
+    nodes = features.node_features(colony, colony_features, jnp.int32(TIME), log_intensity)
+    whole = features.graph_features(colony, colony_features, log_intensity)
+    graph = observation.describe(colony, colony_features, jnp.int32(TIME), law, NO_FIELD, *SIZE)
+    return nodes, whole, graph
 
 
 @jax.jit
-def look_alone(colony):
-    """Of all slots, without a batch."""
+def unbatched_features(colony):
+    """The features from all slots, without a batch."""
     is_vertex, area = hull.convex_hull(colony.x, colony.y, rules.alive(colony))
     return is_vertex, area, pairwise.mean_distance(colony.x, colony.y, rules.alive(colony))
 
 
-def raw(colony, law=GROUND):
+def raw_features(colony, law=GROUND):
     """Features of the nodes and of the graph, unscaled."""
     return jax.device_get(look(colony, law))[:2]
 
@@ -73,7 +73,8 @@ def colonies():
 
 def test_features_of_nodes_and_of_the_graph(colonies):
     for colony in colonies:
-        nodes, whole = raw(colony)
+        # The same colony as a graph of NetworkX, and in float64.
+        nodes, whole = raw_features(colony)
         n = int(colony.num_nodes)
         xy = np.stack([colony.x, colony.y], 1)[:n].astype(np.float64)
         graph = nx.DiGraph()
@@ -85,6 +86,7 @@ def test_features_of_nodes_and_of_the_graph(colonies):
         age = TIME - np.asarray(colony.birth[:n])
         inward = np.array([d for _, d in graph.in_degree()])
         outward = np.array([d for _, d in graph.out_degree()])
+        # The columns of the nodes, in the order of their fields.
         expected = [
             *xy.T,
             np.log(intensity),
@@ -104,6 +106,7 @@ def test_features_of_nodes_and_of_the_graph(colonies):
             else:
                 np.testing.assert_allclose(a[:n], b, rtol=1e-5, atol=1e-5, err_msg=name)
                 assert not np.any(a[n:])
+        # The numbers of the whole graph.
         low, high = xy.min(0), xy.max(0)
         edges = graph.number_of_edges()
         statistics = (intensity.mean(), intensity.max(), intensity.sum())
@@ -133,8 +136,8 @@ def test_padded_graph(colonies):
         np.testing.assert_array_equal(graph.senders, [*parent[child], *[C] * (C - e)])
         np.testing.assert_array_equal(graph.receivers, [*child, *[C] * (C - e)])
         np.testing.assert_array_equal([*graph.n_node, *graph.n_edge], [n, C + 1 - n, e, C - e])
-        for rest in (graph.nodes[n:], graph.edges[e:], graph.globals[1]):
-            assert not np.any(rest)
+        for padding in (graph.nodes[n:], graph.edges[e:], graph.globals[1]):
+            assert not np.any(padding)
         xy = np.stack([colony.x, colony.y], 1)
         along = xy[child] - xy[parent[child]]
         length = np.linalg.norm(along, axis=1)
@@ -145,17 +148,17 @@ def test_padded_graph(colonies):
 
 def test_scales(colonies):
     """Each column against the raw one, with the scales of the table written out once more."""
-    nodes, whole = raw(colonies[4])
-    seen = observe(colonies[4])
+    nodes, whole = raw_features(colonies[4])
+    graph = observe(colonies[4])
     rows = np.stack(nodes)
     scale = np.array([W, H, 1, 1, 5, 1, 100, 1, 1, 100, 50])[:, None]
     rows[5] = rows[5] * 100 / (1 + rows[5] * 100)
-    np.testing.assert_allclose(seen.nodes[:C].T, rows / scale, rtol=1e-5)
+    np.testing.assert_allclose(graph.nodes[:C].T, rows / scale, rtol=1e-5)
     area = W * H
     scale = [100, 100, 0.1, W, H, W, H, W, H, W, H, area, area, 1, 5, 200, 1, 1, 1]
-    np.testing.assert_allclose(seen.globals[0], np.array(whole) / scale, rtol=1e-5)
+    np.testing.assert_allclose(graph.globals[0], np.array(whole) / scale, rtol=1e-5)
     shapes: Any = observation.shapes(C)
-    for shape, leaf in zip(shapes, seen, strict=True):
+    for shape, leaf in zip(shapes, graph, strict=True):
         assert (shape.shape, shape.dtype) == (leaf.shape, leaf.dtype)
 
 
@@ -188,7 +191,7 @@ def test_relabelled_cells_have_the_same_features():
 @pytest.mark.parametrize("num_nodes", [0, 1, 2])
 def test_hardly_any_cells(num_nodes):
     colony = random_colony(num_nodes, np.random.default_rng(num_nodes))
-    (nodes, whole), graph = raw(colony), observe(colony)
+    (nodes, whole), graph = raw_features(colony), observe(colony)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves((nodes, whole, graph)))
     assert nodes.is_vertex.sum() == num_nodes
     assert whole.hull_area == 0
@@ -203,8 +206,8 @@ def test_cells_in_one_place_and_nearly_so():
     zeros = jnp.zeros(C, jnp.int32)
     x = jnp.zeros(C).at[:3].set(jnp.array([0.25, 0.25, 0.25 + 2**-18]))  # 3.8e-6 px apart
     colony = Colony(x, jnp.zeros(C), zeros - 1, zeros, jnp.int32(2))
-    assert raw(colony)[0].centrality[:2].tolist() == [1, 1]
-    nodes, _ = raw(replace(colony, num_nodes=jnp.int32(3)))
+    assert raw_features(colony)[0].centrality[:2].tolist() == [1, 1]
+    nodes, _ = raw_features(replace(colony, num_nodes=jnp.int32(3)))
     np.testing.assert_allclose(nodes.centrality[:3], 1 / (2**-18 + 1e-6), rtol=1e-5)
 
 
@@ -213,7 +216,7 @@ def test_steep_ground(slope, base):
     law = Law(jnp.bool_(True), jnp.float32(slope), jnp.float32(base))
     colony = random_colony(20, np.random.default_rng(4))
     colony = replace(colony, x=jnp.where(colony.x > 0, colony.x * 5.9, 0))
-    _, whole = raw(colony, law)
+    _, whole = raw_features(colony, law)
     log_intensity = slope * np.floor(np.asarray(colony.x[:20], np.float64)) + np.log(base)
     log_sum = np.logaddexp.reduce(log_intensity)
     expected = [log_sum - np.log(20), log_intensity.max(), log_sum]
@@ -236,26 +239,30 @@ def test_features_of_founders():
 
 
 def test_features_of_a_batch_are_those_of_each(colonies):
-    """Of few cells and of many, which are computed in different numbers of slots."""
+    """Few cells and many are computed in different numbers of slots."""
     every = jax.jit(jax.vmap(jax.vmap(pairwise.colony_features)))
     few, many = [colonies[i] for i in (0, 1, 0)], [colonies[i] for i in (0, 4, 6)]
     for batch in ([few, few], [few, many]):
         rows = [jax.tree.map(lambda *x: np.stack(x), *row) for row in batch]
-        found = jax.device_get(every(jax.tree.map(lambda *x: np.stack(x), *rows)))
+        batch_features = jax.device_get(every(jax.tree.map(lambda *x: np.stack(x), *rows)))
         for i, row in enumerate(batch):
             for j, colony in enumerate(row):
-                for a, b in zip(jax.tree.leaves(found), look_alone(colony), strict=True):
+                for a, b in zip(
+                    jax.tree.leaves(batch_features), unbatched_features(colony), strict=True
+                ):
                     np.testing.assert_allclose(a[i, j], b, rtol=1e-5)
 
 
 def test_without_what_is_dear(colonies):
     @jax.jit
-    def cheap(colony):
-        found = pairwise.colony_features(colony, pairwise=False)
+    def describe_local(colony):
+        colony_features = pairwise.colony_features(colony, pairwise=False)
         time = jnp.int32(TIME)
-        return observation.describe(colony, found, time, GROUND, NO_FIELD, *SIZE, pairwise=False)
+        return observation.describe(
+            colony, colony_features, time, GROUND, NO_FIELD, *SIZE, pairwise=False
+        )
 
-    less, more = jax.device_get(cheap(colonies[5])), observe(colonies[5])
+    less, more = jax.device_get(describe_local(colonies[5])), observe(colonies[5])
     assert not np.any(less.nodes[:, [5, 7]])
     assert less.globals[0, 12] == 0
     others = np.delete(np.arange(11), [5, 7])

@@ -54,13 +54,15 @@ def test_a_lost_colony_begins_again_around_its_centroid_twice():
 
 
 def test_the_ring_is_even_and_a_single_cell_is_scattered():
-    lost = rules.founders(jax.random.key(0), 16, 3, WIDTH, HEIGHT)
-    lost = replace(lost, x=lost.x + 300.0 * (jnp.arange(16) < 3))
-    centre = np.array([float(jnp.mean(v[:3])) for v in (lost.x, lost.y)])
+    lost_colony = rules.founders(jax.random.key(0), 16, 3, WIDTH, HEIGHT)
+    lost_colony = replace(lost_colony, x=lost_colony.x + 300.0 * (jnp.arange(16) < 3))
+    centre = np.array([float(jnp.mean(v[:3])) for v in (lost_colony.x, lost_colony.y)])
 
     def places(count: int) -> np.ndarray:
-        again = lambda key: rules.recovered(key, lost, count, jnp.int32(7), WIDTH, HEIGHT)
-        colonies = jax.jit(jax.vmap(again))(jax.random.split(jax.random.key(count), 4000))
+        recover = lambda key: rules.recover_colony(
+            key, lost_colony, count, jnp.int32(7), WIDTH, HEIGHT
+        )
+        colonies = jax.jit(jax.vmap(recover))(jax.random.split(jax.random.key(count), 4000))
         return np.stack([colonies.x, colonies.y], -1)[:, :count] - centre
 
     ring = places(6)

@@ -96,7 +96,7 @@ def array(dtype: Any, value: Any) -> Any:
     return np.asarray(value, dtype)
 
 
-def padded(values: list, capacity: int, dtype: Any = np.int32) -> Any:
+def pad_values(values: list, capacity: int, dtype: Any = np.int32) -> Any:
     """Values, then garbage that must not matter."""
     return np.array([*values, *[77] * (capacity - len(values))], dtype)
 
@@ -104,7 +104,7 @@ def padded(values: list, capacity: int, dtype: Any = np.int32) -> Any:
 def growth_of(h: Happening, capacity: int = CAPACITY) -> rules.Growth:
     places = [h.births[node] for node in h.nodes]
     survives = [node not in h.gone for node in h.nodes]
-    x, y = (padded([place[i] for place in places], capacity, np.float32) for i in (0, 1))
+    x, y = (pad_values([place[i] for place in places], capacity, np.float32) for i in (0, 1))
     survives += [False] * (capacity - len(survives))
     number = array(np.int32, 2 * sum(survives))
     colony, survives = colony_of(h.nodes, capacity), array(bool, survives)
@@ -115,7 +115,7 @@ def growth_of(h: Happening, capacity: int = CAPACITY) -> rules.Growth:
         while above in h.gone:
             above = above.parent
         heirs[slots[node]] = -1 if above is None else slots[above]
-    return rules.Growth(colony, survives, x, y, number, padded(heirs, capacity))
+    return rules.Growth(colony, survives, x, y, number, pad_values(heirs, capacity))
 
 
 def law_of(ground: Ground) -> Law:
@@ -125,9 +125,9 @@ def law_of(ground: Ground) -> Law:
 
 def step_of(h: Happening, with_marks: bool, capacity: int = CAPACITY) -> Step:
     marks = Marks(
-        mark=padded([MARKS.index(node.mark) for node in h.nodes], capacity),
-        marked_at=padded([node.marked_at for node in h.nodes], capacity),
-        unmarked_for=padded([0] * capacity, capacity),
+        mark=pad_values([MARKS.index(node.mark) for node in h.nodes], capacity),
+        marked_at=pad_values([node.marked_at for node in h.nodes], capacity),
+        unmarked_for=pad_values([0] * capacity, capacity),
         was_crowded=array(bool, True),
         is_first=array(bool, h.marking_began),
     )
@@ -173,9 +173,9 @@ def test_components_are_the_oracles(name: str):
     assert got.dtype == jnp.float32
     assert any(len(h.after) > CAPACITY for h in cases)
     for row, h, w in zip(np.asarray(got), cases, weights, strict=True):
-        want = oracle.components(name, h, w)
-        assert set(want) == set(SETS[name].NAMES)
-        ordered = [want[key] for key in SETS[name].NAMES]
+        expected = oracle.components(name, h, w)
+        assert set(expected) == set(SETS[name].NAMES)
+        ordered = [expected[key] for key in SETS[name].NAMES]
         np.testing.assert_allclose(row, ordered, rtol=1e-4, atol=3e-3)
 
 
@@ -194,7 +194,7 @@ def live(colony, marks, deleted, child_x, child_y, law, time, critical, delay, e
     """One step of an episode: marks and lab marks before it, shaping, what comes after it."""
     width, height = jnp.float32(600), jnp.float32(HEIGHT)
     ground = intensity(law, jnp.zeros((0, 0)), colony.x, colony.y, width, height)
-    marks = marking.marked(marks, colony, ground, time, critical)
+    marks = marking.update_marks(marks, colony, ground, time, critical)
     lab = marking.deletion_rule(colony, ground, time, critical, delay)
     growth = rules.grow(colony, deleted, child_x, child_y)
     no = jnp.zeros((), bool)
@@ -228,7 +228,7 @@ def episode(rng, critical: float, delay: int, terminated: bool):
         node.mark, node.marked_at = None, 0
     colony, marks = colony_of(nodes, ROOMY), marking.no_marks(ROOMY)
     for time in range(EPISODE):
-        oracle.look(nodes, ground, time, critical)
+        oracle.mark_nodes(nodes, ground, time, critical)
         ratio = 0.6 if len(nodes) > 20 else 0.45
         gone = [node for node in nodes if rng.random() < ratio and node is not nodes[-1]]
         reach = rng.uniform((0, -5), (12, 5), (len(nodes), 2))
@@ -241,17 +241,17 @@ def episode(rng, critical: float, delay: int, terminated: bool):
         h = Happening(nodes, gone, births, ground, HEIGHT, time, *settings)
         growth = growth_of(h, ROOMY)
         law, numbers = law_of(ground), (jnp.int32(time), jnp.float32(critical), jnp.int32(delay))
-        colony, looked, marks, lab, shaping = live(
+        colony, updated_marks, marks, lab, shaping = live(
             *(colony, marks, ~growth.survives, growth.child_x, growth.child_y, law),
             *(*numbers, jnp.asarray(ending is not None)),
         )
-        yield h, *jax.device_get((looked, lab, shaping))
+        yield h, *jax.device_get((updated_marks, lab, shaping))
         nodes = h.after
 
 
 @pytest.mark.parametrize(("critical", "delay"), [(6.0, 3), (12.0, 0)])
 def test_marks_follow_their_nodes_through_an_episode(critical: float, delay: int):
-    seen, began = set(), []
+    observed_cases, began = set(), []
     for h, marks, lab, _ in episode(np.random.default_rng(3), critical, delay, False):
         number = len(h.nodes)
         assert list(marks.mark[:number]) == [MARKS.index(node.mark) for node in h.nodes]
@@ -259,11 +259,11 @@ def test_marks_follow_their_nodes_through_an_episode(critical: float, delay: int
         assert list(marks.unmarked_for[:number]) == [node.unmarked_for for node in h.nodes]
         for plane in (marks.mark, marks.marked_at, marks.unmarked_for):
             assert not np.any(plane[number:])
-        wanted = oracle.deletion_rule(h.nodes, h.ground, h.time, critical, delay)
-        assert list(lab) == [n in wanted for n in h.nodes] + [False] * (ROOMY - number)
-        seen |= {node.mark for node in h.nodes} | {bool(wanted)}
+        expected = oracle.deletion_rule(h.nodes, h.ground, h.time, critical, delay)
+        assert list(lab) == [n in expected for n in h.nodes] + [False] * (ROOMY - number)
+        observed_cases |= {node.mark for node in h.nodes} | {bool(expected)}
         began.append((bool(marks.is_first), number > critical))
-    assert seen == {None, "delete", "keep", True, False}
+    assert observed_cases == {None, "delete", "keep", True, False}
     crowded = [is_crowded for _, is_crowded in began]
     assert [first for first, _ in began].index(True) == crowded.index(True)
     assert sum(first for first, _ in began) == 1
@@ -284,8 +284,8 @@ def test_shaping_telescopes(terminated: bool):
         return np.array([0.25 * len(nodes) - 1.25 * marked, oracle.centroid(nodes) - 599, stiff])
 
     end = np.zeros(3) if terminated else potentials(last.after, EPISODE)
-    want = 0.95**EPISODE * end - potentials(first.nodes, 0)
-    np.testing.assert_allclose(summed, want, atol=5e-3)
+    expected = 0.95**EPISODE * end - potentials(first.nodes, 0)
+    np.testing.assert_allclose(summed, expected, atol=5e-3)
 
 
 def test_weights_are_numbers_to_the_compiler():
@@ -306,8 +306,8 @@ def test_of_several_endings_the_first_counts():
     """All sixteen cases, against the order of the list in `ENDINGS`."""
     names = [name for name in ENDINGS if name]
     for flags in itertools.product([False, True], repeat=4):
-        reached = {name: jnp.asarray(flag) for name, flag in zip(names, flags, strict=True)}
-        ending = ending_of(**reached)
+        conditions = {name: jnp.asarray(flag) for name, flag in zip(names, flags, strict=True)}
+        ending = ending_of(**conditions)
         expected = next((name for name, flag in zip(names, flags, strict=True) if flag), None)
         assert [name for name in names if getattr(ending, name)] == [expected] * any(flags)
         assert bool(is_terminated(ending)) == any(flags)

@@ -24,10 +24,10 @@ def land(colony: rules.Colony, spawn: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Children of `spawn`: gamma, alpha, noise, theta."""
     stiffness = intensity(LAW, NO_FIELD, colony.x, colony.y, *SIZE)
     gamma, alpha, noise, theta = spawn
-    return rules.directed(colony, stiffness, gamma, alpha, noise, theta, *SIZE)
+    return rules.directed_children(colony, stiffness, gamma, alpha, noise, theta, *SIZE)
 
 
-without = jax.jit(rules.without)
+remove_cells = jax.jit(rules.remove_cells)
 start = jax.jit(rules.founders, static_argnums=(1, 2))
 
 
@@ -50,7 +50,7 @@ def oracle_of(colony: rules.Colony) -> oracle.Colony:
 
 
 def assert_same(colony: rules.Colony, slow: oracle.Colony) -> None:
-    """Of an overflow, the first C cells."""
+    """Compares two colonies; of an overflow, the first C cells."""
     capacity, n = colony.x.size, min(len(slow.cells), colony.x.size)
     assert int(colony.num_nodes) == n
     cells, blank = slow.cells[:n], capacity - n
@@ -84,7 +84,7 @@ def test_histories_against_a_graph_that_loses_one_cell_at_a_time(leftmost: bool)
                 assert np.flatnonzero(deleted).tolist() == sorted(slots)
             names = [c.name for c, gone in zip(slow.cells, deleted, strict=False) if gone]
             random.shuffle(names)  # the order in which they die does not matter
-            slow.step(names, oracle.directed(ground, *spawn.tolist()), time)
+            slow.step(names, oracle.directed_landing(ground, *spawn.tolist()), time)
             growth, colony = step(colony, deleted, spawn, np.int32(time))
             assert int(growth.num_nodes) == len(slow.cells)
             assert_same(colony, slow)
@@ -101,7 +101,9 @@ def test_the_smallest_colonies(n: int, dying: tuple[int, ...]):
     colony = start(jax.random.key(1), CAPACITY, n, *SIZE)
     slow, spawn = oracle_of(colony), np.array([5, 1, 0.1, 0], np.float32)
     deleted = np.isin(np.arange(CAPACITY), dying)
-    slow.step([slot for slot in dying if slot < n], oracle.directed(oracle.Ground(), *spawn), 1)
+    slow.step(
+        [slot for slot in dying if slot < n], oracle.directed_landing(oracle.Ground(), *spawn), 1
+    )
     growth, colony = step(colony, deleted, spawn, np.int32(1))
     assert_same(colony, slow)
     assert int(growth.num_nodes) == 2 * max(0, n - len([s for s in dying if s < n]))
@@ -119,20 +121,20 @@ def test_the_smallest_colonies(n: int, dying: tuple[int, ...]):
 )
 def test_sizes_of_a_colony(ratio: float, sizes: list[int]):
     colony = start(jax.random.key(2), CAPACITY, 5, *SIZE)
-    spawn, seen = np.array([7.75, 2.25, 0.275, 0], np.float32), [5]
+    spawn, observed_sizes = np.array([7.75, 2.25, 0.275, 0], np.float32), [5]
     for time in range(1, len(sizes)):
         deleted = delete_leftmost(colony, np.float32(ratio))
         growth, colony = step(colony, deleted, spawn, np.int32(time))
-        seen.append(int(growth.num_nodes))
-    assert seen == sizes
+        observed_sizes.append(int(growth.num_nodes))
+    assert observed_sizes == sizes
     assert int(colony.num_nodes) == min(sizes[-1], CAPACITY)
 
 
 def play(action: jax.Array, colony: rules.Colony) -> dict[str, jax.Array]:
     """An episode of one constant action (ratio, gamma, alpha, noise, theta), from founders on."""
 
-    def advance(seen):
-        colony, time = seen["colony"], seen["time"] + 1
+    def advance(carry):
+        colony, time = carry["colony"], carry["time"] + 1
         deleted = delete_leftmost(colony, action[0])
         growth = rules.grow(colony, deleted, *land(colony, action[1:]))
         children = jnp.where(growth.survives, growth.child_x, 0.0)
@@ -150,19 +152,19 @@ def play(action: jax.Array, colony: rules.Colony) -> dict[str, jax.Array]:
             "size": growth.num_nodes,
             "ending": ending,
             "centroid": centroid,
-            "rose": seen["rose"] & (centroid > seen["centroid"]),
+            "rose": carry["rose"] & (centroid > carry["centroid"]),
         }
 
     zero, true = jnp.int32(0), jnp.bool_(True)
-    seen = {"colony": colony, "time": zero, "size": zero, "ending": zero, "rose": true}
-    seen["centroid"] = jnp.sum(colony.x) / 5
-    seen = jax.lax.while_loop(lambda seen: seen["ending"] == 0, advance, seen)
-    return {name: value for name, value in seen.items() if name != "colony"}
+    carry = {"colony": colony, "time": zero, "size": zero, "ending": zero, "rose": true}
+    carry["centroid"] = jnp.sum(colony.x) / 5
+    carry = jax.lax.while_loop(lambda carry: carry["ending"] == 0, advance, carry)
+    return {name: value for name, value in carry.items() if name != "colony"}
 
 
 def test_whole_episodes():
     """How 50 episodes of each of six constant actions end, known from a simulation in NumPy."""
-    known = [  # action, ending, mean steps, cells at the end
+    expected_endings = [  # action, ending, mean steps, cells at the end
         ((0.25, 7.75, 2.25, 0.275, 0), CRITICAL, 8, 144),
         ((0.4999, 15, 0.5, 0.5, 0), SUCCESS, 36.5, 77),
         ((0.4499, 15, 0.5, 0.5, 0), CRITICAL, 22, 112),  # with 0.45, rounding would count
@@ -171,24 +173,24 @@ def test_whole_episodes():
         ((0.55, 0.5, 2, 0.1, 0), TIMEOUT, LIMIT, 6),
     ]
     keys = jax.random.split(jax.random.key(7), SEEDS)
-    actions = jnp.array([row[0] for row in known], jnp.float32)
+    actions = jnp.array([row[0] for row in expected_endings], jnp.float32)
 
     @jax.jit
     def play_all(actions, keys):
         founded = jax.vmap(lambda key: rules.founders(key, CAPACITY, 5, *SIZE))(keys)
         return jax.lax.map(lambda action: jax.vmap(play, (None, 0))(action, founded), actions)
 
-    seen = jax.tree.map(np.asarray, play_all(actions, keys))
-    assert seen["rose"].all()  # the centroid, on every step
-    for i, (_, ending, time, size) in enumerate(known):
-        assert (seen["ending"][i] == ending).all()
+    episodes = jax.tree.map(np.asarray, play_all(actions, keys))
+    assert episodes["rose"].all()  # the centroid, on every step
+    for i, (_, ending, time, size) in enumerate(expected_endings):
+        assert (episodes["ending"][i] == ending).all()
         if ending == SUCCESS:
             # the best founder decides by a step or two; a growing colony gains 2 cells a step
-            assert time is None or abs(seen["time"][i].mean() - time) < 0.4
-            assert abs(seen["size"][i].mean() - size) < 0.8
+            assert time is None or abs(episodes["time"][i].mean() - time) < 0.4
+            assert abs(episodes["size"][i].mean() - size) < 0.8
         else:
-            assert (seen["time"][i] == time).all()
-            assert (seen["size"][i] == size).all()
+            assert (episodes["time"][i] == time).all()
+            assert (episodes["size"][i] == size).all()
 
 
 @pytest.mark.parametrize("capacity", [1, 100])
@@ -223,13 +225,13 @@ def test_sets_of_slots(capacity: int):
         keep = random.random(capacity) < share
         a, b = random.normal(size=capacity).astype(np.float32), np.arange(capacity) % 3 == 0
         packed, rank, nth, size = jax.tree.map(np.asarray, describe(keep, a, b))
-        kept = np.flatnonzero(keep)
+        kept_slots = np.flatnonzero(keep)
         for name, value in (("a", a), ("b", b)):
             assert packed[name].dtype == value.dtype
-            assert packed[name][: kept.size].tolist() == value[keep].tolist()
-            assert not packed[name][kept.size :].any()
-        assert int(size) == kept.size
-        assert nth[: kept.size].tolist() == kept.tolist()
+            assert packed[name][: kept_slots.size].tolist() == value[keep].tolist()
+            assert not packed[name][kept_slots.size :].any()
+        assert int(size) == kept_slots.size
+        assert nth[: kept_slots.size].tolist() == kept_slots.tolist()
         assert ((nth >= 0) & (nth < capacity)).all()
         assert rank.tolist() == (np.cumsum(keep) - keep).tolist()
 
@@ -293,7 +295,9 @@ def test_isotropic_children():
     @jax.jit
     def ways(normals, noise):
         size = (jnp.float32(1e4), jnp.float32(1e4))
-        place = rules.isotropic(normals, colony, ones, jnp.float32(20), ones[0], noise, *size)
+        place = rules.isotropic_children(
+            normals, colony, ones, jnp.float32(20), ones[0], noise, *size
+        )
         return jnp.stack(place) - 5000
 
     for way in np.asarray(ways(normals, jnp.float32(2))):
@@ -350,15 +354,15 @@ def test_a_colony_without_some_of_its_cells(seed):
         jnp.int32(count),
     )
     removed = random.random(capacity) < 0.5
-    left = jax.device_get(without(colony, removed))
-    kept = [i for i in range(count) if not removed[i]]
-    assert int(left.num_nodes) == len(kept)
-    np.testing.assert_array_equal(left.x[: len(kept)], x[kept])
-    np.testing.assert_array_equal(left.birth[: len(kept)], kept)
-    for slot, node in enumerate(kept):
+    remaining_colony = jax.device_get(remove_cells(colony, removed))
+    kept_cells = [i for i in range(count) if not removed[i]]
+    assert int(remaining_colony.num_nodes) == len(kept_cells)
+    np.testing.assert_array_equal(remaining_colony.x[: len(kept_cells)], x[kept_cells])
+    np.testing.assert_array_equal(remaining_colony.birth[: len(kept_cells)], kept_cells)
+    for slot, node in enumerate(kept_cells):
         heir = int(parent[node])
         while heir >= 0 and removed[heir]:
             heir = int(parent[heir])
-        assert int(left.parent[slot]) == (kept.index(heir) if heir >= 0 else -1)
-    np.testing.assert_array_equal(left.parent[len(kept) :], -1)
-    np.testing.assert_array_equal(left.y[len(kept) :], 0)
+        assert int(remaining_colony.parent[slot]) == (kept_cells.index(heir) if heir >= 0 else -1)
+    np.testing.assert_array_equal(remaining_colony.parent[len(kept_cells) :], -1)
+    np.testing.assert_array_equal(remaining_colony.y[len(kept_cells) :], 0)

@@ -108,10 +108,10 @@ def test_random_laws():
 
 def test_random_laws_of_other_ranges():
     """They are numbers, so that they can be swept."""
-    still = Ranges((0.02, 0.02), (1.0, 1.0), (0.03, 0.03), (2.0, 2.0))
-    drawn = jax.jit(substrate.random_law)(jax.random.key(0), still)
-    expected = (0.03, 2.0) if drawn.exponential else (0.02, 1.0)
-    np.testing.assert_allclose([drawn.slope, drawn.base], expected, rtol=1e-6)
+    fixed_ranges = Ranges((0.02, 0.02), (1.0, 1.0), (0.03, 0.03), (2.0, 2.0))
+    random_law = jax.jit(substrate.random_law)(jax.random.key(0), fixed_ranges)
+    expected = (0.03, 2.0) if random_law.exponential else (0.02, 1.0)
+    np.testing.assert_allclose([random_law.slope, random_law.base], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

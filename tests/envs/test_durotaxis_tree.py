@@ -72,12 +72,14 @@ def test_the_leftmost_child_takes_the_place_of_the_dead(share: float):
         survives[:size] = random.random(size) >= share
         for name in reversed(np.flatnonzero(~survives[:size])):
             slow.delete(int(name), oriented=False)
-        found = np.asarray(find(colony.parent, colony.x, survives, "tree"))
-        kept = np.flatnonzero(survives)
-        assert {(int(found[i]), int(i)) for i in kept if found[i] >= 0} == slow.links
-        if kept.size:
+        heir_slots = np.asarray(find(colony.parent, colony.x, survives, "tree"))
+        surviving_slots = np.flatnonzero(survives)
+        assert {
+            (int(heir_slots[i]), int(i)) for i in surviving_slots if heir_slots[i] >= 0
+        } == slow.links
+        if surviving_slots.size:
             graph = networkx.Graph(list(slow.links))
-            graph.add_nodes_from(kept.tolist())
+            graph.add_nodes_from(surviving_slots.tolist())
             assert networkx.is_tree(graph)
 
 
@@ -102,7 +104,7 @@ def test_a_colony_stays_one_tree_for_many_steps(rightward: bool):
         gone[random.permutation(count)[:number]] = True
         reach = random.uniform(0.1 if rightward else -9, 9, CAPACITY).astype(np.float32)
         child_x = np.asarray(colony.x) + reach
-        kept = [name for slot, name in enumerate(names) if not gone[slot]]
+        surviving_names = [name for slot, name in enumerate(names) if not gone[slot]]
         for slot, name in enumerate(names):
             if not gone[slot]:
                 slow.cells.append(unused)
@@ -112,7 +114,7 @@ def test_a_colony_stays_one_tree_for_many_steps(rightward: bool):
         for slot in reversed(range(count)):
             if gone[slot]:
                 slow.delete(names[slot], oriented=rightward)
-        names = kept + list(range(unused - len(kept), unused))
+        names = surviving_names + list(range(unused - len(surviving_names), unused))
         colony = step(colony, gone, child_x, colony.y, np.int32(time))
         assert slow.cells == names
         parent = np.asarray(colony.parent)[: len(names)]
@@ -134,13 +136,13 @@ def test_the_environment_deletes_as_it_is_told():
         obs, state = env.reset(jax.random.clone(key), params)
         doomed = jnp.zeros(40, jnp.int32).at[jnp.array([1, 3, 6])].set(1)
         spawn = jnp.array([5.0, 1.0, 0.1, 0.3])
-        seen = []
+        positions = []
         for i in range(6):
             obs, state, *_ = env.step(jax.random.key(i), state, (doomed, spawn), params)
-            seen.append(np.asarray(state.colony.x))
+            positions.append(np.asarray(state.colony.x))
             edges, nodes = int(obs.n_edge[0]), int(obs.n_node[0])
             apart.setdefault(deletion, []).append(nodes - edges)
-        apart[f"{deletion} x"] = np.stack(seen)
+        apart[f"{deletion} x"] = np.stack(positions)
     np.testing.assert_array_equal(apart["forest x"], apart["tree x"])
     assert set(apart["tree"]) == {1}
     with pytest.raises(

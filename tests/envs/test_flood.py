@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from envs.snake import bitboard
 from envs.snake.bitboard import Board
-from tests.envs.snake_oracle import reachable
+from tests.envs.snake_oracle import reachable_cells
 from tests.envs.stacked_boards import pack, unpack
 
 SIZES = range(4, 21)
@@ -50,7 +50,7 @@ def test_the_stacked_search_is_breadth_first_search():
             obstacles = {(int(r), int(c)) for r, c in np.argwhere(~board)}
             expected = set()
             for row, col in np.argwhere(starts & board):
-                expected |= reachable(rows, cols, (int(row), int(col)), obstacles)
+                expected |= reachable_cells(rows, cols, (int(row), int(col)), obstacles)
             assert expected == {(int(r), int(c)) for r, c in np.argwhere(answer)}
 
 
@@ -141,7 +141,7 @@ def test_sets_behave_like_integers(num_words):
 @pytest.mark.parametrize("distance", [0, 1, -1, 5, -5, 21, -21, 31, -31])
 def test_shifting_is_multiplying_by_powers_of_two(num_words, distance):
     wholes, words = random_sets(num_words)
-    got = jax.vmap(lambda one: bitboard.shifted(one, distance))(words)
+    got = jax.vmap(lambda one: bitboard.shift(one, distance))(words)
     full = (1 << 32 * num_words) - 1
     expected = [(a << distance) & full if distance >= 0 else a >> -distance for a in wholes]
     assert [whole(got, i) for i in range(len(wholes))] == expected

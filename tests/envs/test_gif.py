@@ -29,9 +29,9 @@ def test_every_frame_is_read_as_it_was_written(tmp_path, num_colours):
     pixels = [first, little, little.copy(), noise, np.zeros_like(first)]
     seconds = [0.05, 0.04, 0.1, 1.0, 2.0]
     gif.write(tmp_path / "film.gif", zip(pixels, seconds, strict=True), colours)
-    read, shown = frames_of(tmp_path / "film.gif")
-    assert shown == pytest.approx(seconds)
-    for wrote, got in zip(pixels, read, strict=True):
+    frames, durations = frames_of(tmp_path / "film.gif")
+    assert durations == pytest.approx(seconds)
+    for wrote, got in zip(pixels, frames, strict=True):
         np.testing.assert_array_equal(got, colours[wrote])
     with Image.open(tmp_path / "film.gif") as image:
         assert image.info["loop"] == 0  # for ever

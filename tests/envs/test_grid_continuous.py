@@ -24,13 +24,13 @@ def test_ways_are_free_where_all_their_points_are():
     rng = np.random.default_rng(0)
     start = rng.uniform([0, 0], [3, 4], (400, 2))
     end = np.clip(start + rng.uniform(-1, 1, (400, 2)), -0.5, [3.5, 4.5])
-    found = is_free_way(FREE, start, end)
+    is_free = is_free_way(FREE, start, end)
     expected = [slow_is_free(*pair) for pair in zip(start, end, strict=True)]
     assert 50 < sum(expected) < 350
-    assert found.tolist() == expected
-    np.testing.assert_array_equal(found, is_free_way(FREE, end, start))
-    on_device = is_free_way(jnp.asarray(FREE), jnp.asarray(start), jnp.asarray(end), jnp)
-    assert np.mean(np.asarray(on_device) != found) < 0.005  # float32 beside a line
+    assert is_free.tolist() == expected
+    np.testing.assert_array_equal(is_free, is_free_way(FREE, end, start))
+    is_free_on_device = is_free_way(jnp.asarray(FREE), jnp.asarray(start), jnp.asarray(end), jnp)
+    assert np.mean(np.asarray(is_free_on_device) != is_free) < 0.005  # float32 beside a line
 
 
 def test_a_way_through_a_corner_needs_all_four_tiles():
@@ -60,12 +60,12 @@ def test_the_environment_keeps_its_walls():
     )
     action = jax.random.uniform(jax.random.key(1), (500, 2), minval=-1.0)
     step = jax.jit(jax.vmap(env.step, in_axes=(0, 0, 0, None)))
-    seen, after, *_ = step(steps, state, action, params)
+    next_obs, after, *_ = step(steps, state, action, params)
     target = np.asarray(state.position) + 0.7 * np.asarray(action)
-    moved = np.array([slow_is_free(*pair) for pair in zip(state.position, target, strict=True)])
-    expected = np.where(moved[:, None], target, state.position)
+    is_moved = np.array([slow_is_free(*pair) for pair in zip(state.position, target, strict=True)])
+    expected = np.where(is_moved[:, None], target, state.position)
     np.testing.assert_allclose(after.position, expected, atol=1e-5)
-    assert np.abs(np.asarray(seen)).max() <= 1
+    assert np.abs(np.asarray(next_obs)).max() <= 1
 
 
 def test_the_fine_chain_has_the_moments_of_the_moves():
@@ -107,4 +107,4 @@ def test_eigenvalues_of_an_empty_interval_are_those_of_the_closed_form():
 @pytest.mark.parametrize("step", [0, -1, 1.5, float("nan")])
 def test_steps_have_a_range(step):
     with pytest.raises(ValueError, match="expected a number above 0 and at most 1"):
-        ContinuousMaze(mazes.named("GridMaze-7"), step)
+        ContinuousMaze(mazes.layout_by_name("GridMaze-7"), step)

@@ -24,10 +24,10 @@ def test_every_cell_shows_what_is_on_it():
     assert image.size == (400, 400)
     np.testing.assert_array_equal(middles(image, LAYOUT), expected)
     for state, cell in enumerate(LAYOUT.cells):
-        found = middles(drawing.picture(LAYOUT, state, size=50), LAYOUT)
-        here = expected.copy()
-        here[tuple(cell)] = drawing.AGENT
-        np.testing.assert_array_equal(found, here)
+        drawn_colours = middles(drawing.picture(LAYOUT, state, size=50), LAYOUT)
+        expected_colours = expected.copy()
+        expected_colours[tuple(cell)] = drawing.AGENT
+        np.testing.assert_array_equal(drawn_colours, expected_colours)
 
 
 def test_heat_map():
@@ -37,7 +37,7 @@ def test_heat_map():
 
 
 def test_zero_is_white_and_signs_mirror_each_other():
-    layout = mazes.named("GridRoom-1")
+    layout = mazes.layout_by_name("GridRoom-1")
     values = np.linspace(-3, 3, 225)
     colours = middles(drawing.picture(layout, values=values), layout)[layout.free]
     np.testing.assert_array_equal(colours[112], drawing.DIVERGING[3])
@@ -48,12 +48,12 @@ def test_zero_is_white_and_signs_mirror_each_other():
     assert (np.diff(lightness[112:]) <= 1).all()
     np.testing.assert_allclose(lightness, lightness[::-1], atol=25)
     # a scale that knows its zero: shifting all values does not keep the picture, scaling does
-    again = middles(drawing.picture(layout, values=0.01 * values), layout)[layout.free]
-    np.testing.assert_allclose(again, colours, atol=1)
+    scaled_colours = middles(drawing.picture(layout, values=0.01 * values), layout)[layout.free]
+    np.testing.assert_allclose(scaled_colours, colours, atol=1)
     positive = middles(drawing.picture(layout, values=values + 3), layout)[layout.free]
     assert (positive[:, 0] >= positive[:, 2]).all()
-    nothing = middles(drawing.picture(layout, values=np.zeros(225)), layout)[layout.free]
-    np.testing.assert_array_equal(nothing, np.tile(drawing.DIVERGING[3], (225, 1)))
+    zero_colours = middles(drawing.picture(layout, values=np.zeros(225)), layout)[layout.free]
+    np.testing.assert_array_equal(zero_colours, np.tile(drawing.DIVERGING[3], (225, 1)))
 
 
 def test_doors_and_portals_show_their_direction():
@@ -73,8 +73,8 @@ def test_film(tmp_path):
         for i, state in enumerate(walk):
             film.seek(i)
             assert film.info["duration"] == (50 if i < 4 else 1500)
-            still = middles(drawing.picture(LAYOUT, int(state), size=80), LAYOUT)
-            np.testing.assert_allclose(middles(film, LAYOUT), still, atol=3)
+            still_colours = middles(drawing.picture(LAYOUT, int(state), size=80), LAYOUT)
+            np.testing.assert_allclose(middles(film, LAYOUT), still_colours, atol=3)
 
 
 @pytest.mark.parametrize(

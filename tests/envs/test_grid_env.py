@@ -77,11 +77,11 @@ def test_goals_and_starts():
     params = replace(env.default_params, max_steps_in_episode=20, step_reward=-0.5)
     before, _, obs, _, reward, terminated, truncated, info = walk(env, params, 500, 60)
     goals = [layout.index[cell] for cell in layout.goals]
-    entered = np.isin(info["final_observation"], goals)
-    assert entered.sum() > 100
-    np.testing.assert_array_equal(terminated, entered)
-    np.testing.assert_array_equal(info["outcome"]["arrived"], entered)
-    np.testing.assert_array_equal(reward, np.where(entered, 1.0, -0.5))
+    enters_goal = np.isin(info["final_observation"], goals)
+    assert enters_goal.sum() > 100
+    np.testing.assert_array_equal(terminated, enters_goal)
+    np.testing.assert_array_equal(info["outcome"]["arrived"], enters_goal)
+    np.testing.assert_array_equal(reward, np.where(enters_goal, 1.0, -0.5))
     assert not np.isin(before, goals).any()
     assert (truncated & ~terminated).any()
     starts = np.bincount(obs[terminated | truncated], minlength=layout.num_states)
@@ -101,12 +101,12 @@ def test_one_trace_for_all_mazes_of_a_size(monkeypatch):
     traces = 0
     transition = Grid.transition
 
-    def counting(*args):
+    def count_traces(*args):
         nonlocal traces
         traces += 1
         return transition(*args)
 
-    monkeypatch.setattr(Grid, "transition", counting)
+    monkeypatch.setattr(Grid, "transition", count_traces)
     mazes = [Grid(f"corridors-43-seed{seed}", "index") for seed in (1, 2)]
     assert mazes[0] == mazes[1]
     assert hash(mazes[0]) == hash(mazes[1])
@@ -151,8 +151,8 @@ def test_mazes_are_a_batch():
     keys = jax.random.split(jax.random.key(0), 3)
     obs, state = jax.vmap(mazes[0].reset)(keys, params)
     for i, env in enumerate(mazes):
-        seen = env.default_params.observations[state.position[i]]
-        np.testing.assert_array_equal(obs[i], seen)
+        expected = env.default_params.observations[state.position[i]]
+        np.testing.assert_array_equal(obs[i], expected)
 
 
 def test_choose():

@@ -174,15 +174,15 @@ def test_parts_are_told_quickly_and_largest_first():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("." * 400 + ("\n" + "." * 400) * 299, "120,000 free cells; expected at most 100,000"),
         ("#" * 2_000_000, "1 x 2,000,000 tiles; expected at most 1,000,000 in all"),
         ("DR" * 100_000 + ",.", "has two doors in direction 1"),
     ],
 )
-def test_large_texts_are_refused_soon(text, told):
-    with pytest.raises(ValueError, match=told):
+def test_large_texts_are_refused_soon(text, message):
+    with pytest.raises(ValueError, match=message):
         layouts.parse(text)
 
 

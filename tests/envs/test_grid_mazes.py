@@ -33,7 +33,7 @@ def degrees(layout) -> np.ndarray:
 def test_printed_sizes():
     assert set(mazes.MAZES) == set(PRINTED)
     for name, size in PRINTED.items():
-        layout = mazes.named(name)
+        layout = mazes.layout_by_name(name)
         assert (layout.height, layout.width, layout.num_states) == size
         assert layout.name == name
         assert not layout.free[[0, -1]].any()
@@ -41,12 +41,12 @@ def test_printed_sizes():
 
 
 def test_mazes_with_doors_and_portals_have_walks_that_cannot_be_reversed():
-    rooms = tables.transition_matrix(tables.dynamics(mazes.named("OneWayRooms-4")))
-    free = tables.transition_matrix(tables.dynamics(mazes.named("GridRoom-4")))
+    rooms = tables.transition_matrix(tables.dynamics(mazes.layout_by_name("OneWayRooms-4")))
+    free = tables.transition_matrix(tables.dynamics(mazes.layout_by_name("GridRoom-4")))
     changed = np.argwhere(np.abs(rooms - free) > 1e-9)
     assert len({state for state, _ in changed}) == 4, "a cell behind each of four doors"
     assert rooms[rooms > 0].min() == pytest.approx(0.1 / 4)
-    portal = mazes.named("PortalRoom-1")
+    portal = mazes.layout_by_name("PortalRoom-1")
     P = tables.transition_matrix(tables.dynamics(portal))
     corner, end = portal.index[1, 11], portal.index[11, 1]
     assert P[corner, end] == pytest.approx(2 / 4)
@@ -55,7 +55,7 @@ def test_mazes_with_doors_and_portals_have_walks_that_cannot_be_reversed():
 
 
 def test_shapes_in_print():
-    free = mazes.named("GridMaze-7").free
+    free = mazes.layout_by_name("GridMaze-7").free
     assert ["".join(row) for row in np.where(free, ".", "#")] == [
         "#########",
         "#######.#",
@@ -65,13 +65,14 @@ def test_shapes_in_print():
         "#######.#",
         "#########",
     ]
-    path = degrees(mazes.named("GridMaze-17"))  # a path: two ends, all others have two neighbours
+    # A path: two ends, all others have two neighbours.
+    path = degrees(mazes.layout_by_name("GridMaze-17"))
     assert sorted(path) == [1, 1] + [2] * 85
-    symmetric = mazes.named("GridRoomSym-4").free
+    symmetric = mazes.layout_by_name("GridRoomSym-4").free
     np.testing.assert_array_equal(symmetric, symmetric.T)
     np.testing.assert_array_equal(symmetric, symmetric[::-1])
     # 15 openings that join 16 rooms form a tree: closing any one of them cuts the maze
-    sixteen = mazes.named("GridRoom-16")
+    sixteen = mazes.layout_by_name("GridRoom-16")
     openings = [cell for cell in sixteen.cells if cell[0] % 5 == 0 or cell[1] % 5 == 0]
     assert len(openings) == 15
     for cell in openings:
@@ -118,13 +119,13 @@ def test_rooms_have_their_size_and_are_connected():
 
 @pytest.mark.parametrize("family", ["corridors-100", "rooms-4x4-size3"])
 def test_seeds_decide(family):
-    drawn = [mazes.named(f"{family}-seed{seed}") for seed in range(30)]
-    assert len({layout.free.tobytes() for layout in drawn}) == 30
-    assert len({layout.free.shape for layout in drawn}) == 1
-    again = mazes.named(f"{family}-seed7")
-    np.testing.assert_array_equal(again.free, drawn[7].free)
-    assert again.name == f"{family}-seed7"
-    np.testing.assert_array_equal(mazes.named(family).free, drawn[0].free)
+    seed_layouts = [mazes.layout_by_name(f"{family}-seed{seed}") for seed in range(30)]
+    assert len({layout.free.tobytes() for layout in seed_layouts}) == 30
+    assert len({layout.free.shape for layout in seed_layouts}) == 1
+    repeated = mazes.layout_by_name(f"{family}-seed7")
+    np.testing.assert_array_equal(repeated.free, seed_layouts[7].free)
+    assert repeated.name == f"{family}-seed7"
+    np.testing.assert_array_equal(mazes.layout_by_name(family).free, seed_layouts[0].free)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_seeds_decide(family):
 )
 def test_names_that_are_refused(name, message):
     with pytest.raises(ValueError, match=message) as caught:
-        mazes.named(name)
+        mazes.layout_by_name(name)
     assert "\n" not in str(caught.value)
 
 

@@ -20,8 +20,8 @@ TRICKY = layouts.parse(
     ".,X,.,E2DU:1,.,."
 )
 LAYOUTS = {
-    "GridMaze-7": mazes.named("GridMaze-7"),
-    "corridors": mazes.named("corridors-41-seed3"),
+    "GridMaze-7": mazes.layout_by_name("GridMaze-7"),
+    "corridors": mazes.layout_by_name("corridors-41-seed3"),
     "borderless": layouts.parse("..#\n...\n#.."),
     "tricky": TRICKY,
 }
@@ -32,8 +32,8 @@ WINDS = [Fraction(0), Fraction(3, 10), Fraction(-9, 10)]
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_every_law_is_that_of_the_slow_walker(name, wind):
     layout = LAYOUTS[name]
-    found = dynamics(layout, float(wind))
-    assert (found.successor.dtype, found.probability.dtype) == (np.int32, np.float32)
+    table = dynamics(layout, float(wind))
+    assert (table.successor.dtype, table.probability.dtype) == (np.int32, np.float32)
     most = 0
     for state, cell in enumerate(map(tuple, layout.cells.tolist())):
         for action in range(4):
@@ -41,7 +41,7 @@ def test_every_law_is_that_of_the_slow_walker(name, wind):
             most = max(most, len(expected))
             law = {}
             for end, chance in zip(
-                found.successor[state, action], found.probability[state, action], strict=True
+                table.successor[state, action], table.probability[state, action], strict=True
             ):
                 if chance > 0:
                     assert tuple(layout.cells[end]) not in law  # each end has one slot
@@ -49,17 +49,17 @@ def test_every_law_is_that_of_the_slow_walker(name, wind):
                 else:
                     assert end == state
             assert law == pytest.approx({end: float(p) for end, p in expected.items()}, abs=1e-6)
-    assert found.successor.shape == found.probability.shape == (layout.num_states, 4, most)
-    np.testing.assert_allclose(found.probability.sum(-1), 1, atol=1e-6)
+    assert table.successor.shape == table.probability.shape == (layout.num_states, 4, most)
+    np.testing.assert_allclose(table.probability.sum(-1), 1, atol=1e-6)
 
 
 @pytest.mark.parametrize("wind", WINDS, ids=str)
 def test_transition_matrix(wind):
-    found = transition_matrix(dynamics(TRICKY, float(wind)))
+    matrix = transition_matrix(dynamics(TRICKY, float(wind)))
     expected = np.array(grid_oracle.matrix(TRICKY, wind), float)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, atol=1e-7)
-    np.testing.assert_allclose(found.sum(1), 1, atol=1e-12)
+    assert matrix.dtype == np.float64
+    np.testing.assert_allclose(matrix, expected, atol=1e-7)
+    np.testing.assert_allclose(matrix.sum(1), 1, atol=1e-12)
 
 
 def test_transition_matrix_of_a_policy():
@@ -73,7 +73,7 @@ def test_transition_matrix_of_a_policy():
 
 
 def test_what_is_deterministic_has_one_outcome():
-    assert dynamics(mazes.named("GridRoom-4")).successor.shape == (104, 4, 1)
+    assert dynamics(mazes.layout_by_name("GridRoom-4")).successor.shape == (104, 4, 1)
     one_way = dynamics(layouts.parse("DR,.,PU:1,E1"))  # never back, and one end
     assert isinstance(one_way, Dynamics)
     assert one_way.successor[:, :, 0].tolist() == [
@@ -105,7 +105,7 @@ def test_wind_blows_around_corners_and_over_walls_but_not_through_them():
 
 
 def test_index_and_one_hot():
-    layout = mazes.named("GridMaze-7")
+    layout = mazes.layout_by_name("GridMaze-7")
     assert OBSERVATIONS["index"](layout).tolist() == list(range(11))
     assert OBSERVATIONS["index"](layout).dtype == np.int32
     np.testing.assert_array_equal(OBSERVATIONS["one_hot"](layout), np.eye(11, dtype=np.float32))
@@ -113,27 +113,27 @@ def test_index_and_one_hot():
 
 def test_coordinates_keep_the_aspect():
     layout = Layout(np.ones((3, 5), bool))
-    seen = OBSERVATIONS["coordinates"](layout)
-    assert seen.dtype == np.float32
+    observations = OBSERVATIONS["coordinates"](layout)
+    assert observations.dtype == np.float32
     expected = [[r, c] for r in (-0.5, 0, 0.5) for c in (-1, -0.5, 0, 0.5, 1)]
-    np.testing.assert_allclose(seen, expected)
+    np.testing.assert_allclose(observations, expected)
 
 
 def test_pixels():
     layout = layouts.parse("#S\nG.")
-    seen = OBSERVATIONS["pixels"](layout)
+    observations = OBSERVATIONS["pixels"](layout)
     wall, free, agent, goal = [110 / 255] * 3, [1, 1, 1], [0, 0, 1], [1, 0, 0]
     expected = [
         [[wall, agent], [goal, free]],
         [[wall, free], [agent, free]],
         [[wall, free], [goal, agent]],
     ]
-    assert seen.dtype == np.float32
-    np.testing.assert_allclose(seen, expected, rtol=1e-6)
+    assert observations.dtype == np.float32
+    np.testing.assert_allclose(observations, expected, rtol=1e-6)
 
 
 def test_sparse_transitions_are_the_same_without_zeros():
-    table = dynamics(mazes.named("GridRoom-16"), 0.3)
+    table = dynamics(mazes.layout_by_name("GridRoom-16"), 0.3)
     sparse, dense = sparse_transitions(table), transition_matrix(table)
     np.testing.assert_array_equal(sparse.toarray(), dense)
     assert sparse.nnz == np.count_nonzero(dense)
@@ -148,18 +148,22 @@ def test_observations_too_large_are_refused_before_they_are_made(observation):
 
 def test_rendered_pictures_show_the_agent_alone_moving():
     layout = layouts.parse("#S\nG.")
-    seen = OBSERVATIONS["rendered"](layout)
-    assert (seen.shape, seen.dtype) == ((3, 12, 12, 3), np.float32)
-    assert 0 <= seen.min() < seen.max() <= 1
+    observations = OBSERVATIONS["rendered"](layout)
+    assert (observations.shape, observations.dtype) == ((3, 12, 12, 3), np.float32)
+    assert 0 <= observations.min() < observations.max() <= 1
     wall, blue = np.array([35, 49, 64]) / 255, np.array([29, 79, 181]) / 255
-    np.testing.assert_allclose(seen[:, :6, :6], np.broadcast_to(wall, (3, 6, 6, 3)), atol=1e-6)
+    np.testing.assert_allclose(
+        observations[:, :6, :6], np.broadcast_to(wall, (3, 6, 6, 3)), atol=1e-6
+    )
     for state, (row, col) in enumerate(layout.cells):
-        middle = seen[state, 6 * row + 2 : 6 * row + 4, 6 * col + 2 : 6 * col + 4]
+        middle = observations[state, 6 * row + 2 : 6 * row + 4, 6 * col + 2 : 6 * col + 4]
         np.testing.assert_allclose(middle, np.broadcast_to(blue, (2, 2, 3)), atol=1e-6)
         others = np.ones((12, 12), bool)
         others[6 * row : 6 * row + 6, 6 * col : 6 * col + 6] = False
         for other in range(3):  # elsewhere two pictures differ only at the other agent
-            away = others.copy()
-            away[tuple(slice(6 * x, 6 * x + 6) for x in layout.cells[other])] = False
-            np.testing.assert_array_equal(seen[state][away], seen[other][away])
+            is_unaffected = others.copy()
+            is_unaffected[tuple(slice(6 * x, 6 * x + 6) for x in layout.cells[other])] = False
+            np.testing.assert_array_equal(
+                observations[state][is_unaffected], observations[other][is_unaffected]
+            )
     assert Grid(layout, "rendered").observation_space().shape == (12, 12, 3)

@@ -17,9 +17,9 @@ LAYOUT = layouts.parse(".,DR:0.5,.,X\n.,X,PU:1,.\nE1,.,.,.")
 
 @pytest.mark.parametrize("wind", [Fraction(0), Fraction(3, 10), Fraction(-9, 10)], ids=str)
 def test_the_chain_in_a_wind_is_that_of_the_slow_walker(wind):
-    found = windy.transition_matrix(tables.gusts(LAYOUT), float(wind))
+    matrix = windy.transition_matrix(tables.gusts(LAYOUT), float(wind))
     expected = np.array(grid_oracle.matrix(LAYOUT, wind), float)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_allclose(matrix, expected, atol=1e-12)
 
 
 def test_winds_are_uniform_and_stay_for_an_episode():
@@ -32,11 +32,11 @@ def test_winds_are_uniform_and_stay_for_an_episode():
     uniform = np.linspace(-0.2, 0.6, 4_000)
     assert np.abs(winds - uniform).max() < 0.8 * 1.63 / np.sqrt(4_000)  # Kolmogorov-Smirnov, 1 %
     for t in range(5):
-        before = state.wind
+        previous_wind = state.wind
         step = jax.vmap(env.step, in_axes=(0, 0, None, None))
         _, state, _, _, truncated, _ = step(keys[t], state, 1, params)
         assert bool(truncated.all()) == (t == 4)
-        assert bool(jnp.all(state.wind == before)) == (t < 4)
+        assert bool(jnp.all(state.wind == previous_wind)) == (t < 4)
 
 
 def test_moves_have_the_frequencies_of_the_wind():
@@ -46,8 +46,8 @@ def test_moves_have_the_frequencies_of_the_wind():
     chances = jax.vmap(env.chances)(jax.random.split(jax.random.key(1), count))[0]
     for wind in (Fraction(2, 5), Fraction(-2, 5)):
         for cell, action in (((2, 1), 0), ((0, 1), 1), ((0, 2), 3), ((1, 2), 0)):
-            at = jnp.asarray(LAYOUT.index[cell])
-            state = windy.State(at, jnp.zeros((), jnp.int32), jnp.asarray(float(wind)))
+            position = jnp.asarray(LAYOUT.index[cell])
+            state = windy.State(position, jnp.zeros((), jnp.int32), jnp.asarray(float(wind)))
             ends = np.bincount(step(chances, state, action, params)[0].position, minlength=9)
             law = grid_oracle.law(LAYOUT, cell, action, wind)
             expected = np.zeros(len(ends))

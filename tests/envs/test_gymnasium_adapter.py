@@ -33,7 +33,7 @@ from envs.gymnasium_adapter import (
     GymnasiumVectorEnv,
     register,
 )
-from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, in_numpy
+from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, to_numpy
 from envs.snake import Snake
 from envs.two_snake import TwoSnake
 from envs.vector_field import VectorField
@@ -100,14 +100,14 @@ def test_gymnasium_finds_nothing_to_criticise(env_id):
         warnings.simplefilter("always")
         check_env(gymnasium.make(f"jaxrl/{env_id}").unwrapped)
     advice = ADVICE.get(env_id, set())
-    said = [str(warning.message) for warning in caught]
-    assert all(any(re.search(known, text) for known in advice) for text in said), said
-    assert all(any(re.search(known, text) for text in said) for known in advice)
+    messages = [str(warning.message) for warning in caught]
+    assert all(any(re.search(pattern, text) for pattern in advice) for text in messages), messages
+    assert all(any(re.search(pattern, text) for text in messages) for pattern in advice)
 
 
 def test_one_environment_is_a_loop_over_the_bare_one():
     params = short(SNAKE)
-    env, jitted = GymnasiumEnv(SNAKE, params), jax.jit(SNAKE.step_env)
+    env, step_env = GymnasiumEnv(SNAKE, params), jax.jit(SNAKE.step_env)
     obs, info = env.reset(seed=3)
     key, _, reset_key = jax.random.split(jax.random.key(3), 3)
     expected, state = SNAKE.reset(reset_key, params)
@@ -117,11 +117,11 @@ def test_one_environment_is_a_loop_over_the_bare_one():
     for i in range(T):
         obs, reward, terminated, truncated, info = env.step(i % 3)
         key, step_key, _ = jax.random.split(key, 3)
-        expected, state, gain, died, told = jitted(step_key, state, i % 3, params)
+        expected, state, gain, died, expected_info = step_env(step_key, state, i % 3, params)
         np.testing.assert_allclose(obs, expected, rtol=1e-5, atol=1e-6)
         assert (reward, terminated) == (pytest.approx(float(gain)), bool(died))
         assert truncated == (int(state.time) >= 12)
-        assert info["outcome"] == {name: x.item() for name, x in told["outcome"].items()}
+        assert info["outcome"] == {name: x.item() for name, x in expected_info["outcome"].items()}
         if terminated or truncated:
             ends.append(truncated)
             with pytest.raises(ValueError, match="there is no episode to step in; call reset"):
@@ -155,29 +155,29 @@ def test_a_vector_is_that_of_gymnasium_over_single_ones(env, mode):
     assert ours_.observation_space == theirs_.observation_space
     assert ours_.action_space == theirs_.action_space
     assert ours_.metadata["autoreset_mode"] is theirs_.metadata["autoreset_mode"] is mode
-    same = lambda found, expected: (
-        data_equivalence(found, expected) or pytest.fail(f"{found}\n{expected}")
+    assert_same = lambda actual, expected: (
+        data_equivalence(actual, expected) or pytest.fail(f"{actual}\n{expected}")
     )
-    same(ours_.reset(seed=7), theirs_.reset(seed=7))
+    assert_same(ours_.reset(seed=7), theirs_.reset(seed=7))
     ours_.action_space.seed(0)
-    ended = 0
+    num_ended = 0
     for _ in range(T):
         action = ours_.action_space.sample()
-        found = ours_.step(action)
-        same(found, theirs_.step(action))
-        assert found[0] in ours_.observation_space
-        done = found[2] | found[3]
-        ended += done.sum()
+        step_result = ours_.step(action)
+        assert_same(step_result, theirs_.step(action))
+        assert step_result[0] in ours_.observation_space
+        done = step_result[2] | step_result[3]
+        num_ended += done.sum()
         if mode is DISABLED and done.any():
             with pytest.raises(ValueError, match=r"environments \[.*\] have ended; reset them"):
                 ours_.step(action)
             options = lambda mask=done: {"reset_mask": mask.copy()}
-            same(ours_.reset(options=options()), theirs_.reset(options=options()))
-    assert ended > N
-    same(ours_.reset(), theirs_.reset())
-    same(ours_.reset(seed=[1, 2, 3, 4, 5]), theirs_.reset(seed=[1, 2, 3, 4, 5]))
+            assert_same(ours_.reset(options=options()), theirs_.reset(options=options()))
+    assert num_ended > N
+    assert_same(ours_.reset(), theirs_.reset())
+    assert_same(ours_.reset(seed=[1, 2, 3, 4, 5]), theirs_.reset(seed=[1, 2, 3, 4, 5]))
     masked = {"seed": 11, "options": {"reset_mask": np.arange(N) == 2}}
-    same(ours_.reset(**masked), theirs_.reset(seed=11, options=dict(masked["options"])))
+    assert_same(ours_.reset(**masked), theirs_.reset(seed=11, options=dict(masked["options"])))
 
 
 def test_what_ended_is_in_the_infos_of_the_same_step():
@@ -194,8 +194,8 @@ def test_what_ended_is_in_the_infos_of_the_same_step():
     assert infos["_final_info"].all()
     assert infos["final_info"]["_outcome"].all()
     assert "outcome" not in infos
-    for final, shown in zip(infos["final_obs"], obs, strict=True):
-        assert final.shape == shown.shape
+    for final, new_obs in zip(infos["final_obs"], obs, strict=True):
+        assert final.shape == new_obs.shape
         assert final in games.single_observation_space
     assert not np.array_equal(np.stack(infos["final_obs"]), obs)
 
@@ -203,8 +203,8 @@ def test_what_ended_is_in_the_infos_of_the_same_step():
 def test_seeds_decide_everything():
     def episode(seeds):
         games = GymnasiumVectorEnv(SNAKE, N)
-        shown = [games.reset(seed=seed)[0] for seed in seeds]
-        return [*shown, *(games.step(np.full(N, i % 3))[0] for i in range(10))]
+        reset_observations = [games.reset(seed=seed)[0] for seed in seeds]
+        return [*reset_observations, *(games.step(np.full(N, i % 3))[0] for i in range(10))]
 
     assert data_equivalence(episode([4, None]), episode([4, None]), exact=True)
     assert not data_equivalence(episode([4, None]), episode([5, None]))
@@ -219,12 +219,12 @@ def test_nothing_is_compiled_twice():
     """Also where gymnax's first state is of another type than those that follow."""
     traces = []
 
-    class Counted(pendulum.Pendulum):
+    class CountedPendulum(pendulum.Pendulum):
         def step_env(self, *arguments):
             traces.append(0)
             return super().step_env(*arguments)
 
-    env = Counted()
+    env = CountedPendulum()
     for seed in range(2):
         games = GymnasiumVectorEnv(env, N, short(env), autoreset_mode="SameStep")
         games.reset(seed=seed)
@@ -357,13 +357,13 @@ def test_unclipped_actions_are_refused_and_clipped_by_gymnasium():
         env.unwrapped.step(np.array([7.3], np.float32))
 
 
-COPIED = {
+COPIERS = {
     "pickle": lambda x: pickle.loads(pickle.dumps(x)),
     "deepcopy": copy.deepcopy,
 }
 
 
-@pytest.mark.parametrize("way", COPIED)
+@pytest.mark.parametrize("way", COPIERS)
 @pytest.mark.parametrize("env_id", [*envs.ALL, "CartPole-v1", "wrapped"])
 def test_environments_can_be_copied(env_id, way):
     if env_id == "wrapped":
@@ -371,23 +371,23 @@ def test_environments_can_be_copied(env_id, way):
         params = env.default_params
     else:
         env, params = gymnax.make(env_id)
-    twin = COPIED[way](env)
+    twin = COPIERS[way](env)
     if isinstance(env, Environment):
         assert (twin, hash(twin)) == (env, hash(env))
     for one, other in zip(
-        jax.tree.leaves(params), jax.tree.leaves(COPIED[way](params)), strict=True
+        jax.tree.leaves(params), jax.tree.leaves(COPIERS[way](params)), strict=True
     ):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("way", COPIED)
+@pytest.mark.parametrize("way", COPIERS)
 @pytest.mark.parametrize("vector", [False, True])
 def test_a_copy_goes_on_as_its_original(vector, way):
     env = GymnasiumVectorEnv(CARTPOLE, 3) if vector else GymnasiumEnv(CARTPOLE)
     env.reset(seed=3)
     action = np.zeros(3, int) if vector else 0
     env.step(action)
-    twin = COPIED[way](env)
+    twin = COPIERS[way](env)
     for _ in range(3):
         for one, other in zip(env.step(action)[:4], twin.step(action)[:4], strict=True):
             np.testing.assert_array_equal(one, other)
@@ -421,8 +421,8 @@ def test_a_process_that_was_forked_is_told_that_it_would_hang(call):
 @pytest.mark.slow
 def test_workers_may_be_spawned():
     name = "jaxrl/CartPole-v1"
-    spawned = {"context": "spawn"}
-    apart = gymnasium.make_vec(name, 2, vectorization_mode="async", vector_kwargs=spawned)
+    worker_options = {"context": "spawn"}
+    apart = gymnasium.make_vec(name, 2, vectorization_mode="async", vector_kwargs=worker_options)
     together = gymnasium.make_vec(name, 2, vectorization_mode="sync")
     np.testing.assert_array_equal(apart.reset(seed=3)[0], together.reset(seed=3)[0])
     for _ in range(20):
@@ -455,11 +455,11 @@ def test_workers_may_be_spawned():
     ],
 )
 def test_spaces_hold_the_same_values(space, expected):
-    found = gymnasium_space(space)
-    assert found == expected
+    converted_space = gymnasium_space(space)
+    assert converted_space == expected
     if not isinstance(space, ours.Dict | ours.Tuple):
         low_high = jnp.zeros(space.shape, space.dtype), jnp.ones(space.shape, space.dtype)
-        assert all(in_numpy(found, x) in found for x in low_high)
+        assert all(to_numpy(converted_space, x) in converted_space for x in low_high)
 
 
 def test_unbounded_spaces_say_so():
@@ -569,9 +569,9 @@ def test_what_cannot_be_is_refused_in_one_line(call, message):
 def test_only_the_adapter_imports_gymnasium():
     root = Path(envs.__file__).parent
     needs = re.compile(r"^\s*(import|from) gymnasium\b", re.MULTILINE)
-    found = {
+    importers = {
         path.relative_to(root).parts[0]
         for path in root.rglob("*.py")
         if needs.search(path.read_text())
     }
-    assert found == {"gymnasium_adapter"}
+    assert importers == {"gymnasium_adapter"}

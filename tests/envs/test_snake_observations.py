@@ -16,9 +16,9 @@ from envs.snake.pictures import positions
 from envs.snake.rules import CLASSIC, MODERN
 from tests.envs import snake_oracle as oracle
 from tests.envs.random_bodies import played_game, random_game
-from tests.envs.snake_duel import duel, same
-from tests.envs.snake_oracle_views import VIEWS, mirrored, observe
-from tests.envs.snake_policies import greedy, round_and_round
+from tests.envs.snake_duel import assert_same, duel
+from tests.envs.snake_oracle_views import VIEWS, mirror_game, observe
+from tests.envs.snake_policies import follow_cycle, greedy
 from tests.envs.stacked_boards import stack_states
 
 RULES = {"classic": (CLASSIC, oracle.CLASSIC), "modern": (MODERN, oracle.MODERN)}
@@ -58,18 +58,20 @@ def test_random_and_played_snakes(rows, cols, count, name):
     def observe_all(states):
         return {view: jax.vmap(env.get_obs)(states) for view, env in envs.items()}
 
-    seen = jax.device_get(observe_all(stack_states(games)))
+    observations = jax.device_get(observe_all(stack_states(games)))
     for view in ("tail", "enhanced"):
         expected = [observe(game, view) for game in games]
-        same(view, seen[view], expected, games, tolerance=1e-6)
+        assert_same(view, observations[view], expected, games, tolerance=1e-6)
     for view in views:
         some = games[:250]
-        same(view, seen[view][:250], [observe(game, view) for game in some], some, 1e-6)
+        assert_same(
+            view, observations[view][:250], [observe(game, view) for game in some], some, 1e-6
+        )
         space = envs[view].observation_space()
-        assert seen[view].shape[1:] == space.shape
-        assert seen[view].dtype == jnp.float32
-        assert seen[view].min() >= space.low
-        assert seen[view].max() <= space.high
+        assert observations[view].shape[1:] == space.shape
+        assert observations[view].dtype == jnp.float32
+        assert observations[view].min() >= space.low
+        assert observations[view].max() <= space.high
 
 
 @pytest.mark.parametrize(
@@ -85,11 +87,11 @@ def test_in_play(view, rows, cols, name):
     fast = fast_rules.Rules(**{**vars(fast), "starvation": slow.starvation})
     env = Snake(rows, cols, view, fast)
     params = replace(env.default_params, max_steps_in_episode=slow.max_steps)
-    seen = duel(env, params, slow, greedy, num_steps=150, num_games=8)
-    assert seen["games"] > 3
+    tally = duel(env, params, slow, greedy, num_steps=150, num_games=8)
+    assert tally["games"] > 3
     if rows == 4:
-        seen = duel(env, params, slow, round_and_round, num_steps=200, num_games=8)
-        assert seen["full boards"] > 3
+        tally = duel(env, params, slow, follow_cycle, num_steps=200, num_games=8)
+        assert tally["full boards"] > 3
 
 
 @pytest.mark.parametrize("view", ["tail", "near", "egocentric"])
@@ -99,8 +101,14 @@ def test_a_mirror_shows_the_mirrored_game(view):
     games = [random_game(6, 6, oracle.MODERN, rng) for _ in range(60)]
     reflect, env = OBSERVATIONS[view].reflect, Snake(6, 6, view, "modern")
     assert reflect is not None
-    seen = jax.jit(jax.vmap(lambda state: reflect(env.get_obs(state))))(stack_states(games))
-    same(view, np.asarray(seen), [observe(mirrored(game), view) for game in games], games, 1e-6)
+    observations = jax.jit(jax.vmap(lambda state: reflect(env.get_obs(state))))(stack_states(games))
+    assert_same(
+        view,
+        np.asarray(observations),
+        [observe(mirror_game(game), view) for game in games],
+        games,
+        1e-6,
+    )
 
 
 def test_a_game_in_a_mirror_is_the_same_game():
@@ -108,7 +116,7 @@ def test_a_game_in_a_mirror_is_the_same_game():
     view = "egocentric"  # soon compiled; what the mirror shows of others is proved above
     plain, mirror = (Snake(5, 5, view, "modern", mirror=on) for on in (False, True))
     params, keys = plain.default_params, jax.random.split(jax.random.key(3), 64)
-    shown, state = jax.jit(jax.vmap(mirror.reset, in_axes=(0, None)))(keys, params)
+    observations, state = jax.jit(jax.vmap(mirror.reset, in_axes=(0, None)))(keys, params)
     is_mirrored = np.asarray(state.mirrored)
     assert 16 < is_mirrored.sum() < 48
     swap, reflect = np.array([0, 2, 1], np.int32), OBSERVATIONS[view].reflect
@@ -121,17 +129,17 @@ def test_a_game_in_a_mirror_is_the_same_game():
     for seed in range(8):
         action = np.random.default_rng(seed).integers(0, 3, 64).astype(np.int32)
         keys = jax.random.split(jax.random.key(seed), 64)
-        really = np.where(is_mirrored, swap[action], action)
-        _, unseen, reward, *_ = step_plain(
-            jax.random.clone(keys), replace(state, mirrored=None), really, params
+        plain_action = np.where(is_mirrored, swap[action], action)
+        _, plain_state, reward, *_ = step_plain(
+            jax.random.clone(keys), replace(state, mirrored=None), plain_action, params
         )
-        shown, state, mirror_reward, *_ = step(keys, state, action, params)
+        observations, state, mirror_reward, *_ = step(keys, state, action, params)
         np.testing.assert_array_equal(mirror_reward, reward)
-        jax.tree.map(np.testing.assert_array_equal, replace(state, mirrored=None), unseen)
+        jax.tree.map(np.testing.assert_array_equal, replace(state, mirrored=None), plain_state)
         is_mirrored = np.asarray(state.mirrored)
-        straight, turned = jax.device_get(view_both(unseen))
+        straight, turned = jax.device_get(view_both(plain_state))
         expected = np.where(is_mirrored[:, None, None, None], turned, straight)
-        np.testing.assert_allclose(shown, expected, atol=1e-6)
+        np.testing.assert_allclose(observations, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -166,5 +174,5 @@ def test_no_type_is_promoted_by_chance(view):
     with jax.numpy_dtype_promotion("strict"):
         obs, state = jax.eval_shape(env.reset, key, env.default_params)
         action = jax.ShapeDtypeStruct((), jnp.int32)
-        after, later, *_ = jax.eval_shape(env.step, key, state, action, env.default_params)
-    assert (obs, state) == (after, later)
+        after, next_state, *_ = jax.eval_shape(env.step, key, state, action, env.default_params)
+    assert (obs, state) == (after, next_state)

@@ -111,14 +111,14 @@ def test_walls_kill(action, cause):
 
 def test_entrapment_is_judged_before_the_turn():
     trapped = oracle.parse("ab...\ndc...", LEFT)  # walls ahead and right, the tail to the left
-    assert trapped.entrapped()
+    assert trapped.is_entrapped()
     assert trapped.step(TO_LEFT, None).cause == "entrapped"
     # With one way out (forward), a fatal turn is not entrapment, though after the turn the neck,
     # the wall and the body surround the head.
     careless = oracle.parse("....\nabc.\n.ed.", UP)
-    assert not careless.entrapped()
+    assert not careless.is_entrapped()
     assert careless.step(TO_LEFT, None).cause == "death_wall"
-    assert not oracle.parse("ab...\ndc...", LEFT, MODERN).entrapped()
+    assert not oracle.parse("ab...\ndc...", LEFT, MODERN).is_entrapped()
 
 
 def test_the_clock_truncates_on_top_of_everything():
@@ -151,7 +151,7 @@ def test_a_full_board_wins_in_modern_only():
 
 
 def test_reachable_counts_an_origin_that_is_an_obstacle():
-    cells = oracle.reachable(2, 3, (0, 0), {(0, 0), (0, 1)})
+    cells = oracle.reachable_cells(2, 3, (0, 0), {(0, 0), (0, 1)})
     assert cells == {(0, 0), (1, 0), (1, 1), (1, 2), (0, 2)}
 
 
@@ -182,13 +182,13 @@ def test_tail_by_eye():
 
 def test_a_closed_room_hides_food_and_tail():
     game = oracle.parse(".bc..\nhad..\ngfe.*", DOWN)
-    seen = observe(game, "tail")
-    assert seen[:12].tolist() == [1] * 3 + [0] * 9
+    observation = observe(game, "tail")
+    assert observation[:12].tolist() == [1] * 3 + [0] * 9
     game.rules = MODERN  # now the tail's cell is free, and beyond it (0, 0), but not the food
-    seen = observe(game, "tail")
-    assert seen[:3].tolist() == [1, 1, 0]
-    np.testing.assert_allclose(seen[3:6], [0, 0, 2 / 7])
-    assert seen[6:12].tolist() == [0, 0, 1, 0, 0, 0]
+    observation = observe(game, "tail")
+    assert observation[:3].tolist() == [1, 1, 0]
+    np.testing.assert_allclose(observation[3:6], [0, 0, 2 / 7])
+    assert observation[6:12].tolist() == [0, 0, 1, 0, 0, 0]
 
 
 def test_planes_by_eye():

@@ -11,7 +11,7 @@ import pytest
 from envs.snake import rules
 from envs.snake.bitboard import Board
 from envs.snake.env import Snake
-from envs.snake.players import GROWTH, PLAYERS, Player, able, action_for
+from envs.snake.players import GROWTH, PLAYERS, Player, able_players, action_for
 from envs.snake.rules import State
 from tests.envs import snake_policies
 from tests.envs.random_bodies import played_game, random_game
@@ -25,7 +25,7 @@ from tests.envs.snake_oracle import (
     Game,
     neighbours,
     parse,
-    reachable,
+    reachable_cells,
 )
 from tests.envs.stacked_boards import stack_states
 
@@ -44,22 +44,22 @@ def target(game: Game, heading: int) -> Cell:
     return neighbours(game.head)[heading]
 
 
-def safe(game: Game) -> list[int]:
-    return [h for h in headings(game) if not game.blocked(target(game, h))]
+def safe_headings(game: Game) -> list[int]:
+    return [h for h in headings(game) if not game.is_blocked(target(game, h))]
 
 
 def first_safe(game: Game) -> int:
-    return [*safe(game), game.heading][0]
+    return [*safe_headings(game), game.heading][0]
 
 
 def steps_between(game: Game, goal: Cell) -> dict[Cell, int]:
     """How many steps every cell that need not be crossed by the body is away from `goal`."""
-    found, layer = {goal: 0}, [goal]
+    distances, layer = {goal: 0}, [goal]
     while layer:
         around = [cell for near in layer for cell in neighbours(near)]
-        layer = [c for c in dict.fromkeys(around) if c not in found and not game.blocked(c)]
-        found |= dict.fromkeys(layer, 1 + max(found.values()))
-    return found
+        layer = [c for c in dict.fromkeys(around) if c not in distances and not game.is_blocked(c)]
+        distances |= dict.fromkeys(layer, 1 + max(distances.values()))
+    return distances
 
 
 def direct(game: Game) -> int:
@@ -76,7 +76,7 @@ def food_ways(game: Game) -> list[int]:
     if game.food is None:
         return []
     far = steps_between(game, game.food)
-    ways = {h: far[target(game, h)] for h in safe(game) if target(game, h) in far}
+    ways = {h: far[target(game, h)] for h in safe_headings(game) if target(game, h) in far}
     return [h for h, steps in ways.items() if steps == min(ways.values())]
 
 
@@ -84,7 +84,7 @@ def shortest(game: Game) -> int:
     return [*food_ways(game), first_safe(game)][0]
 
 
-def moved(game: Game, heading: int) -> Game:
+def next_game(game: Game, heading: int) -> Game:
     """The game after a safe move; where the food is by then does not matter."""
     cell = target(game, heading)
     body = [cell, *(game.body if cell == game.food else game.body[:-1])]
@@ -94,26 +94,26 @@ def moved(game: Game, heading: int) -> Game:
 def worth(game: Game, heading: int) -> tuple[bool, int]:
     """Whether a move fills the board or leaves a way to the tail, and how long that is or else
     how much room."""
-    after = moved(game, heading)
+    after = next_game(game, heading)
     far = steps_between(after, after.tail)
-    ways = [far[c] for c in neighbours(after.head) if not after.blocked(c) and c in far]
+    ways = [far[c] for c in neighbours(after.head) if not after.is_blocked(c) and c in far]
     if ways or len(after.body) == after.size:
         return True, min(ways, default=0)
-    room = reachable(game.rows, game.cols, after.head, after.obstacles())
+    room = reachable_cells(game.rows, game.cols, after.head, after.obstacles())
     return False, len(room) - 1  # the head is one of them
 
 
 def lookahead(game: Game) -> int:
     eager = [h for h in food_ways(game) if worth(game, h)[0]]
-    return [*eager, max(safe(game), key=lambda h: worth(game, h), default=game.heading)][0]
+    return [*eager, max(safe_headings(game), key=lambda h: worth(game, h), default=game.heading)][0]
 
 
 def tour(game: Game) -> list[Cell]:
     """The cells of the tour from behind the tail to the tail, the way round that the body lies."""
-    onwards = snake_policies.cycle(game.rows, game.cols)
-    cells = [onwards[game.tail]]
+    successors = snake_policies.cycle(game.rows, game.cols)
+    cells = [successors[game.tail]]
     while cells[-1] != game.tail:
-        cells.append(onwards[cells[-1]])
+        cells.append(successors[cells[-1]])
     if cells.index(game.body[1]) > cells.index(game.head):
         cells = [*cells[-2::-1], game.tail]
     return cells
@@ -121,8 +121,8 @@ def tour(game: Game) -> list[Cell]:
 
 def hamiltonian(game: Game) -> int:
     cells = tour(game)
-    onwards = cells[cells.index(game.head) + 1]
-    return [*(h for h in safe(game) if target(game, h) == onwards), first_safe(game)][0]
+    next_cell = cells[cells.index(game.head) + 1]
+    return [*(h for h in safe_headings(game) if target(game, h) == next_cell), first_safe(game)][0]
 
 
 def shortcuts(game: Game) -> int:
@@ -133,7 +133,7 @@ def shortcuts(game: Game) -> int:
         ahead = [c for c in ahead if cells.index(c) <= cells.index(game.food)]
     if 2 * len(game.body) >= game.size or not ahead:
         ahead = cells[here + 1 : here + 2]
-    near = [h for h in safe(game) if target(game, h) in ahead]
+    near = [h for h in safe_headings(game) if target(game, h) in ahead]
     return max(near, key=lambda h: cells.index(target(game, h)), default=first_safe(game))
 
 
@@ -151,18 +151,18 @@ def games(which: str, count: int = 120) -> list[Game]:
     rng = random.Random(which)
     game_rules = RULES[which][1]
     make = lambda: rng.choice((played_game, random_game))(BOARD.rows, BOARD.cols, game_rules, rng)
-    found = [make() for _ in range(count)]
-    for game in found[: count // 2]:  # these lie along the tour
+    cases = [make() for _ in range(count)]
+    for game in cases[: count // 2]:  # these lie along the tour
         path = list(snake_policies.cycle(BOARD.rows, BOARD.cols))[:: rng.choice((1, -1))]
         length, begin = rng.randint(3, game.size), rng.randrange(game.size)
         game.body = (path + path)[begin : begin + length]
         game.heading = neighbours(game.body[1]).index(game.head)
         free = game.free_cells()
         game.food = rng.choice(free) if free else None
-    return found
+    return cases
 
 
-def chosen(player: Player, which: str, states: State, seed: int = 0) -> np.ndarray:
+def player_headings(player: Player, which: str, states: State, seed: int = 0) -> np.ndarray:
     """The headings of one player in many games."""
     keys = jax.random.split(jax.random.key(seed), len(states.head))
     play = lambda state, key: player(BOARD, RULES[which][0], state, key)
@@ -177,7 +177,7 @@ def test_every_move_is_that_of_a_slow_player(which: str):
     for name, slow in SLOW.items():
         expected = [slow(game) for game in cases]
         assert len(set(expected)) == 4
-        got = chosen(PLAYERS[name], which, states)
+        got = player_headings(PLAYERS[name], which, states)
         wrong = [(game, h) for game, h, e in zip(cases, got, expected, strict=True) if h != e]
         assert not wrong, f"{name}: {len(wrong)} of {len(cases)}, such as {wrong[0]}"
 
@@ -201,14 +201,14 @@ def test_the_meal_that_fills_the_board_is_eaten_although_the_tail_is_lost():
 
 @pytest.mark.parametrize("name", ["random", "random_safe"])
 def test_random_players_are_fair(name: str):
-    cases = [game for game in games("modern") if safe(game)][::30]
+    cases = [game for game in games("modern") if safe_headings(game)][::30]
     repeated = [game for game in cases for _ in range(600)]
-    got = chosen(PLAYERS[name], "modern", stack_states(repeated)).reshape(len(cases), 600)
-    for game, drawn in zip(cases, got.tolist(), strict=True):
-        allowed = headings(game) if name == "random" else safe(game)
-        assert sorted(Counter(drawn)) == sorted(allowed)
+    got = player_headings(PLAYERS[name], "modern", stack_states(repeated)).reshape(len(cases), 600)
+    for game, choices in zip(cases, got.tolist(), strict=True):
+        allowed = headings(game) if name == "random" else safe_headings(game)
+        assert sorted(Counter(choices)) == sorted(allowed)
         expected = 600 / len(allowed)
-        assert all(abs(times - expected) < 5 * expected**0.5 for times in Counter(drawn).values())
+        assert all(abs(times - expected) < 5 * expected**0.5 for times in Counter(choices).values())
 
 
 def test_actions_of_either_kind_take_the_heading_that_was_meant():
@@ -216,8 +216,8 @@ def test_actions_of_either_kind_take_the_heading_that_was_meant():
     state = jax.tree.map(lambda x: x[0], stack_states([Game(6, 7, body, 1, None)]))
     for env in (Snake(6, 7, actions="relative"), Snake(6, 7, actions="absolute")):
         actions = [action_for(env, state, wish) for wish in jnp.arange(4)]
-        taken = [int(rules.turn(state, a, env.actions == "relative")) for a in actions]
-        assert taken == [0, 1, 2, 1]  # up, right, down, and no way back
+        final_headings = [int(rules.turn(state, a, env.actions == "relative")) for a in actions]
+        assert final_headings == [0, 1, 2, 1]  # up, right, down, and no way back
 
 
 # Whole games
@@ -278,16 +278,16 @@ def test_leaving_out_cells_fills_the_board_sooner_and_never_kills():
 @pytest.mark.slow
 def test_looking_ahead_never_dies_and_eats_more():
     board = Board(5, 5)
-    found = [play(board, PLAYERS[name], 40, patience=60) for name in ("shortest", "lookahead")]
-    (hasty, hasty_died), (wary, wary_died) = found
+    results = [play(board, PLAYERS[name], 40, patience=60) for name in ("shortest", "lookahead")]
+    (hasty, hasty_died), (wary, wary_died) = results
     assert not wary_died.any()
     assert hasty_died.mean() > 0.5
     assert np.mean(wary.length) > 1.5 * np.mean(hasty.length)
 
 
 def test_a_board_of_odd_sides_has_no_tour_to_follow():
-    assert set(PLAYERS) - set(able(Board(5, 5))) == {"hamiltonian", "shortcuts"}
-    assert able(Board(5, 6)) == list(PLAYERS)
+    assert set(PLAYERS) - set(able_players(Board(5, 5))) == {"hamiltonian", "shortcuts"}
+    assert able_players(Board(5, 6)) == list(PLAYERS)
     game = Game(5, 5, [(2, 3), (2, 2), (2, 1)], 1, None)
     state = jax.tree.map(lambda x: x[0], stack_states([game]))
     player = lambda state: PLAYERS["shortcuts"](Board(5, 5), rules.MODERN, state, jax.random.key(0))

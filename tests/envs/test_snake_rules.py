@@ -20,7 +20,7 @@ from envs.snake.rewards import ENTRAPMENT_REWARDS, Rewards, cpu_rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules
 from tests.envs import snake_oracle as oracle
 from tests.envs.snake_duel import duel
-from tests.envs.snake_policies import at_random, greedy, idle, round_and_round
+from tests.envs.snake_policies import follow_cycle, greedy, idle, random_turn
 
 # Weights that tell every event from every other.
 WEIGHTS = Rewards(step=-0.013, food=3.0, death=-7.0, win=11.0, shaping=0.4, timeout=-0.9)
@@ -54,36 +54,36 @@ def test_the_two_sets_of_rules():
 @pytest.mark.slow
 def test_random_games_under_classic_rules():
     env = Snake(10, 10, "planes")
-    seen = duel(env, env.default_params, oracle.CLASSIC, at_random, num_steps=800)
-    assert seen["games"] > 2000
-    assert min(seen["death_wall"], seen["death_self"], seen["meals"]) > 50
+    tally = duel(env, env.default_params, oracle.CLASSIC, random_turn, num_steps=800)
+    assert tally["games"] > 2000
+    assert min(tally["death_wall"], tally["death_self"], tally["meals"]) > 50
 
 
 def test_greedy_games_under_classic_rules(num_games):
     env = Snake(10, 10, "planes")
-    seen = duel(env, env.default_params, oracle.CLASSIC, greedy, 400, num_games)
-    assert seen["longest"] > 30
-    assert seen["entrapped"] > 1.5 * num_games
+    tally = duel(env, env.default_params, oracle.CLASSIC, greedy, 400, num_games)
+    assert tally["longest"] > 30
+    assert tally["entrapped"] > 1.5 * num_games
 
 
 def test_full_boards_under_classic_rules(num_games):
     """The last meal ends nothing: the game goes on without food until the next move kills."""
     env = Snake(4, 6, "planes")
-    seen = duel(env, env.default_params, oracle.CLASSIC, round_and_round, 330, num_games)
-    assert min(seen["full boards"], seen["entrapped"]) > 0.6 * num_games
-    assert (seen["longest"], seen["wins"]) == (24, 0)
+    tally = duel(env, env.default_params, oracle.CLASSIC, follow_cycle, 330, num_games)
+    assert min(tally["full boards"], tally["entrapped"]) > 0.6 * num_games
+    assert (tally["longest"], tally["wins"]) == (24, 0)
 
 
 def test_the_time_limit_under_classic_rules(num_games):
     """Also where the last step of the clock eats, or kills, which is then both."""
     env = Snake(4, 6, "planes")
-    for limit, policy, least in ((4, at_random, 0.3), (12, greedy, 0)):
+    for limit, policy, least in ((4, random_turn, 0.3), (12, greedy, 0)):
         params = replace(env.default_params, max_steps_in_episode=limit)
         rules = oracle.Rules(max_steps=limit)
-        seen = duel(env, params, rules, policy, 120, num_games)
-        assert seen["truncated"] > 0.9 * num_games
-        assert seen["both"] >= least * num_games
-        assert seen["fed by the clock"] >= least * num_games
+        tally = duel(env, params, rules, policy, 120, num_games)
+        assert tally["truncated"] > 0.9 * num_games
+        assert tally["both"] >= least * num_games
+        assert tally["fed by the clock"] >= least * num_games
 
 
 @pytest.fixture(scope="module")
@@ -96,23 +96,23 @@ def modern():
 
 def test_full_boards_win_under_modern_rules(modern, num_games):
     env, params, rules = modern
-    seen = duel(env, params, rules, round_and_round, 330, num_games)
-    assert seen["wins"] > 0.6 * num_games
-    assert (seen["wins"], seen["longest"]) == (seen["full boards"], 24)
+    tally = duel(env, params, rules, follow_cycle, 330, num_games)
+    assert tally["wins"] > 0.6 * num_games
+    assert (tally["wins"], tally["longest"]) == (tally["full boards"], 24)
 
 
 def test_greedy_games_under_modern_rules(modern, num_games):
     env, params, rules = modern
-    seen = duel(env, params, rules, greedy, 250, num_games)
-    assert seen["longest"] > 15
-    assert seen["into the tail's cell"] > 1.5 * num_games
+    tally = duel(env, params, rules, greedy, 250, num_games)
+    assert tally["longest"] > 15
+    assert tally["into the tail's cell"] > 1.5 * num_games
 
 
 def test_starving_under_modern_rules(modern, num_games):
     env, params, rules = modern
-    seen = duel(env, params, rules, idle, 250, num_games)
-    assert seen["starved"] > 0.6 * num_games
-    assert seen["truncated"] == 0
+    tally = duel(env, params, rules, idle, 250, num_games)
+    assert tally["starved"] > 0.6 * num_games
+    assert tally["truncated"] == 0
     hungrier = replace(params, starvation_base=0, starvation_per_cell=30)  # 90 at the start
     rules = replace(rules, starvation_base=0, starvation_per_cell=30)
     assert duel(env, hungrier, rules, idle, 100, num_games)["starved"] > 0.6 * num_games
@@ -123,10 +123,10 @@ def test_absolute_actions_and_starving_as_truncation(num_games):
     env = Snake(4, 7, "planes", Rules(False, True, True, "truncate"), actions="absolute")
     params = Params(max_steps_in_episode=400, rewards=WEIGHTS)
     rules = oracle.Rules(False, True, "truncate", max_steps=400)
-    seen = duel(env, params, rules, at_random, 150, num_games)
-    assert seen["games"] > 12 * num_games
-    seen = duel(env, params, rules, idle, 250, num_games)
-    assert min(seen["starved"], seen["truncated"]) > 0.15 * num_games
+    tally = duel(env, params, rules, random_turn, 150, num_games)
+    assert tally["games"] > 12 * num_games
+    tally = duel(env, params, rules, idle, 250, num_games)
+    assert min(tally["starved"], tally["truncated"]) > 0.15 * num_games
     assert duel(env, params, rules, greedy, 200, num_games)["meals"] > 4 * num_games
 
 
@@ -135,8 +135,8 @@ def test_rules_can_be_mixed():
     env = Snake(4, 4, "planes", Rules(True, True, True, "truncate"), actions="absolute")
     params = Params(max_steps_in_episode=1000, rewards=WEIGHTS)
     rules = oracle.Rules(True, True, "truncate")
-    seen = duel(env, params, rules, round_and_round, num_steps=200)
-    assert seen["wins"] > 50
+    tally = duel(env, params, rules, follow_cycle, num_steps=200)
+    assert tally["wins"] > 50
 
 
 @pytest.mark.slow
@@ -161,9 +161,9 @@ def test_soft_entrapment_and_crowding_are_paid_for_and_seen(num_games):
     """Under the rewards of the 256-game system."""
     env = Snake(7, 6, "flood", entrapment="seen", crowding=True)
     params = replace(env.default_params, rewards=ENTRAPMENT_REWARDS)
-    seen = duel(env, params, oracle.CLASSIC, greedy, 150, num_games)
-    assert min(seen["softly entrapped"], seen["crowded"]) > 2 * num_games
-    assert seen["meals in entrapment"] > 0.1 * num_games
+    tally = duel(env, params, oracle.CLASSIC, greedy, 150, num_games)
+    assert min(tally["softly entrapped"], tally["crowded"]) > 2 * num_games
+    assert tally["meals in entrapment"] > 0.1 * num_games
 
 
 def test_soft_entrapment_is_judged_by_its_threshold(num_games):
@@ -173,32 +173,32 @@ def test_soft_entrapment_is_judged_by_its_threshold(num_games):
     params = replace(env.default_params, rewards=weights, entrapment_threshold=0.6)
     rules = oracle.Rules(False, True, "terminate", max_steps=100_000)
     if num_games == 64:  # which wins pay is proved above on smaller boards, too
-        assert duel(env, params, rules, round_and_round, 400, num_games)["wins"] > 20
-    seen = duel(env, params, rules, greedy, 100, num_games)
-    assert min(seen["softly entrapped"], seen["meals in entrapment"]) > 0.3 * num_games
+        assert duel(env, params, rules, follow_cycle, 400, num_games)["wins"] > 20
+    tally = duel(env, params, rules, greedy, 100, num_games)
+    assert min(tally["softly entrapped"], tally["meals in entrapment"]) > 0.3 * num_games
 
 
 def test_the_rewards_of_the_dqn_for_cpus(num_games):
     """Added up from what its authors say, move by move."""
     env = Snake(8, 7, "compass", actions="absolute", crowding=True)
     params = replace(env.default_params, rewards=cpu_rewards(8, 7), max_steps_in_episode=128)
-    seen = duel(env, params, oracle.Rules(max_steps=128), greedy, 200, num_games)
-    assert min(seen["meals"], seen["crowded"], seen["terminated"]) > 0.8 * num_games
+    tally = duel(env, params, oracle.Rules(max_steps=128), greedy, 200, num_games)
+    assert min(tally["meals"], tally["crowded"], tally["terminated"]) > 0.8 * num_games
     weights = oracle.Rewards(**vars(cpu_rewards(8, 7)))
     rng = random.Random(0)
     for _ in range(12):
         body = oracle.classic_body(8, 7)
         game = oracle.Game(8, 7, body, oracle.RIGHT, (0, 0), rewards=weights)
         for _ in range(60):
-            before, wanted = game.distance(), greedy(game, rng)
-            eats = game.candidate(wanted) == game.food
+            before, turn = game.distance(), greedy(game, rng)
+            eats = game.candidate(turn) == game.food
             free = [cell for cell in game.free_cells() if cell != game.food]
-            report = game.step(wanted, rng.choice(free) if eats else None)
+            report = game.step(turn, rng.choice(free) if eats else None)
             if report.cause:
                 assert report.reward == -10
                 break
             progress = 10 if report.ate else 0.1 if game.distance() < before else -0.1
-            blocked = sum(map(game.blocked, oracle.neighbours(game.head)))
+            blocked = sum(map(game.is_blocked, oracle.neighbours(game.head)))
             expected = progress + 0.01 + 0.01 * len(game.body) - 0.05 * (blocked >= 3)
             assert report.reward == pytest.approx(expected)
 
@@ -253,8 +253,10 @@ def test_random_starts_are_uniform_over_all_that_fit():
     _, chances = jax.vmap(env.chances)(jax.random.split(jax.random.key(1), 30_000))
     state = jax.jit(jax.vmap(env.start, in_axes=(0, None)))(chances, env.default_params)
     starts = oracle.straight_starts(4, 5)
-    seen = np.stack([state.head, state.tail, state.heading], axis=1)
-    assert_uniform(seen, [[board.index(*body[0]), board.index(*body[2]), h] for body, h in starts])
+    drawn_starts = np.stack([state.head, state.tail, state.heading], axis=1)
+    assert_uniform(
+        drawn_starts, [[board.index(*body[0]), board.index(*body[2]), h] for body, h in starts]
+    )
 
 
 # What cannot be built

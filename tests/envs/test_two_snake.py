@@ -43,8 +43,8 @@ def test_rivals_and_guests_are_moved_by_their_action_and_scripts_are_not():
     match = Match(env, params, num_games=24, seed=2)
     tally = match.play(30)
     assert min(tally[f"script {name}"] for name in env.opponents) >= 15, tally
-    shown = jax.vmap(lambda state: env.get_obs(state, params))(match.state)
-    np.testing.assert_array_equal(shown["guest"], np.asarray(match.state.opponent) == 2)
+    observations = jax.vmap(lambda state: env.get_obs(state, params))(match.state)
+    np.testing.assert_array_equal(observations["guest"], np.asarray(match.state.opponent) == 2)
 
 
 def test_scripts_play_as_their_slow_twins():
@@ -95,9 +95,9 @@ def test_the_last_one_standing_wins_where_the_rules_say_so():
         (mine, my_heading), (others, other_heading) = pair
         headings = my_heading, other_heading
         state = rules.from_bodies(env.board, (mine, others), headings, (9, 9))
-        _, paid, is_over, info = go_straight(jax.random.key(0), state)
+        _, step_reward, is_over, info = go_straight(jax.random.key(0), state)
         assert bool(is_over)
-        assert float(paid) == pytest.approx(reward)
+        assert float(step_reward) == pytest.approx(reward)
         assert [name for name in ("won", "lost", "draw") if info["outcome"][name]] == [result]
 
 
@@ -108,11 +108,11 @@ def test_the_actions_and_views_of_two_have_spaces():
     assert bool(env.action_space().contains(actions))
     assert not bool(env.action_space().contains(jnp.array([0, 3])))
     views: Any = env.observation_space()
-    seen = {"own": jnp.zeros(33), "other": jnp.ones(33), "rival": jnp.uint32(2**32 - 1)}
-    assert bool(views.contains(seen))
-    assert not bool(views.contains({**seen, "other": 2 * seen["other"]}))
+    observation = {"own": jnp.zeros(33), "other": jnp.ones(33), "rival": jnp.uint32(2**32 - 1)}
+    assert bool(views.contains(observation))
+    assert not bool(views.contains({**observation, "other": 2 * observation["other"]}))
     guest: Any = TwoSnake(opponents=("guest",), rival=True).observation_space()
-    assert bool(guest.contains({**seen, "guest": jnp.bool_(True)}))
+    assert bool(guest.contains({**observation, "guest": jnp.bool_(True)}))
     for one, shape in ((TwoSnake(), (33,)), (TwoSnake(7, 12, "planes"), (7, 12, 7))):
         space: Any = one.observation_space()
         assert space.shape == shape

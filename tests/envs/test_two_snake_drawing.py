@@ -61,10 +61,10 @@ def test_each_cell_has_the_colour_of_who_is_on_it(states):
 def test_who_dies_is_grey_once_and_then_gone(states, tmp_path):
     drawing.film(BOARD, states, tmp_path / "film.gif", "lost", fps=10)
     pictures, _ = frames_of(tmp_path / "film.gif")
-    shown = [kinds(picture) for picture in pictures]
-    assert shown[1][:2] == ["..x......", "xxx......"]
-    assert shown[2][:2] == ["........."] * 2
-    assert all(rows[3] == ".....bbb." for rows in shown)
+    letters = [kinds(picture) for picture in pictures]
+    assert letters[1][:2] == ["..x......", "xxx......"]
+    assert letters[2][:2] == ["........."] * 2
+    assert all(rows[3] == ".....bbb." for rows in letters)
     np.testing.assert_array_equal(pictures[-1][0, 0], tiles.rgb(drawing.FRAMES["lost"]))
 
 

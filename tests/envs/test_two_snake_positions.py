@@ -54,14 +54,14 @@ def state_of(games: list[Duel]) -> rules.State:
 def look(state: rules.State, turns: jax.Array, moving: jax.Array):
     """What both see and would do by script, and one step of both: leaves `[N, ...]`."""
 
-    def of_one(view):
+    def describe_view(view):
         scene = Scene(BOARD, view, views.regions(BOARD, view), 10)
         chase = opponents.greedy(BOARD, view)
         return features(scene), chase, opponents.defensive(BOARD, view, chase)
 
     headings = (state.snakes.heading + jnp.array([0, 3, 1])[turns]) & 3
     after, event = rules.move(BOARD, state, headings, moving, jnp.uint32(0))
-    return *jax.vmap(of_one)(views.both_views(state)), after, event
+    return *jax.vmap(describe_view)(views.both_views(state)), after, event
 
 
 def crowded_games(seed: int) -> list[Duel]:
@@ -77,7 +77,7 @@ def crowded_games(seed: int) -> list[Duel]:
         rng.shuffle(bodies)
         headings = [heading_of(body) for body in bodies]
         game = Duel(BOARD.rows, BOARD.cols, bodies, headings, None)
-        game.food = rng.choice([*sorted(game.empty()), None])
+        game.food = rng.choice([*sorted(game.empty_cells()), None])
         game.scores = [rng.randrange(11), rng.randrange(11)]
         game.hungers = [rng.randrange(200), rng.randrange(200)]
         games.append(game)
@@ -98,12 +98,14 @@ ALL_MOVE = np.ones((COUNT, 2), bool)
 
 
 def test_crowded_boards_look_as_to_breadth_first_search(games, turns):
-    seen, greedy, defensive, *_ = jax.device_get(look(state_of(games), turns, ALL_MOVE))
+    observations, greedy, defensive, *_ = jax.device_get(look(state_of(games), turns, ALL_MOVE))
     differ = pathless = 0
     for i, game in enumerate(games):
         for player in (0, 1):
             expected = oracle.features(game, player)
-            np.testing.assert_allclose(seen[i, player], expected, atol=1e-5, err_msg=str(game))
+            np.testing.assert_allclose(
+                observations[i, player], expected, atol=1e-5, err_msg=str(game)
+            )
             assert greedy[i, player] == oracle.greedy(game, player), oracle.draw(game)
             assert defensive[i, player] == oracle.defensive(game, player), oracle.draw(game)
             differ += greedy[i, player] != defensive[i, player]
@@ -112,7 +114,7 @@ def test_crowded_boards_look_as_to_breadth_first_search(games, turns):
     assert pathless > 10
 
 
-def mirrored(game: Duel) -> Duel:
+def mirror_game(game: Duel) -> Duel:
     """The players exchanged, and left and right."""
     flip = lambda cell: (cell[0], game.cols - 1 - cell[1])
     bodies = [[flip(cell) for cell in body] for body in game.bodies[::-1]]
@@ -122,26 +124,26 @@ def mirrored(game: Duel) -> Duel:
     return duel
 
 
-def mirrored_features(seen: np.ndarray) -> np.ndarray:
+def mirror_features(observations: np.ndarray) -> np.ndarray:
     """`[..., 33]` with left and right exchanged; a heading to the left is none of its three."""
     order = np.arange(33)
     for a, b in ((1, 2), (11, 12), (14, 15), (17, 19)):
         order[[a, b]] = b, a
-    flipped = seen[..., order]
+    flipped = observations[..., order]
     flipped[..., 3] *= -1
-    flipped[..., 8] = 1 - seen[..., 7:10].sum(-1)
-    flipped[..., 21] = 1 - seen[..., 20:23].sum(-1)
+    flipped[..., 8] = 1 - observations[..., 7:10].sum(-1)
+    flipped[..., 21] = 1 - observations[..., 20:23].sum(-1)
     return flipped
 
 
 def test_the_other_side_is_a_mirror(games, turns):
     """Players, left and right exchanged: the same views, deaths and meals, exchanged."""
-    seen, *_, after, event = jax.device_get(look(state_of(games), turns, ALL_MOVE))
+    observations, *_, after, event = jax.device_get(look(state_of(games), turns, ALL_MOVE))
     mirror_turns = np.array([0, 2, 1], np.int32)[turns[:, ::-1]]
     theirs, *_, other, other_event = jax.device_get(
-        look(state_of([mirrored(game) for game in games]), mirror_turns, ALL_MOVE)
+        look(state_of([mirror_game(game) for game in games]), mirror_turns, ALL_MOVE)
     )
-    np.testing.assert_allclose(theirs[:, ::-1], mirrored_features(seen), atol=1e-6)
+    np.testing.assert_allclose(theirs[:, ::-1], mirror_features(observations), atol=1e-6)
     np.testing.assert_array_equal(other.cause[:, ::-1], after.cause)
     np.testing.assert_array_equal(other.score[:, ::-1], after.score)
     np.testing.assert_array_equal(other_event.ate[:, ::-1], event.ate)
@@ -216,8 +218,8 @@ def test_what_is_known_of_a_start_is_what_a_search_finds(cols):
     game = Duel(4, cols, bodies, [RIGHT, LEFT], None)
     state = rules.from_bodies(board, (bodies[0], bodies[1]), (RIGHT, LEFT), None)
     for player in (0, 1):
-        known = views.initial_regions(board, views.view(state, player))
-        share = float(known.mine) / len(game.empty())
+        regions = views.initial_regions(board, views.view(state, player))
+        share = float(regions.mine) / len(game.empty_cells())
         assert share == pytest.approx(oracle.territory(game, player))
         free = oracle.free_for(game, player)
         assert oracle.regions(game, player) == [free] * 3
@@ -232,7 +234,7 @@ def test_a_random_way_is_uniform_among_the_open_ones():
     @jax.jit
     def turns(state, words):
         view = views.view(state, rules.OTHER)
-        return jax.vmap(lambda word: opponents.at_random(BOARD, view, word))(words)
+        return jax.vmap(lambda word: opponents.random_move(BOARD, view, word))(words)
 
     shares = np.bincount(turns(state, words), minlength=3) / len(words)
     np.testing.assert_allclose(shares, [0.5, 0.5, 0], atol=5 * 0.5 / np.sqrt(len(words)))

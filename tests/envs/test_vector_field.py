@@ -43,11 +43,11 @@ def test_one_step_drifts_pushes_and_scatters():
     np.testing.assert_allclose(state.z.mean(0), mean, atol=error)
     np.testing.assert_array_equal(info["latent"], state.z)
     weight, bias = layer(params.emission, 0)
-    seen = state.obs - (state.z @ weight.T + bias)
-    joint = np.cov(np.concatenate([state.z, seen], axis=1).T)
+    residual = state.obs - (state.z @ weight.T + bias)
+    joint = np.cov(np.concatenate([state.z, residual], axis=1).T)
     expected = np.diag([0.06, 0.06, 0.04, 0.04, 0.04])
     np.testing.assert_allclose(joint, expected, atol=5 * 0.06 * np.sqrt(2 / 20_000))
-    np.testing.assert_allclose(seen.mean(0), 0.0, atol=error)
+    np.testing.assert_allclose(residual.mean(0), 0.0, atol=error)
 
 
 def test_poisson_counts_are_counts():
@@ -83,8 +83,8 @@ def test_networks_without_noise_are_seen_through_relus():
     assert not variance.any()
     (first, first_bias), (last, last_bias) = layer(params.encoder, 0), layer(params.encoder, 1)
     u = np.array([0.3, -0.2])
-    pushed = last @ np.maximum(first @ u + first_bias, 0.0) + last_bias
-    np.testing.assert_allclose(jax.jit(env.effect)(u, z[0, 0], params), pushed, rtol=1e-4)
+    expected_effect = last @ np.maximum(first @ u + first_bias, 0.0) + last_bias
+    np.testing.assert_allclose(jax.jit(env.effect)(u, z[0, 0], params), expected_effect, rtol=1e-4)
 
 
 def test_an_effect_that_depends_on_the_state_needs_an_action():
@@ -94,12 +94,12 @@ def test_an_effect_that_depends_on_the_state_needs_an_action():
     assert first.shape == (16, 5)
     h = lambda u, z: last @ np.maximum(first @ np.concatenate([u, z]) + bias, 0.0) + last_bias
     u, nothing, rng = np.array([0.3, -0.2, 0.8]), np.zeros(3), np.random.default_rng(0)
-    effect, found = jax.jit(env.effect), []
+    effect, effects = jax.jit(env.effect), []
     for z in rng.normal(size=(4, 2)):
-        found.append(effect(u, z, params))
-        np.testing.assert_allclose(found[-1], h(u, z) - h(nothing, z), rtol=1e-3, atol=1e-5)
+        effects.append(effect(u, z, params))
+        np.testing.assert_allclose(effects[-1], h(u, z) - h(nothing, z), rtol=1e-3, atol=1e-5)
         np.testing.assert_array_equal(effect(nothing, z, params), [0, 0])
-    assert np.std(found, axis=0).min() > 0.01
+    assert np.std(effects, axis=0).min() > 0.01
 
 
 @pytest.mark.slow
@@ -112,15 +112,15 @@ def test_a_batch_mixes_fields_in_one_program():
     @jax.jit
     def play(keys):
         params = jax.vmap(lambda key, i: env.params(key, 0.5, field=i))(keys, jnp.arange(3))
-        alone = (
+        expected = (
             fields.double_limit_cycle(z),
             fields.multi_attractor(z, params.landscape[1]),
             fields.van_der_pol(z),
         )
-        return params, jax.vmap(env.velocity, (None, 0))(z, params), alone
+        return params, jax.vmap(env.velocity, (None, 0))(z, params), expected
 
-    params, velocity, alone = play(jax.random.split(jax.random.key(3), 3))
-    np.testing.assert_allclose(velocity, alone, rtol=1e-5, atol=1e-6)
+    params, velocity, expected = play(jax.random.split(jax.random.key(3), 3))
+    np.testing.assert_allclose(velocity, expected, rtol=1e-5, atol=1e-6)
     speed = np.linalg.norm(velocity, axis=-1).mean(axis=(1, 2))
     np.testing.assert_allclose(params.action_bound, 0.5 * speed, rtol=1e-5)
     assert abs(params.landscape[0] - params.landscape[1]).max() > 0.1
@@ -153,15 +153,17 @@ def test_slopes_of_a_step_are_those_of_finite_differences():
     data = jax.random.key_data(jax.random.key(1))
 
     @jax.jit
-    def reached(both):
-        state = replace(first, z=both[:2])
-        obs, state, *_ = sloped.step(jax.random.wrap_key_data(data), state, both[2:], params)
+    def next_point(state_and_action):
+        state = replace(first, z=state_and_action[:2])
+        obs, state, *_ = sloped.step(
+            jax.random.wrap_key_data(data), state, state_and_action[2:], params
+        )
         return jnp.concatenate([state.z, obs])
 
     point = jnp.asarray([0.4, -1.1, 0.2, -0.3])
-    slope = np.asarray(jax.jit(jax.jacrev(reached))(point))
+    slope = np.asarray(jax.jit(jax.jacrev(next_point))(point))
     step = 1e-2 * np.eye(4, dtype=np.float32)
-    differences = [(reached(point + s) - reached(point - s)) / 2e-2 for s in step]
+    differences = [(next_point(point + s) - next_point(point - s)) / 2e-2 for s in step]
     np.testing.assert_allclose(slope, np.transpose(differences), atol=1e-3)
     assert abs(slope).max(axis=0).min() > 0.02  # it depends on everything
     assert sloped != env
@@ -188,8 +190,8 @@ def test_episodes_start_afresh_by_the_clock():
 
 def test_the_default_field_has_authority_one():
     env = vector_field.env
-    made, params = envs.make("VectorField-v0")
-    assert made == env
+    default_env, params = envs.make("VectorField-v0")
+    assert default_env == env
     axis = np.linspace(-2, 2, 40)
     r = np.hypot(*np.meshgrid(axis, axis))
     speed = np.mean(0.1 * r * np.sqrt((1 - r**2) ** 2 + 1))

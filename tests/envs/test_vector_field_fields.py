@@ -65,8 +65,8 @@ def test_circles_attract_and_rotation_reverses():
     def polar(f, radius):
         w = cmath.rect(radius, 0.7)
         velocity = complex(*np.asarray(f(jnp.asarray([w.real, w.imag]))))
-        turned = velocity / w * abs(w)
-        return turned.real, turned.imag
+        polar_velocity = velocity / w * abs(w)
+        return polar_velocity.real, polar_velocity.imag
 
     cycle = lambda z: fields.limit_cycle(z, radius_squared=2.25, spin=0.5, scale=0.4)
     np.testing.assert_allclose(polar(cycle, 1.5), (0.0, 0.4 * 0.5 * 1.5), atol=1e-6)
@@ -96,19 +96,19 @@ def test_speeds():
 def test_slopes_are_finite_at_the_origin(name):
     dims = {"lorenz": 3, "saddle_cycle": 3, "coupled_cycles": 8, "network": 5}.get(name, 2)
     fields.check_dimension(name, dims)
-    drawn = {"multi_attractor": jnp.ones((40, 40, 2)), "network": jnp.ones((dims, dims))}
-    extra = (drawn[name],) if name in drawn else ()
+    field_parameters = {"multi_attractor": jnp.ones((40, 40, 2)), "network": jnp.ones((dims, dims))}
+    extra = (field_parameters[name],) if name in field_parameters else ()
     slope = jax.jit(jax.jacfwd(fields.FIELDS[name]))(jnp.zeros(dims), *extra)
     assert slope.shape == (dims, dims)
     assert np.isfinite(slope).all()
 
 
 def test_the_drawn_field_has_its_covariance():
-    """Of 4,000 draws on a 10 x 10 grid, whose kernel needs its least eigenvalues raised."""
+    """4,000 draws on a 10 x 10 grid, whose kernel needs its least eigenvalues raised."""
     draws, n = 4_000, 10
     keys = jax.random.split(jax.random.key(1), draws)
     process = lambda key: landscape.gaussian_process(key, n, 2.0, 0.9)
-    drawn = np.asarray(jax.jit(jax.vmap(process))(keys)).reshape(draws, n * n, 2)
+    samples = np.asarray(jax.jit(jax.vmap(process))(keys)).reshape(draws, n * n, 2)
     axis = np.linspace(-2, 2, n)
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     distance = np.sum((points[:, None] - points[None]) ** 2, axis=-1)
@@ -117,25 +117,25 @@ def test_the_drawn_field_has_its_covariance():
     kernel = vectors * np.maximum(values, 1e-4) @ vectors.T
     error = 5 * 0.5 * math.sqrt(2 / draws)  # five standard deviations of the largest entries
     for component in (0, 1):
-        found = drawn[..., component].T @ drawn[..., component] / draws
-        np.testing.assert_allclose(found, kernel, atol=error)
-    cross = drawn[..., 0].T @ drawn[..., 1] / draws
+        covariance = samples[..., component].T @ samples[..., component] / draws
+        np.testing.assert_allclose(covariance, kernel, atol=error)
+    cross = samples[..., 0].T @ samples[..., 1] / draws
     np.testing.assert_allclose(cross, 0.0, atol=error)
-    white = drawn[..., 0] @ vectors / np.sqrt(np.maximum(values, 1e-4))  # also the raised ones
+    white = samples[..., 0] @ vectors / np.sqrt(np.maximum(values, 1e-4))  # also the raised ones
     np.testing.assert_allclose(np.mean(white**2, axis=0), 1.0, atol=0.1)
 
 
 def test_the_landscape_is_interpolated_as_by_scipy():
-    drawn = jax.jit(landscape.draw)(jax.random.key(2))
-    assert drawn.shape == (40, 40, 2)
-    np.testing.assert_allclose(np.linalg.norm(drawn, axis=-1), 0.25, rtol=1e-5)
+    grid = jax.jit(landscape.draw)(jax.random.key(2))
+    assert grid.shape == (40, 40, 2)
+    np.testing.assert_allclose(np.linalg.norm(grid, axis=-1), 0.25, rtol=1e-5)
     axis = np.linspace(-2, 2, 40)
-    slow = RegularGridInterpolator((axis, axis), np.asarray(drawn, float))
+    slow = RegularGridInterpolator((axis, axis), np.asarray(grid, float))
     z = np.random.default_rng(3).uniform(-2.5, 2.5, (300, 2)).astype(np.float32)
     z[:4] = axis[[[0, 0], [39, 39], [3, 39], [39, 7]]]  # on the grid, and on its border
     assert (abs(z) > 2).any(axis=1).sum() > 50
     pull = 0.1 * z * np.linalg.norm(z, axis=-1, keepdims=True)
     expected = slow(np.clip(z, -2, 2)) - pull
-    found = jax.jit(landscape.multi_attractor)(z, drawn)
-    np.testing.assert_allclose(found, expected, atol=2e-5)
-    np.testing.assert_allclose(found[2], drawn[3, 39] - pull[2], atol=2e-5)  # not mirrored
+    velocity = jax.jit(landscape.multi_attractor)(z, grid)
+    np.testing.assert_allclose(velocity, expected, atol=2e-5)
+    np.testing.assert_allclose(velocity[2], grid[3, 39] - pull[2], atol=2e-5)  # not mirrored

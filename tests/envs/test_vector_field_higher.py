@@ -48,7 +48,7 @@ def test_a_cycle_on_a_saddle_comes_back_to_it():
 
 def test_coupled_cycles_one_oscillator_at_a_time():
     z = points(8)
-    found = np.asarray(jax.jit(higher.coupled_cycles)(z))
+    velocity = np.asarray(jax.jit(higher.coupled_cycles)(z))
     for k in range(4):
         x, y = z[..., 2 * k], z[..., 2 * k + 1]
         turn = (1 + k / 2) * (-1) ** k
@@ -56,8 +56,8 @@ def test_coupled_cycles_one_oscillator_at_a_time():
         after = (2 * k + 2) % 8
         dx = x * pull - turn * y + 0.5 * (z[..., after] - x)
         dy = y * pull + turn * x + 0.5 * (z[..., after + 1] - y)
-        np.testing.assert_allclose(found[..., 2 * k], 0.1 * dx, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(found[..., 2 * k + 1], 0.1 * dy, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(velocity[..., 2 * k], 0.1 * dx, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(velocity[..., 2 * k + 1], 0.1 * dy, rtol=1e-4, atol=1e-5)
 
 
 def test_a_network_is_drawn_for_each_world():
@@ -76,8 +76,8 @@ def test_a_network_is_drawn_for_each_world():
 def test_the_state_moves_in_all_dimensions():
     env = VectorField("lorenz", "identity", "none", 3, num_inputs=3, dims=3)
     params: Any = env.params()
-    drawn = np.random.default_rng(0).uniform(-2, 2, (4_096, 3)).astype(np.float32)
-    speed = np.linalg.norm(LORENZ(drawn), axis=-1).mean()
+    samples = np.random.default_rng(0).uniform(-2, 2, (4_096, 3)).astype(np.float32)
+    speed = np.linalg.norm(LORENZ(samples), axis=-1).mean()
     np.testing.assert_allclose(params.action_bound, speed, rtol=1e-4)
     quiet = params.replace(process_noise=0.0)
     _, state = env.reset(jax.random.key(0), quiet)
@@ -110,7 +110,7 @@ CART = CartPoleField("full", "gaussian")
 NUMBERS = CART.params(authority=0.5, process_noise=1e-12)
 
 
-def wrapped(angle):
+def wrap_angle(angle):
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
@@ -120,7 +120,7 @@ def cart_state(z: np.ndarray) -> cart_pole.State:
 
 
 def test_a_step_of_the_field_is_four_of_the_cart_pole():
-    """With the force held; and the angles go round."""
+    """The force is held, and the angles go round."""
     env, numbers = CircularCartPole(), cart_pole.Params(dt=0.005)
     step = jax.jit(CART.step)
     for z in RNG.uniform(-3, 3, (4, 4)).astype(np.float32):
@@ -129,16 +129,16 @@ def test_a_step_of_the_field_is_four_of_the_cart_pole():
         for _ in range(4):
             _, state, *_ = env.step(jax.random.key(0), state, jnp.array([u]), numbers)
         _, begin = CART.reset(jax.random.key(0), NUMBERS)
-        _, found, *_ = step(
+        _, next_state, *_ = step(
             jax.random.key(1), begin.replace(z=jnp.asarray(z)), jnp.array([u]), NUMBERS
         )
         radius = 4.8 / (2 * np.pi)
         expected = [state.track_angle, state.speed / radius / 4]
         expected += [state.pole_angle, state.pole_speed / 4]
-        miss = np.asarray(found.z) - np.array(expected)
-        miss[[0, 2]] = wrapped(miss[[0, 2]])
+        miss = np.asarray(next_state.z) - np.array(expected)
+        miss[[0, 2]] = wrap_angle(miss[[0, 2]])
         np.testing.assert_allclose(miss, 0, atol=2e-4)
-        assert np.abs(np.asarray(found.z)[[0, 2]]).max() <= np.pi + 1e-5
+        assert np.abs(np.asarray(next_state.z)[[0, 2]]).max() <= np.pi + 1e-5
 
 
 def test_accelerations_are_those_of_the_equations_of_motion():
@@ -155,10 +155,10 @@ def test_accelerations_are_those_of_the_equations_of_motion():
                 state.speed, state.pole_angle, state.pole_speed, jnp.asarray(push), numbers
             )
             rates.append(np.array([cart / (4.8 / (2 * np.pi)) / 4, pole / 4]))
-        found = env.scored(velocity(jnp.asarray(z), params))
-        np.testing.assert_allclose(found, rates[0], rtol=0.02, atol=0.02)
-        pushed = env.scored(effect(jnp.array([u]), jnp.asarray(z), params))
-        np.testing.assert_allclose(pushed, rates[1] - rates[0], rtol=0.02, atol=0.02)
+        drift_rates = env.scored_components(velocity(jnp.asarray(z), params))
+        np.testing.assert_allclose(drift_rates, rates[0], rtol=0.02, atol=0.02)
+        effect_rates = env.scored_components(effect(jnp.array([u]), jnp.asarray(z), params))
+        np.testing.assert_allclose(effect_rates, rates[1] - rates[0], rtol=0.02, atol=0.02)
 
 
 def test_what_is_observed_of_a_cart_pole():
@@ -172,9 +172,9 @@ def test_what_is_observed_of_a_cart_pole():
     np.testing.assert_allclose(mean, [circles[i] for i in (0, 1, 3, 4)], rtol=1e-5)
     assert not variance.any()
     assert blind.channels == 4
-    seen = CartPoleField()
-    np.testing.assert_array_equal(seen.emission(jnp.asarray(z), NUMBERS)[0], z)
-    np.testing.assert_allclose(seen.smooth(jnp.asarray(z)), circles, rtol=1e-5)
+    identity_env = CartPoleField()
+    np.testing.assert_array_equal(identity_env.emission(jnp.asarray(z), NUMBERS)[0], z)
+    np.testing.assert_allclose(identity_env.smooth(jnp.asarray(z)), circles, rtol=1e-5)
     np.testing.assert_array_equal(CART.smooth(mean), mean)
     assert CartPoleField() == CartPoleField()
     assert CartPoleField() != CART

@@ -16,7 +16,7 @@ from gymnax.environments import spaces
 
 import envs
 from envs.checker import check_contract, env_checker
-from envs.gymnasium_adapter.spaces import gymnasium_space, in_numpy
+from envs.gymnasium_adapter.spaces import gymnasium_space, to_numpy
 from envs.snake import Snake
 from envs.vector_field.cart_pole import CircularCartPole
 from envs.wrappers import (
@@ -29,7 +29,7 @@ from envs.wrappers import (
     Wrapper,
 )
 from envs.wrappers.flatten_observation import size, vector
-from envs.wrappers.plain_actions import as_space_has_it, is_plain, plain_space
+from envs.wrappers.plain_actions import convert_action, is_plain, plain_space
 from tests.envs.recorder import Limits, Parts, Recorder
 
 T = 30
@@ -100,19 +100,19 @@ def play_bare(game: Any) -> tuple[np.ndarray, list[Step]]:
     return play(game, short(game))
 
 
-def assert_close(found: Any, expected: Any):
+def assert_close(actual: Any, expected: Any):
     same = lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
-    jax.tree.map(same, found, expected)
+    jax.tree.map(same, actual, expected)
 
 
 @over_games
 def test_frame_stack_is_a_queue_of_observations(game):
     params = short(game)
     first, bare = play_bare(game)
-    shown, steps = play(FrameStack(game, 3), params)
+    first_obs, steps = play(FrameStack(game, 3), params)
     queue = deque([first] * 3, maxlen=3)
     join = lambda frames: np.concatenate(list(frames), axis=-1)
-    assert_close(shown, join(queue))
+    assert_close(first_obs, join(queue))
     for step, plain in zip(steps, bare, strict=True):
         queue.append(plain.info["final_observation"])
         assert_close(step.info["final_observation"], join(queue))
@@ -141,20 +141,20 @@ def test_last_action_is_one_hot_and_none_at_the_start(game, reward):
     params = short(game)
     first, bare = play_bare(game)
     env = LastAction(game, reward)
-    shown, steps = play(env, params)
+    first_obs, steps = play(env, params)
 
     def join(obs, numbers):
         planes = np.broadcast_to(np.asarray(numbers, obs.dtype), (*obs.shape[:-1], len(numbers)))
         return np.concatenate([obs, planes], axis=-1)
 
     nothing = [0] * (game.num_actions + reward)
-    assert_close(shown, join(first, nothing))
+    assert_close(first_obs, join(first, nothing))
     for step, plain in zip(steps, bare, strict=True):
         numbers = [*np.eye(game.num_actions)[step.action], *([plain.reward] if reward else [])]
         assert_close(step.info["final_observation"], join(plain.info["final_observation"], numbers))
         done = plain.terminated or plain.truncated
         assert_close(step.obs, join(plain.obs, nothing if done else numbers))
-    assert env.observation_space(params).shape == shown.shape
+    assert env.observation_space(params).shape == first_obs.shape
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_actions_stick_with_the_probability_of_the_params():
     probability = jnp.array([0.0, 0.25, 0.7, 1.0])
 
     @jax.jit
-    def executed(probability, key):
+    def play_actions(probability, key):
         params = env.default_params.replace(probability=probability, max_steps_in_episode=steps + 1)
         reset_key, chosen_key, key = jax.random.split(key, 3)
         chosen = jax.random.randint(chosen_key, (steps,), 0, 4)
@@ -213,13 +213,13 @@ def test_actions_stick_with_the_probability_of_the_params():
         return chosen, jax.lax.scan(step, (key, state), chosen)[1]
 
     keys = jax.random.split(jax.random.key(0), count)
-    of_keys = jax.vmap(executed, in_axes=(None, 0))
-    found = jax.vmap(of_keys, in_axes=(0, None))(probability, keys)
-    chosen, done = (np.asarray(x) for x in found)  # [4, count, steps]
-    np.testing.assert_array_equal(done[..., 0], chosen[..., 0])
-    np.testing.assert_array_equal(done[0], chosen[0])
-    assert (done[3] == chosen[3, :, :1]).all()
-    before, after, wish = done[..., :-1], done[..., 1:], chosen[..., 1:]
+    of_keys = jax.vmap(play_actions, in_axes=(None, 0))
+    action_pairs = jax.vmap(of_keys, in_axes=(0, None))(probability, keys)
+    chosen, executed_actions = (np.asarray(x) for x in action_pairs)  # [4, count, steps]
+    np.testing.assert_array_equal(executed_actions[..., 0], chosen[..., 0])
+    np.testing.assert_array_equal(executed_actions[0], chosen[0])
+    assert (executed_actions[3] == chosen[3, :, :1]).all()
+    before, after, wish = executed_actions[..., :-1], executed_actions[..., 1:], chosen[..., 1:]
     assert ((after == wish) | (after == before)).all()
     differs = wish != before
     for i, p in ((1, 0.25), (2, 0.7)):
@@ -240,26 +240,26 @@ def test_one_frame_and_one_repeat_change_nothing(game, wrap):
 @over_exact_games
 def test_actions_that_never_stick_change_nothing_but_keys(game):
     env, params = StickyActions(game, 0.0), short(game)
-    found = play(env, env.default_params.replace(env=params))
+    actual = play(env, env.default_params.replace(env=params))
     expected = play(game, params, lambda key: jax.random.split(key)[1])
-    assert jax.tree.all(jax.tree.map(np.array_equal, found, expected))
+    assert jax.tree.all(jax.tree.map(np.array_equal, actual, expected))
 
 
 def test_components_add_up_and_outcomes_pass_through():
     env = ActionRepeat(Recorder(), 3)
     params = Limits(lifetime=8)
     _, state = env.reset(jax.random.key(0), params)
-    seen = []
+    results = []
     for i in range(4):
         obs, state, reward, terminated, truncated, info = env.step(
             jax.random.key(i), state, 1, params
         )
         assert float(reward) == float(info["components"].sum())
         assert not truncated
-        seen.append((float(reward), bool(terminated), int(info["outcome"]["steps"])))
+        results.append((float(reward), bool(terminated), int(info["outcome"]["steps"])))
         final = info["final_observation"]
         assert (float(final[1]), float(obs[1])) == ((8, 0) if terminated else (float(obs[1]),) * 2)
-    assert seen == [(6, False, 3), (15, False, 6), (15, True, 8), (6, False, 3)]
+    assert results == [(6, False, 3), (15, False, 6), (15, True, 8), (6, False, 3)]
     assert int(state.time) == 3
 
 
@@ -279,14 +279,14 @@ def test_repeated_actions_add_up_outcomes_that_do():
     assert env.outcome_kinds == Counts.outcome_kinds
     params = env.default_params.replace(lifetime=5)
     _, state = env.reset(jax.random.key(0), params)
-    seen, step_env = [], jax.jit(env.step_env)
+    outcomes, step_env = [], jax.jit(env.step_env)
     for i in range(2):
         *_, info = env.step(jax.random.key(i), state, 1, params)
         *_, hook_info = step_env(jax.random.key(i), state, 1, params)
         state = env.step(jax.random.key(i), state, 1, params)[1]
         chex.assert_trees_all_equal(info["outcome"], hook_info["outcome"])
-        seen.append(tuple(float(info["outcome"][x]) for x in ("total", "average", "steps")))
-    assert seen == [(1 + 2 + 3, 2, 3), (4 + 5, 4.5, 5)]
+        outcomes.append(tuple(float(info["outcome"][x]) for x in ("total", "average", "steps")))
+    assert outcomes == [(1 + 2 + 3, 2, 3), (4 + 5, 4.5, 5)]
 
 
 def test_the_hooks_of_gymnax_go_on_where_step_resets():
@@ -315,9 +315,9 @@ def test_continuous_actions_are_shown_within_their_bounds():
     params = env.default_params
     obs, state = env.reset(jax.random.key(0), params)
     assert obs.shape == env.observation_space(params).shape == (4,)
-    for action, shown in ((0.5, 0.5), (9.0, 2.0), (-jnp.inf, -2.0)):
+    for action, expected in ((0.5, 0.5), (9.0, 2.0), (-jnp.inf, -2.0)):
         obs, *_ = env.step(jax.random.key(1), state, jnp.array([action]), params)
-        assert float(obs[3]) == shown
+        assert float(obs[3]) == expected
         assert env.observation_space(params).contains(obs)
     cart = LastAction(CircularCartPole())  # whose steps survive an action that is no number
     _, state = cart.reset(jax.random.key(0))
@@ -346,7 +346,7 @@ def atari(env):
     return FrameStack(LastAction(ActionRepeat(StickyActions(env), 2)), 2)
 
 
-def reversed_and_twice(env):
+def wrap_twice(env):
     env = StickyActions(ActionRepeat(LastAction(FrameStack(env, 2), reward=True), 2), 0.1)
     return StickyActions(env, 0.2)
 
@@ -354,8 +354,8 @@ def reversed_and_twice(env):
 @pytest.mark.parametrize(
     "env",
     cases(
-        {"Recorder": reversed_and_twice(Recorder())},
-        {"Snake": atari(Snake(12, 12, "features")), "Breakout": reversed_and_twice(BREAKOUT)},
+        {"Recorder": wrap_twice(Recorder())},
+        {"Snake": atari(Snake(12, 12, "features")), "Breakout": wrap_twice(BREAKOUT)},
     ),
 )
 def test_every_nest_keeps_the_contract(env):
@@ -403,9 +403,9 @@ def test_parts_are_flattened_as_gymnasium_does():
     theirs, params = gymnasium_space(inner.observation_space()), short(inner)
     (_, plain), (_, flat) = play(inner, params), play(env, params)
     for a, b in zip(plain, flat, strict=True):
-        expected: Any = flatten(theirs, in_numpy(theirs, a.obs))
+        expected: Any = flatten(theirs, to_numpy(theirs, a.obs))
         np.testing.assert_allclose(b.obs, expected, rtol=1e-6)
-        ended: Any = flatten(theirs, in_numpy(theirs, a.info["final_observation"]))
+        ended: Any = flatten(theirs, to_numpy(theirs, a.info["final_observation"]))
         np.testing.assert_allclose(b.info["final_observation"], ended, rtol=1e-6)
     space = env.observation_space()
     wide: Any = flatten_space(theirs)
@@ -435,17 +435,22 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_plain_actions_are_what_the_space_says(form):
-    """As a part of a tuple in a dict, too, beside what is plain already."""
+    """A space may also be part of a tuple in a dict, beside what is plain already."""
     space, action, expected = FORMS[form]
     assert not is_plain(space)
     plain = plain_space(space)
     assert is_plain(plain)
     assert plain.contains(jnp.array(action, plain.dtype))
     whole = spaces.Dict({"b": spaces.Discrete(2), "a": spaces.Tuple([space])})
-    given = as_space_has_it(whole, {"b": jnp.int32(1), "a": (jnp.array(action, plain.dtype),)})
-    np.testing.assert_array_equal(given["a"][0], expected)
-    assert (given["a"][0].dtype, given["a"][0].shape) == (expected.dtype, expected.shape)
-    assert given["b"] == 1
+    space_action = convert_action(
+        whole, {"b": jnp.int32(1), "a": (jnp.array(action, plain.dtype),)}
+    )
+    np.testing.assert_array_equal(space_action["a"][0], expected)
+    assert (space_action["a"][0].dtype, space_action["a"][0].shape) == (
+        expected.dtype,
+        expected.shape,
+    )
+    assert space_action["b"] == 1
     inner = plain_space(whole).spaces
     assert inner["a"].spaces[0].shape == (len(action),)
 

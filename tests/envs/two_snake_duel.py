@@ -36,7 +36,7 @@ def reckless(game: Duel, player: int, rng: random.Random) -> int:
 
 
 @cache
-def compiled(env: TwoSnake):
+def compile_env(env: TwoSnake):
     """`begin(seed, num_games, params)` and `advance(seed, step, state, action, params)`, jitted.
 
     They make their keys themselves: with keys among its arguments, a call takes ten times as long.
@@ -71,9 +71,9 @@ class Match:
         self.env, self.params, self.seed = env, params, seed
         self.rng = random.Random(seed)
         self.tally = Counter()
-        begin, self.advance = compiled(env)
+        begin, self.advance = compile_env(env)
         obs, self.state, orders = begin(seed, num_games, params)
-        self.shown = jax.device_get(self.state)
+        self.host_state = jax.device_get(self.state)
         self.games = [self.new_game(i) for i in range(num_games)]
         self.check_states(orders)
         self.check_observations(obs, range(num_games))
@@ -88,30 +88,30 @@ class Match:
                 self.seed, step, self.state, actions.astype(np.int32), self.params
             )
             obs, orders, words, info = jax.device_get((obs, orders, words, info))
-            self.state, before, self.shown = state, self.shown, jax.device_get(state)
-            over = np.asarray(terminated | truncated)
+            self.state, before, self.host_state = state, self.host_state, jax.device_get(state)
+            is_over = np.asarray(terminated | truncated)
             reports = []
             for i, game in enumerate(self.games):
                 script = self.env.opponents[before.opponent[i]]
                 word = int(words["turn"][i]) if "turn" in words else 0
-                turns = [mine[i], theirs(game, script, rivals[i], word)]
-                food = self.food_after(info, bool(over[i]), i, turns)
+                turns = [mine[i], other_action(game, script, rivals[i], word)]
+                food = self.food_after(info, bool(is_over[i]), i, turns)
                 reports.append(game.step(turns, food, script == "static"))
-                if any(reports[-1].ate) and not (over[i] and food is None):
-                    assert food in game.empty() or not (food or game.empty()), food
+                if any(reports[-1].ate) and not (is_over[i] and food is None):
+                    assert food in game.empty_cells() or not (food or game.empty_cells()), food
                 self.count(game, reports[-1], turns)
             self.check_reports(reports, np.asarray(reward), terminated, truncated, info["outcome"])
-            looked_at = np.flatnonzero(over | (step % look_every == 0))
+            looked_at = np.flatnonzero(is_over | (step % look_every == 0))
             self.check_observations(info["final_observation"], looked_at)
-            self.games = [self.new_game(i) if over[i] else g for i, g in enumerate(self.games)]
+            self.games = [self.new_game(i) if is_over[i] else g for i, g in enumerate(self.games)]
             self.check_states(orders)
             self.check_observations(obs, looked_at)
         return self.tally
 
     def new_game(self, i: int) -> Duel:
         """The slow twin of a game that begins."""
-        board, shown = self.env.board, self.shown
-        side, food = int(shown.side[i]), self.cell(shown.food[i])
+        board, state = self.env.board, self.host_state
+        side, food = int(state.side[i]), self.cell(state.food[i])
         bodies = oracle.first_cells(board.rows, board.cols, side)
         params = self.params
         game = Duel(
@@ -125,28 +125,28 @@ class Match:
             self.env.last_standing_wins,
             {name: getattr(params.rewards, name) for name in oracle.REWARDS},
         )
-        assert food in game.empty()
+        assert food in game.empty_cells()
         self.tally[f"side {side}"] += 1
-        self.tally[f"script {self.env.opponents[shown.opponent[i]]}"] += 1
+        self.tally[f"script {self.env.opponents[state.opponent[i]]}"] += 1
         return game
 
     def cell(self, index) -> Cell | None:
         """The fast game counts a guard column behind the last; -1 is nowhere."""
         return None if index < 0 else divmod(int(index), self.env.board.cols + 1)
 
-    def food_after(self, info, over: bool, i: int, turns: list[int]) -> Cell | None:
+    def food_after(self, info, is_over: bool, i: int, turns: list[int]) -> Cell | None:
         """Where the food lay after the step; if the game is over, as the survivor last saw it."""
-        if not over:
-            return self.cell(self.shown.food[i])
+        if not is_over:
+            return self.cell(self.host_state.food[i])
         game = self.games[i]
-        for player, seen in enumerate(self.views(info["final_observation"])):
-            if not seen[i].any():
+        for player, view in enumerate(self.views(info["final_observation"])):
+            if not view[i].any():
                 continue
             if self.env.observation == "planes":
-                found = np.argwhere(seen[i][..., 4])
-                return tuple(found[0].tolist()) if len(found) else None
+                food_cells = np.argwhere(view[i][..., 4])
+                return tuple(food_cells[0].tolist()) if len(food_cells) else None
             row, col = oracle.ways(game, player)[turns[player]]
-            right, down = seen[i][3] * game.cols, seen[i][4] * game.rows
+            right, down = view[i][3] * game.cols, view[i][4] * game.rows
             return (row + round(float(down)), col + round(float(right)))
         return None
 
@@ -156,31 +156,31 @@ class Match:
 
     def check_states(self, orders) -> None:
         """Bodies by their order, and by what they cover; and every number of the state."""
-        board, shown, games = self.env.board, self.shown, self.games
+        board, state, games = self.env.board, self.host_state, self.games
         expected = np.zeros((len(games), 2, board.rows, board.cols), np.int32)
         for i, game in enumerate(games):
             for player, body in enumerate(game.bodies):
                 for age, cell in enumerate(body):
                     expected[i, player][cell] = len(body) - age
-        self.same("order", orders, expected)
+        self.assert_same("order", orders, expected)
         for player in (0, 1):
-            words = [word[:, player] for word in shown.snakes.occupied]
+            words = [word[:, player] for word in state.snakes.occupied]
             covered = unpack(words, board.rows, board.cols)
-            self.same("occupied", covered, expected[:, player] > 0)
+            self.assert_same("occupied", covered, expected[:, player] > 0)
         lengths = [[len(body) for body in game.bodies] for game in games]
-        self.same("length", shown.snakes.length, lengths)
-        causes = [[DEATHS[int(cause)] for cause in pair] for pair in shown.cause]
+        self.assert_same("length", state.snakes.length, lengths)
+        causes = [[DEATHS[int(cause)] for cause in pair] for pair in state.cause]
         assert causes == [game.causes for game in games]
-        self.same("score", shown.score, [game.scores for game in games])
-        self.same("hunger", shown.hunger, [game.hungers for game in games])
-        self.same("time", shown.time, [game.time for game in games])
-        assert [self.cell(food) for food in shown.food] == [game.food for game in games]
+        self.assert_same("score", state.score, [game.scores for game in games])
+        self.assert_same("hunger", state.hunger, [game.hungers for game in games])
+        self.assert_same("time", state.time, [game.time for game in games])
+        assert [self.cell(food) for food in state.food] == [game.food for game in games]
 
     def check_reports(self, reports: list[Report], reward, terminated, truncated, outcome) -> None:
         games = self.games
-        self.same("terminated", terminated, [report.terminated for report in reports])
-        self.same("truncated", truncated, [report.truncated for report in reports])
-        self.same("reward", reward, [report.reward for report in reports], tolerance=1e-4)
+        self.assert_same("terminated", terminated, [report.terminated for report in reports])
+        self.assert_same("truncated", truncated, [report.truncated for report in reports])
+        self.assert_same("reward", reward, [report.reward for report in reports], tolerance=1e-4)
         expected = {
             "won": [report.won[0] for report in reports],
             "lost": [report.won[1] for report in reports],
@@ -192,23 +192,23 @@ class Match:
         }
         assert set(outcome) == {*expected, "opponent"}
         for name, values in expected.items():
-            self.same(name, outcome[name], values)
+            self.assert_same(name, outcome[name], values)
 
-    def check_observations(self, obs, which) -> None:
-        """Compares the observations of the games `which`."""
+    def check_observations(self, obs, indices) -> None:
+        """Compares the observations of the games `indices`."""
         see = oracle.planes if self.env.observation == "planes" else oracle.features
-        for player, seen in enumerate(self.views(jax.device_get(obs))):
-            for i in which:
+        for player, view in enumerate(self.views(jax.device_get(obs))):
+            for i in indices:
                 expected = np.array(see(self.games[i], player))
-                wrong = np.argwhere(np.abs(seen[i] - expected) > 1e-5)
+                wrong = np.argwhere(np.abs(view[i] - expected) > 1e-5)
                 if len(wrong):
                     at = tuple(wrong[0])
                     raise AssertionError(
-                        f"player {player} sees {seen[i][at]} at {at}, expected {expected[at]}:\n"
+                        f"player {player} sees {view[i][at]} at {at}, expected {expected[at]}:\n"
                         f"{oracle.draw(self.games[i])}\n{self.games[i]}"
                     )
 
-    def same(self, what: str, got: Any, expected: Any, tolerance: float = 0.0) -> None:
+    def assert_same(self, what: str, got: Any, expected: Any, tolerance: float = 0.0) -> None:
         """Equal in every game, or the first that differs is shown."""
         got, expected = np.asarray(got), np.asarray(expected)
         assert got.shape == expected.shape, f"{what}: {got.shape}, expected {expected.shape}"
@@ -237,12 +237,12 @@ class Match:
             tally[f"{player} dies of {death}"] += bool(death)
 
 
-def theirs(game: Duel, script: str, rival: int, word: int) -> int:
+def other_action(game: Duel, script: str, rival: int, word: int) -> int:
     """The action of the other snake."""
     if script in ("rival", "guest") or not game.bodies[1]:
         return rival
     if script == "random":
-        return oracle.at_random(game, 1, word)
+        return oracle.random_way(game, 1, word)
     return {"static": lambda *_: 0, "greedy": oracle.greedy, "defensive": oracle.defensive}[script](
         game, 1
     )

@@ -53,13 +53,13 @@ class Duel:
     hungers: list[int] = field(default_factory=lambda: [0, 0])
     causes: list[str] = field(default_factory=lambda: ["", ""])
 
-    def inside(self, cell: Cell) -> bool:
+    def is_inside(self, cell: Cell) -> bool:
         return 0 <= cell[0] < self.rows and 0 <= cell[1] < self.cols
 
     def cells(self) -> list[Cell]:
         return list(itertools.product(range(self.rows), range(self.cols)))
 
-    def empty(self) -> set[Cell]:
+    def empty_cells(self) -> set[Cell]:
         return set(self.cells()) - set(self.bodies[0]) - set(self.bodies[1])
 
     def step(self, actions: list[int], food_after: Cell | None, still: bool = False) -> Report:
@@ -69,8 +69,8 @@ class Duel:
         for p in movers:
             self.headings[p] = (self.headings[p] + TURNS[actions[p]]) % 4
             head = neighbours(self.bodies[p][0])[self.headings[p]]
-            kept = self.bodies[p] if head == self.food else self.bodies[p][:-1]
-            self.bodies[p] = [head, *kept]
+            remaining_body = self.bodies[p] if head == self.food else self.bodies[p][:-1]
+            self.bodies[p] = [head, *remaining_body]
         deaths = [self.death_of(p) if p in movers else "" for p in (0, 1)]
         ate = [p in movers and not deaths[p] and self.bodies[p][0] == self.food for p in (0, 1)]
         reward = self.learner_pay(before, deaths, ate)
@@ -86,7 +86,7 @@ class Duel:
 
     def death_of(self, p: int) -> str:
         head, *rest = self.bodies[p]
-        if not self.inside(head):
+        if not self.is_inside(head):
             return "wall"
         if head in rest:
             return "self"
@@ -132,15 +132,15 @@ def first_cells(rows: int, cols: int, side: int) -> list[list[Cell]]:
 
 def distances(origins, allowed: set[Cell]) -> dict[Cell, int]:
     """Moves from the nearest origin (which need not be allowed itself) through allowed cells."""
-    found = dict.fromkeys(origins, 0)
-    queue = deque(found)
+    moves = dict.fromkeys(origins, 0)
+    queue = deque(moves)
     while queue:
         origin = queue.popleft()
         for cell in neighbours(origin):
-            if cell in allowed and cell not in found:
-                found[cell] = found[origin] + 1
+            if cell in allowed and cell not in moves:
+                moves[cell] = moves[origin] + 1
                 queue.append(cell)
-    return found
+    return moves
 
 
 def ways(game: Duel, p: int) -> list[Cell]:
@@ -168,26 +168,26 @@ def features(game: Duel, p: int) -> list[float]:
     longest, widest = game.target + 3, game.rows + game.cols - 2
     reach, free = regions(game, p), free_for(game, p)
     reachable = set().union(*reach)
-    seen = [not game.inside(cell) or cell in own[:-1] for cell in ways(game, p)]
+    entries = [not game.is_inside(cell) or cell in own[:-1] for cell in ways(game, p)]
     food = game.food
-    seen += [0, 0] if food is None else offsets(own[0], food, game.cols, game.rows)
-    seen += [bool(other), own[-1] in reachable]
-    seen += [game.headings[p] == heading for heading in (0, 1, 2)]
-    seen += [len(cells) / len(free) for cells in reach]
+    entries += [0, 0] if food is None else offsets(own[0], food, game.cols, game.rows)
+    entries += [bool(other), own[-1] in reachable]
+    entries += [game.headings[p] == heading for heading in (0, 1, 2)]
+    entries += [len(cells) / len(free) for cells in reach]
     lead = 0 if food is None or not other else manhattan(other[0], food) - manhattan(own[0], food)
     if other:
         right, down = offsets(own[0], other[0], 1, 1)
-        seen += [cell in other for cell in ways(game, p)]
-        seen += [down < 0, right > 0, down > 0, right < 0]
-        seen += [game.headings[1 - p] == heading for heading in (0, 1, 2)]
-        seen += [len(other) / longest, manhattan(own[0], other[0]) / widest]
-        seen += [0.5 * (len(other) > len(own)) + 0.5 * (lead < 0)]
+        entries += [cell in other for cell in ways(game, p)]
+        entries += [down < 0, right > 0, down > 0, right < 0]
+        entries += [game.headings[1 - p] == heading for heading in (0, 1, 2)]
+        entries += [len(other) / longest, manhattan(own[0], other[0]) / widest]
+        entries += [0.5 * (len(other) > len(own)) + 0.5 * (lead < 0)]
     else:
-        seen += [0] * 13
-    seen += [food in reachable, (len(own) - len(other)) / longest if other else 0]
-    seen += [(game.scores[p] - game.scores[1 - p]) / game.target, lead / widest]
-    seen += [territory(game, p), min(game.hungers[p] / 100, 1), game.scores[p] / game.target]
-    return [float(entry) for entry in seen]
+        entries += [0] * 13
+    entries += [food in reachable, (len(own) - len(other)) / longest if other else 0]
+    entries += [(game.scores[p] - game.scores[1 - p]) / game.target, lead / widest]
+    entries += [territory(game, p), min(game.hungers[p] / 100, 1), game.scores[p] / game.target]
+    return [float(entry) for entry in entries]
 
 
 def offsets(origin: Cell, cell: Cell, cols: int, rows: int) -> list[float]:
@@ -197,7 +197,7 @@ def offsets(origin: Cell, cell: Cell, cols: int, rows: int) -> list[float]:
 
 def territory(game: Duel, p: int) -> float:
     """Share of the empty cells that the own head is nearer to than the other's, by paths."""
-    empty = game.empty()
+    empty = game.empty_cells()
     mine, theirs = (distances(game.bodies[q][:1], empty) for q in (p, 1 - p))
     nowhere = 10_000
     nearer = [cell for cell in empty if mine.get(cell, nowhere) < theirs.get(cell, nowhere)]
@@ -246,7 +246,7 @@ def defensive(game: Duel, p: int) -> int:
     return greedy(game, p)
 
 
-def at_random(game: Duel, p: int, word: int) -> int:
+def random_way(game: Duel, p: int, word: int) -> int:
     """The open way that a random word of 32 bits chooses."""
     choices = open_ways(game, p)
     return choices[(word >> 9) * len(choices) >> 23] if choices else 0

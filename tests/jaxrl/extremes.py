@@ -33,8 +33,10 @@ def extreme(**strategies: st.SearchStrategy) -> Callable[[Callable], Callable]:
         @pytest.mark.parametrize("examples", many)
         def test(examples: int):
             phases = set(Phase) - {Phase.explain}
-            how = settings(max_examples=examples, deadline=None, derandomize=True, phases=phases)
-            how(given(**strategies)(check))()
+            run_with = settings(
+                max_examples=examples, deadline=None, derandomize=True, phases=phases
+            )
+            run_with(given(**strategies)(check))()
 
         test.__name__, test.__doc__ = check.__name__, check.__doc__
         return test
@@ -63,19 +65,19 @@ def double(x) -> np.ndarray:
     return np.asarray(x, np.float64)
 
 
-def assert_within(found, exact, bound):
-    """|found - exact| <= bound; infinite only where a quarter of float32 is below `exact`.
+def assert_within(actual, exact, bound):
+    """|actual - exact| <= bound; infinite only where a quarter of float32 is below `exact`.
 
     A quarter, since terms are squared before they are halved, and added before others are
     subtracted.
     """
-    found, exact, bound = np.broadcast_arrays(double(found), double(exact), double(bound))
-    assert not np.isnan(found).any(), (found, exact)
+    actual, exact, bound = np.broadcast_arrays(double(actual), double(exact), double(bound))
+    assert not np.isnan(actual).any(), (actual, exact)
     assert not np.isnan(exact).any()
     assert not np.isnan(bound).any()
-    infinite = np.isinf(found)
+    infinite = np.isinf(actual)
     with np.errstate(invalid="ignore", over="ignore"):
-        right = np.abs(found - exact) <= bound * (1 + 1e-3) + TINY
-        too_large = (np.sign(found) == np.sign(exact)) & (np.abs(exact) + bound >= MAX / 4)
+        right = np.abs(actual - exact) <= bound * (1 + 1e-3) + TINY
+        too_large = (np.sign(actual) == np.sign(exact)) & (np.abs(exact) + bound >= MAX / 4)
     good = np.where(infinite, too_large, right)
-    assert good.all(), (found[~good], exact[~good], bound[~good])
+    assert good.all(), (actual[~good], exact[~good], bound[~good])

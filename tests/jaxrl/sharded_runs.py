@@ -87,7 +87,7 @@ def make_run(name: str, blocks: int = K, capacity: int = CAPACITY) -> loop.Loop:
     return loop.make_loop(env, params, agent, loop.Config(N, T, blocks))
 
 
-class Sharded:
+class ShardedRun:
     """The initial state and the compiled chunk of a run on some of the devices."""
 
     def __init__(self, run: Any, shape: tuple[int, int], updates: int):
@@ -98,19 +98,19 @@ class Sharded:
             axis_types=(AxisType.Auto,) * 2,
             devices=jax.devices()[:devices],
         )
-        over: Callable = jax.vmap if members else lambda f: f
+        map_members: Callable = jax.vmap if members else lambda f: f
         key = jax.random.key(0)
         key = jax.random.split(key, shape[0]) if members else key
-        like = jax.eval_shape(over(run.init), key)
-        placed = sharding.shardings(mesh, like, members)
-        self.state = jax.jit(over(run.init), out_shardings=placed)(key)
+        state_shapes = jax.eval_shape(map_members(run.init), key)
+        shardings = sharding.shardings(mesh, state_shapes, members)
+        self.state = jax.jit(map_members(run.init), out_shardings=shardings)(key)
         chunk = jax.jit(
-            over(loop.make_chunk(run.update, updates)),
-            in_shardings=(placed,),
-            out_shardings=(placed, None),
+            map_members(loop.make_chunk(run.update, updates)),
+            in_shardings=(shardings,),
+            out_shardings=(shardings, None),
             donate_argnums=0,
         )
-        self.chunk = chunk.lower(like).compile()
+        self.chunk = chunk.lower(state_shapes).compile()
 
 
 def collectives(text: str) -> dict[str, int]:
@@ -118,15 +118,15 @@ def collectives(text: str) -> dict[str, int]:
     kinds = (
         "all-gather|all-to-all|all-reduce|collective-permute|collective-broadcast|reduce-scatter"
     )
-    found: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for result, kind in re.findall(rf" = (.*?) ({kinds}|ragged-all-to-all)(?:-start)?\(", text):
         sizes = re.findall(r"([a-z]+)(\d*)\[([\d,]*)\]", result)
         bytes_ = sum(
             max(int(bits or 8) // 8, 1) * int(np.prod([int(x) for x in dims.split(",") if x]))
             for _, bits, dims in sizes
         )
-        found[kind] = max(found.get(kind, 0), bytes_)
-    return found
+        largest[kind] = max(largest.get(kind, 0), bytes_)
+    return largest
 
 
 def largest_collectives(name: str) -> Any:
@@ -137,8 +137,8 @@ def largest_collectives(name: str) -> Any:
         run, shape, blocks = name.removesuffix("_one_block"), (1, 4), 1
     else:
         run, shape, blocks = name, (1, 4), K
-    made = Sharded(make_run(run, blocks), shape, 2)
-    return collectives(made.chunk.as_text() or ""), params_bytes(made.state.agent)
+    sharded_run = ShardedRun(make_run(run, blocks), shape, 2)
+    return collectives(sharded_run.chunk.as_text() or ""), params_bytes(sharded_run.state.agent)
 
 
 def params_bytes(agent: Any) -> int:
@@ -157,12 +157,12 @@ def differences(name: str, updates: int) -> dict[int, float]:
     """Largest difference of any number of state and metrics from the run on one device."""
     results = {}
     for devices in (1, 2, 4, 8):
-        made = Sharded(make_run(name), (1, devices), updates)
-        results[devices] = numbers(made.chunk(made.state))
-    apart = lambda a, b: float(np.max(np.abs(a - b) / (1 + np.abs(a)), initial=0.0))
+        sharded_run = ShardedRun(make_run(name), (1, devices), updates)
+        results[devices] = numbers(sharded_run.chunk(sharded_run.state))
+    difference = lambda a, b: float(np.max(np.abs(a - b) / (1 + np.abs(a)), initial=0.0))
     return {
-        devices: max(apart(a, b) for a, b in zip(results[1], found, strict=True))
-        for devices, found in results.items()
+        devices: max(difference(a, b) for a, b in zip(results[1], values, strict=True))
+        for devices, values in results.items()
         if devices > 1
     }
 
@@ -171,12 +171,14 @@ def memory(name: str) -> dict[str, dict[str, int]]:
     """Bytes on each device of `{blocks, devices}`: aliased, temporary, and of the replay."""
     answer = {}
     for blocks, devices in ((1, 1), (K, 1), (K, 4)):
-        made = Sharded(make_run(name, blocks, LARGE), (1, devices), 2)
-        found: Any = made.chunk.memory_analysis()
-        ring = sum(x.nbytes for x in jax.tree.leaves(made.state.agent.replay.data)) // devices
+        sharded_run = ShardedRun(make_run(name, blocks, LARGE), (1, devices), 2)
+        memory_stats: Any = sharded_run.chunk.memory_analysis()
+        ring = (
+            sum(x.nbytes for x in jax.tree.leaves(sharded_run.state.agent.replay.data)) // devices
+        )
         answer[f"{blocks} blocks on {devices}"] = {
-            "aliased": found.alias_size_in_bytes,
-            "temporary": found.temp_size_in_bytes,
+            "aliased": memory_stats.alias_size_in_bytes,
+            "temporary": memory_stats.temp_size_in_bytes,
             "replay": ring,
         }
     return answer

@@ -20,7 +20,7 @@ MOVES = {  # return, discount
 }
 
 
-def projected(probabilities, return_, discount) -> np.ndarray:
+def project_by_loop(probabilities, return_, discount) -> np.ndarray:
     """Atom by atom: what is left of the floor goes to the ceiling."""
     out = np.zeros(len(SUPPORT))
     spacing = SUPPORT[1] - SUPPORT[0]
@@ -39,23 +39,23 @@ def test_projection_equals_a_loop_over_atoms():
     random = np.random.default_rng(0)
     probabilities = random.dirichlet(np.full(9, 0.5), (2, len(MOVES)))
     return_, discount = (np.tile(x, (2, 1)) for x in zip(*MOVES.values(), strict=True))
-    found = jax.jit(action_values.project)(
+    projection = jax.jit(action_values.project)(
         *(jnp.asarray(x, jnp.float32) for x in (probabilities, return_, discount)),
         action_values.support(-2.0, 6.0, 9),
     )
-    assert found.shape == (2, len(MOVES), 9)
+    assert projection.shape == (2, len(MOVES), 9)
     for i in np.ndindex(2, len(MOVES)):
-        expected = projected(probabilities[i], return_[i], discount[i])
-        np.testing.assert_allclose(found[i], expected, atol=1e-5)
-    np.testing.assert_allclose(found.sum(-1), 1.0, atol=1e-6)  # no mass is lost anywhere
+        expected = project_by_loop(probabilities[i], return_[i], discount[i])
+        np.testing.assert_allclose(projection[i], expected, atol=1e-5)
+    np.testing.assert_allclose(projection.sum(-1), 1.0, atol=1e-6)  # no mass is lost anywhere
 
 
 def test_a_point_on_a_fine_wide_grid_stays_a_point():
     """51 atoms from -20 to 500, whose spacing 10.4 is no float: every atom comes back alone."""
     support = action_values.support(-20.0, 500.0, 51)
-    found = jax.jit(action_values.project)(jnp.eye(51), jnp.zeros(51), jnp.ones(51), support)
-    np.testing.assert_allclose(found, np.eye(51), atol=2e-5)
-    np.testing.assert_allclose(found.sum(-1), 1.0, atol=1e-6)
+    projection = jax.jit(action_values.project)(jnp.eye(51), jnp.zeros(51), jnp.ones(51), support)
+    np.testing.assert_allclose(projection, np.eye(51), atol=2e-5)
+    np.testing.assert_allclose(projection.sum(-1), 1.0, atol=1e-6)
 
 
 def test_expectation_and_choice_of_distributions():
@@ -64,8 +64,8 @@ def test_expectation_and_choice_of_distributions():
     mean = (weights * SUPPORT).sum(-1) / weights.sum(-1)
     support = action_values.support(-2.0, 6.0, 9)
     np.testing.assert_allclose(support, SUPPORT, rtol=1e-6)
-    found = action_values.expectation(jnp.asarray(logits), support)
-    np.testing.assert_allclose(found, mean, rtol=1e-4, atol=1e-5)
+    expectation = action_values.expectation(jnp.asarray(logits), support)
+    np.testing.assert_allclose(expectation, mean, rtol=1e-4, atol=1e-5)
     action = jnp.array([0, 2, 1, 1])
     chosen = action_values.logits_of_action(jnp.asarray(logits), action)
     np.testing.assert_allclose(chosen, logits[range(4), action], rtol=1e-6)
@@ -84,8 +84,8 @@ def test_huber_loss_is_that_of_float64_whatever_its_delta(delta):
     size = np.abs(exact)
     with np.errstate(invalid="ignore"):
         expected = np.where(size <= delta, size**2 / 2, delta * (size - delta / 2))
-    found = jax.jit(action_values.huber_loss)(jnp.asarray(error), delta)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    loss = jax.jit(action_values.huber_loss)(jnp.asarray(error), delta)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
     slope = jax.jit(jax.vmap(jax.grad(action_values.huber_loss), in_axes=(0, None)))
     expected = np.clip(exact, -delta, delta)
     np.testing.assert_allclose(slope(jnp.asarray(error), delta), expected, rtol=1e-6)

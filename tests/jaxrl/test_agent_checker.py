@@ -25,13 +25,13 @@ class Table(NamedTuple):
 
 def agent(**changes: Any) -> Agent:
     """One that keeps the contract, except for `changes`."""
-    kept = Agent(
+    valid_agent = Agent(
         init=lambda key, obs: State({"w": jnp.zeros(2)}, jnp.int32(0)),
         memory=lambda: jnp.int32(0),
         act=lambda state, memory, obs, key: (obs @ state.params["w"], memory + 1, ()),
         update=lambda state, rollout, key: (State(state.params, state.updates + 1), {}),
     )
-    return kept._replace(**changes)
+    return valid_agent._replace(**changes)
 
 
 def act(action, memory=lambda x: x):

@@ -16,10 +16,10 @@ K, N, R = 3, 12, 7
 EACH = N // K
 
 
-def by_block(random: np.random.Generator, *shape: int, size: int = N) -> np.ndarray:
+def block_indices(random: np.random.Generator, *shape: int, size: int = N) -> np.ndarray:
     """Indices below `size` whose last axis is by block."""
-    each = shape[-1] // K
-    own = random.integers(0, size // K, (*shape[:-1], K, each))
+    per_block = shape[-1] // K
+    own = random.integers(0, size // K, (*shape[:-1], K, per_block))
     return (own + np.arange(K)[:, None] * (size // K)).reshape(shape).astype(np.int32)
 
 
@@ -27,23 +27,23 @@ def by_block(random: np.random.Generator, *shape: int, size: int = N) -> np.ndar
 def test_entries_are_those_of_the_whole_array(trailing):
     random = np.random.default_rng(0)
     x = jnp.asarray(random.normal(size=(R, N, *trailing)))
-    row, env = random.integers(0, R, (4, 2 * K)), by_block(random, 2 * K)
+    row, env = random.integers(0, R, (4, 2 * K)), block_indices(random, 2 * K)
     env = np.broadcast_to(env, row.shape)
     for count in (1, K):
-        found = blocks.take(x, (jnp.asarray(row), jnp.asarray(env)), 1, count)
-        np.testing.assert_array_equal(found, np.asarray(x)[row, env])
-        found = blocks.take(x, (None, jnp.asarray(env[0])), 1, count)
-        np.testing.assert_array_equal(found, np.asarray(x)[:, env[0]])
-        found = blocks.take(x.swapaxes(0, 1), (jnp.asarray(env[0]),), 0, count)
-        np.testing.assert_array_equal(found, np.asarray(x).swapaxes(0, 1)[env[0]])
+        entries = blocks.take(x, (jnp.asarray(row), jnp.asarray(env)), 1, count)
+        np.testing.assert_array_equal(entries, np.asarray(x)[row, env])
+        entries = blocks.take(x, (None, jnp.asarray(env[0])), 1, count)
+        np.testing.assert_array_equal(entries, np.asarray(x)[:, env[0]])
+        entries = blocks.take(x.swapaxes(0, 1), (jnp.asarray(env[0]),), 0, count)
+        np.testing.assert_array_equal(entries, np.asarray(x).swapaxes(0, 1)[env[0]])
 
 
 def test_rows_of_the_own_block():
     random = np.random.default_rng(1)
     x, row = random.normal(size=(R, N)).astype(np.float32), random.integers(0, R, 2 * K)
-    found = blocks.take(jnp.asarray(x), (jnp.asarray(row), None), 1, K)
+    block_rows = blocks.take(jnp.asarray(x), (jnp.asarray(row), None), 1, K)
     expected = [x[row[i], i // 2 * EACH : (i // 2 + 1) * EACH] for i in range(2 * K)]
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(block_rows, expected)
 
 
 def test_entries_are_put_where_they_are_found():
@@ -53,8 +53,8 @@ def test_entries_are_put_where_they_are_found():
     expected = x.copy()
     expected[row, env] = new
     for count in (1, K):
-        found = blocks.put(jnp.asarray(x), (jnp.asarray(row), jnp.asarray(env)), new, 1, count)
-        np.testing.assert_array_equal(found, expected)
+        updated = blocks.put(jnp.asarray(x), (jnp.asarray(row), jnp.asarray(env)), new, 1, count)
+        np.testing.assert_array_equal(updated, expected)
 
 
 def test_a_rollout_is_flattened_block_by_block():
@@ -68,7 +68,7 @@ def test_a_rollout_is_flattened_block_by_block():
         blocks.flatten(jnp.asarray(rollout), 5)
 
 
-def visited(key, num_epochs, num_minibatches, group=1, size=24):
+def visited_indices(key, num_epochs, num_minibatches, group=1, size=24):
     """What each step sees of a batch by block, `[E, M, K, B / M / K]`."""
     step = lambda carry, picked: (carry, picked)
     run = lambda key: minibatches.epochs(
@@ -78,33 +78,37 @@ def visited(key, num_epochs, num_minibatches, group=1, size=24):
 
 
 def test_every_minibatch_has_an_equal_part_of_every_block(key):
-    seen = visited(key, 5, 4)
-    np.testing.assert_array_equal(seen // 8, np.broadcast_to(np.arange(K)[:, None], seen.shape))
-    whole = np.sort(seen.swapaxes(1, 2).reshape(5, K, 8), axis=-1)
-    np.testing.assert_array_equal(whole, np.broadcast_to(np.arange(24).reshape(K, 8), whole.shape))
-    orders = seen.swapaxes(1, 2).reshape(5 * K, 8) % 8
+    indices = visited_indices(key, 5, 4)
+    np.testing.assert_array_equal(
+        indices // 8, np.broadcast_to(np.arange(K)[:, None], indices.shape)
+    )
+    sorted_indices = np.sort(indices.swapaxes(1, 2).reshape(5, K, 8), axis=-1)
+    np.testing.assert_array_equal(
+        sorted_indices, np.broadcast_to(np.arange(24).reshape(K, 8), sorted_indices.shape)
+    )
+    orders = indices.swapaxes(1, 2).reshape(5 * K, 8) % 8
     assert len({tuple(order) for order in orders}) == 5 * K  # each block has its own
 
 
 def test_blocks_are_shuffled_fairly_and_independently():
-    places = visited(jax.random.key(1), 6_000, 2).swapaxes(1, 2).reshape(6_000, K, 8) % 8
+    places = visited_indices(jax.random.key(1), 6_000, 2).swapaxes(1, 2).reshape(6_000, K, 8) % 8
     for place in places.reshape(6_000, -1).T:
         assert stats.chisquare(np.bincount(place, minlength=8)).pvalue > 1e-4
-    together = np.bincount(places[:, 0, 0] * 8 + places[:, 1, 0], minlength=64)
-    assert stats.chisquare(together).pvalue > 1e-4
+    pair_counts = np.bincount(places[:, 0, 0] * 8 + places[:, 1, 0], minlength=64)
+    assert stats.chisquare(pair_counts).pvalue > 1e-4
 
 
 def test_groups_stay_within_their_block(key):
-    seen = visited(key, 3, 2, group=2)
-    np.testing.assert_array_equal(seen[..., 1::2], seen[..., ::2] + 1)
-    assert np.all(seen[..., ::2] % 2 == 0)
+    indices = visited_indices(key, 3, 2, group=2)
+    np.testing.assert_array_equal(indices[..., 1::2], indices[..., ::2] + 1)
+    assert np.all(indices[..., ::2] % 2 == 0)
 
 
 def test_refuses_blocks_that_cannot_be_split(key):
     with pytest.raises(ValueError, match="of 8 transitions of each of 3 blocks cannot be split"):
-        visited(key, 1, 3)
+        visited_indices(key, 1, 3)
     with pytest.raises(ValueError, match="of 4 transitions of each of 3 blocks cannot be made of"):
-        visited(key, 1, 2, group=3)
+        visited_indices(key, 1, 2, group=3)
 
 
 def ring_after(rows: int) -> uniform.Replay:
@@ -138,7 +142,7 @@ def test_minibatches_from_replay_are_uniform_in_equal_parts(rows):
 
 
 def test_windows_end_with_their_episode_in_every_block():
-    """As without blocks: the same indices looked up in the whole ring."""
+    """Windows are those without blocks: the same indices looked up in the whole ring."""
     ring = ring_after(10)
     ended = jnp.asarray(np.random.default_rng(0).random((R, N)) < 0.3)
     ring = ring._replace(data=ring.data._replace(terminated=ended))
@@ -165,25 +169,25 @@ def test_pairs_are_of_one_walk_of_their_block():
 
 def test_batches_are_joined_and_dealt_in_each_block():
     one, two = np.arange(2 * K), 100 + np.arange(3 * K)
-    found = np.asarray(blocks.join((jnp.asarray(one), jnp.asarray(two)), K))
+    joined = np.asarray(blocks.join((jnp.asarray(one), jnp.asarray(two)), K))
     expected = [[*one[2 * k : 2 * k + 2], *two[3 * k : 3 * k + 3]] for k in range(K)]
-    np.testing.assert_array_equal(found, np.reshape(expected, -1))
-    dealt = blocks.deal(jnp.asarray(found), 5, K)
+    np.testing.assert_array_equal(joined, np.reshape(expected, -1))
+    dealt = blocks.deal(jnp.asarray(joined), 5, K)
     np.testing.assert_array_equal(dealt, np.transpose(expected))
 
 
 def slow_draw(mass: np.ndarray, valid: np.ndarray, share: np.ndarray) -> list[tuple]:
     """`(row, env, probability)` of each draw by block, in float64: one cumulative sum at a time."""
-    drawn, each = [], len(share) // K
+    draws, per_block = [], len(share) // K
     for i, (of_row, of_env) in enumerate(share.astype(np.float64)):
-        k = i // each
+        k = i // per_block
         own = np.where(valid[:, None], mass, 0.0)[:, k * EACH : (k + 1) * EACH].astype(np.float64)
         rows = np.cumsum(own.sum(axis=1))
         row = int(np.searchsorted(rows, of_row * rows[-1], side="right"))
         within = np.cumsum(own[row])
         env = int(np.searchsorted(within, of_env * within[-1], side="right"))
-        drawn.append((row, k * EACH + env, own[row, env] / own.sum() / K))
-    return drawn
+        draws.append((row, k * EACH + env, own[row, env] / own.sum() / K))
+    return draws
 
 
 def test_priorities_are_drawn_from_in_each_block_as_by_a_slow_program():
@@ -200,19 +204,19 @@ def test_priorities_are_drawn_from_in_each_block_as_by_a_slow_program():
     np.testing.assert_array_equal(parts, np.broadcast_to(np.arange(8 * K) % 8, parts.shape))
     draw = jax.jit(lambda share: prioritised.draw(priorities, ring, share, 2, K))
     sums = jnp.sum(prioritised.row_masses(priorities, ring, 2, K), axis=1)
-    unlike = 0
+    num_different = 0
     for share in shares:
-        row, env, drawn = draw(share)
+        row, env, drawn_mass = draw(share)
         expected = slow_draw(mass, valid, np.asarray(share))
-        unlike += sum((r, e) != x[:2] for r, e, x in zip(row, env, expected, strict=True))
-        np.testing.assert_array_equal(drawn, mass[row, env])
+        num_different += sum((r, e) != x[:2] for r, e, x in zip(row, env, expected, strict=True))
+        np.testing.assert_array_equal(drawn_mass, mass[row, env])
         np.testing.assert_array_equal(env // EACH, np.arange(8 * K) // 8)
-        of_block = np.where(valid[:, None], mass, 0.0).reshape(R, K, EACH).sum((0, 2))
-        chance = mass[row, env].astype(np.float64) / of_block[np.asarray(env) // EACH] / K
+        block_mass = np.where(valid[:, None], mass, 0.0).reshape(R, K, EACH).sum((0, 2))
+        chance = mass[row, env].astype(np.float64) / block_mass[np.asarray(env) // EACH] / K
         weights = (valid.sum() * N * chance) ** -0.6
-        found = prioritised.importance_weights(drawn, 0.6, sums)
-        np.testing.assert_allclose(found, weights / weights.max(), rtol=1e-4)
-    assert unlike <= 1  # where a share falls on the border of two steps, rounding decides
+        actual = prioritised.importance_weights(drawn_mass, 0.6, sums)
+        np.testing.assert_allclose(actual, weights / weights.max(), rtol=1e-4)
+    assert num_different <= 1  # where a share falls on the border of two steps, rounding decides
 
 
 def test_weighted_draws_from_blocks_estimate_the_mean_of_all_steps():
@@ -224,9 +228,9 @@ def test_weighted_draws_from_blocks_estimate_the_mean_of_all_steps():
     priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(1.0))
     ring = ring_after(R)
     share = prioritised.shares(jax.random.key(1), 1, 30_000 * K, K)[0]
-    row, env, drawn = prioritised.draw(priorities, ring, share, 1, K)
+    row, env, drawn_mass = prioritised.draw(priorities, ring, share, 1, K)
     sums = jnp.sum(prioritised.row_masses(priorities, ring, 1, K), axis=1)
-    weight = np.asarray(prioritised.importance_weights(drawn, 1.0, sums), np.float64)
+    weight = np.asarray(prioritised.importance_weights(drawn_mass, 1.0, sums), np.float64)
     estimate = np.sum(weight * x[row, env]) / np.sum(weight)
     spread = np.sqrt(np.sum((weight * (x[row, env] - x.mean())) ** 2)) / np.sum(weight)
     assert abs(estimate - x.mean()) < 4 * spread
@@ -237,7 +241,7 @@ def test_priorities_are_updated_in_each_block():
     random = np.random.default_rng(4)
     mass = random.random((R, N)).astype(np.float32)
     priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(1.0))
-    row, env = np.arange(2 * K) % R, by_block(random, 2 * K)
+    row, env = np.arange(2 * K) % R, block_indices(random, 2 * K)
     new = np.array([2.0, np.nan, 3.0, np.inf, 5.0, 0.5], np.float32)
     after = prioritised.update(priorities, jnp.asarray(row), jnp.asarray(env), jnp.asarray(new), K)
     for i in np.flatnonzero(np.isfinite(new)):

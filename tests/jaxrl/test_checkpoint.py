@@ -136,7 +136,7 @@ def test_a_damaged_checkpoint_is_passed_over(
 
 
 def test_a_save_cut_short_leaves_the_former(tmp_path: Path):
-    """As if the process had died before the new checkpoint got its name."""
+    """The save ends as if the process had died before the new checkpoint got its name."""
     save(tmp_path, 1, make_state(1), {})
     finished = save(tmp_path / "elsewhere", 2, make_state(2), {})
     shutil.copytree(finished, tmp_path / ".0000000002.partial")
@@ -147,16 +147,16 @@ def test_a_save_cut_short_leaves_the_former(tmp_path: Path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks for the mode of a descriptor")
-@pytest.mark.parametrize("of_folders", [None, errno.EINVAL, errno.ENOTSUP])
-def test_files_are_flushed_as_other_systems_can(of_folders, tmp_path: Path, monkeypatch):
+@pytest.mark.parametrize("folder_error", [None, errno.EINVAL, errno.ENOTSUP])
+def test_files_are_flushed_as_other_systems_can(folder_error, tmp_path: Path, monkeypatch):
     """Windows flushes what is open for writing; some network file systems flush no folder."""
     import fcntl
 
     def fsync(descriptor: int) -> None:
         is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
         may_write = fcntl.fcntl(descriptor, fcntl.F_GETFL) & (os.O_WRONLY | os.O_RDWR)
-        if is_folder and of_folders:
-            raise OSError(of_folders, os.strerror(of_folders))
+        if is_folder and folder_error:
+            raise OSError(folder_error, os.strerror(folder_error))
         if not is_folder and not may_write:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
@@ -243,9 +243,9 @@ def test_twenty_megabytes_are_saved_in_a_second(tmp_path: Path):
     state = {"replay": jax.random.normal(jax.random.key(0), (5_000_000,))}
     seconds = []
     for step in range(3):
-        began = time.perf_counter()
+        start = time.perf_counter()
         save(tmp_path, step, state, {})
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.perf_counter() - start)
     assert min(seconds) < 1
 
 

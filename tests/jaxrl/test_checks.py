@@ -46,7 +46,7 @@ class Colour(enum.Enum):
     RED = 1
 
 
-class Least(NamedTuple):
+class ForeignRange(NamedTuple):
     """A range of a package that imports nothing of this one."""
 
     least: float
@@ -64,7 +64,7 @@ class Inner:
 
 
 @struct.dataclass
-class Every:
+class EveryKind:
     """A field of each kind."""
 
     number: float = 0.0
@@ -75,7 +75,7 @@ class Every:
     count: Annotated[Count | None, "of something else"] = None
     rest: CountOrZero = 0
     seed: Seed = 0
-    foreign: Annotated[float, Least(2.0)] = 2.0
+    foreign: Annotated[float, ForeignRange(2.0)] = 2.0
     interval: tuple[float, float] = (0.0, 1.0)
     widths: Annotated[tuple[int, ...], Range(least=2)] = ()
     on: bool = False
@@ -144,23 +144,25 @@ REFUSED = [
 
 @pytest.mark.parametrize("changes", PASS)
 def test_a_configuration_as_declared_passes(changes: dict):
-    checks.config(replace(Every(), **changes))
+    checks.config(replace(EveryKind(), **changes))
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED)
 def test_a_field_that_is_not_as_declared_is_refused_by_name(changes: dict, message: str):
     with pytest.raises(checks.OutOfRange, match=f"^run\\.{message}") as error:
-        checks.config(replace(Every(), **changes), "run.")
+        checks.config(replace(EveryKind(), **changes), "run.")
     assert "\n" not in str(error.value)
     assert str(error.value) == f"{error.value.name} {error.value.problem}"
 
 
 def test_traced_numbers_pass():
-    def checked(config: Every) -> Any:
+    def checked_sum(config: EveryKind) -> Any:
         checks.config(config)
         return config.number + config.inner.rate
 
-    each = jax.vmap(lambda number, inner: checked(replace(Every(), number=number, inner=inner)))
+    check_each = jax.vmap(
+        lambda number, inner: checked_sum(replace(EveryKind(), number=number, inner=inner))
+    )
     rates: Any = jnp.full(3, -1.0)
-    found = each(jnp.arange(3.0), Inner(rates))
-    np.testing.assert_array_equal(found, [-1.0, 0.0, 1.0])
+    sums = check_each(jnp.arange(3.0), Inner(rates))
+    np.testing.assert_array_equal(sums, [-1.0, 0.0, 1.0])

@@ -10,20 +10,20 @@ from jaxrl.numerics import comparison
 from tests.jaxrl.test_statistics import FIRST, SECOND
 
 
-def by_pairs(x: list[list[float]], y: list[list[float]]) -> float:
+def improvement_by_pairs(x: list[list[float]], y: list[list[float]]) -> float:
     """P(X > Y) + ½ P(X = Y) a task, over all pairs of runs, then the mean over tasks."""
-    of_tasks = []
+    task_scores = []
     for k in range(len(x[0])):
         won = 0.0
         for a in x:
             for b in y:
                 won += 1.0 if a[k] > b[k] else 0.5 if a[k] == b[k] else 0.0
-        of_tasks.append(won / (len(x) * len(y)))
-    return sum(of_tasks) / len(of_tasks)
+        task_scores.append(won / (len(x) * len(y)))
+    return sum(task_scores) / len(task_scores)
 
 
 def test_an_improvement_small_enough_for_pencil_and_paper():
-    """Of six pairs 3 beats 1, 2 and 2 beats 1; 2 ties with 2: 3½ of six."""
+    """There are six pairs: 3 beats 1, 2 and 2 beats 1; 2 ties with 2: 3½ of six."""
     assert comparison.probability_of_improvement([[2], [3], [1]], [[1], [2]]) == 4 / 6
     assert comparison.probability_of_improvement([[2], [3], [0]], [[1], [2]]) == 3.5 / 6
 
@@ -33,10 +33,10 @@ def test_improvement_is_the_share_of_pairs(shape):
     runs, others, tasks = shape
     rng = np.random.default_rng(sum(shape))
     x, y = rng.integers(0, 5, (runs, tasks)), rng.integers(0, 5, (others, tasks))  # with ties
-    got = comparison.probability_of_improvement(x, y)
-    assert got == pytest.approx(by_pairs(x.tolist(), y.tolist()))
+    probability = comparison.probability_of_improvement(x, y)
+    assert probability == pytest.approx(improvement_by_pairs(x.tolist(), y.tolist()))
     u = [stats.mannwhitneyu(a, b).statistic for a, b in zip(x.T, y.T, strict=True)]
-    assert got == pytest.approx(np.mean(u) / (runs * others))
+    assert probability == pytest.approx(np.mean(u) / (runs * others))
 
 
 def test_improvement_of_published_examples():
@@ -51,7 +51,8 @@ def test_the_interval_is_that_of_all_equally_likely_resamples():
     """Two runs of each: all 16 can be written down, and the ends are their extremes."""
     x, y = [[1.0], [4.0]], [[2.0], [3.0]]
     outcomes = [
-        by_pairs([x[i], x[j]], [y[k], y[m]]) for i, j, k, m in itertools.product((0, 1), repeat=4)
+        improvement_by_pairs([x[i], x[j]], [y[k], y[m]])
+        for i, j, k, m in itertools.product((0, 1), repeat=4)
     ]
     low, high = comparison.improvement_interval(np.array(x), np.array(y))
     assert (low, high) == (min(outcomes), max(outcomes)) == (0, 1)
@@ -65,9 +66,9 @@ def test_a_failed_run_loses_to_every_other():
 
 
 def test_swapping_both_gives_the_other_side():
-    forth = comparison.probability_of_improvement(FIRST, SECOND)
-    back = comparison.probability_of_improvement(SECOND, FIRST)
-    assert forth + back == pytest.approx(1)
+    forward = comparison.probability_of_improvement(FIRST, SECOND)
+    backward = comparison.probability_of_improvement(SECOND, FIRST)
+    assert forward + backward == pytest.approx(1)
 
 
 THRESHOLDS = np.array([0, 0.1, 0.21, 0.5, 1, 1.42, 2])
@@ -99,7 +100,7 @@ def test_a_profile_is_a_count():
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "said"),
+    ("x", "y", "message"),
     [
         (np.zeros((2, 3)), np.zeros((2, 4)), "x has 3 tasks and y 4"),
         (np.zeros(3), np.zeros((2, 3)), r"x has shape \[3\]; give \[runs, tasks\]"),
@@ -107,8 +108,8 @@ def test_a_profile_is_a_count():
         (np.array([[np.nan]]), np.zeros((2, 1)), "x has NaN"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(x, y, said):
-    with pytest.raises(ValueError, match=said) as caught:
+def test_what_cannot_be_compared_is_refused(x, y, message):
+    with pytest.raises(ValueError, match=message) as caught:
         comparison.probability_of_improvement(x, y)
     assert "\n" not in str(caught.value)
 

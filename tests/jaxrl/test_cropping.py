@@ -45,11 +45,11 @@ def graphs(largest: int, *leading: int, seed: int = 0) -> Any:
 
 
 def state_of(agent: Agent, seed: int) -> Any:
-    """Of parameters that matter: those at the start are nearly 0 in the last layer."""
+    """A state whose parameters matter: those at the start are nearly 0 in the last layer."""
     state = agent.init(jax.random.key(seed), graphs(SMALL))
     rng = np.random.default_rng(seed)
-    moved = lambda x: x + jnp.asarray(rng.normal(scale=0.3, size=x.shape), x.dtype)
-    return state._replace(params=jax.tree.map(moved, state.params))
+    perturb = lambda x: x + jnp.asarray(rng.normal(scale=0.3, size=x.shape), x.dtype)
+    return state._replace(params=jax.tree.map(perturb, state.params))
 
 
 def rollout_of(agent: Agent, state: Any, largest: int, seed: int = 0) -> Transition:
@@ -81,18 +81,18 @@ def test_the_same_agent(network):
     close(*(each.init(jax.random.key(0), graphs(SMALL)) for each in (agent, plain)))
     for largest in (SMALL, MIDDLE, LARGE):
         obs, rollout = graphs(largest, N), rollout_of(plain, state, largest)
-        close(*(acted(each, state, obs) for each in (agent, plain)))
-        close(*(updated(each, state, rollout) for each in (agent, plain)))
+        close(*(act_batch(each, state, obs) for each in (agent, plain)))
+        close(*(update_agent(each, state, rollout) for each in (agent, plain)))
 
 
 @partial(jax.jit, static_argnums=0)
-def acted(agent: Agent, state: Any, obs: Any) -> Any:
+def act_batch(agent: Agent, state: Any, obs: Any) -> Any:
     keys = jax.random.split(jax.random.key(1), N)
     return jax.vmap(agent.act, (None, None, 0, 0))(state, (), obs, keys)
 
 
 @partial(jax.jit, static_argnums=0)
-def updated(agent: Agent, state: Any, rollout: Transition) -> Any:
+def update_agent(agent: Agent, state: Any, rollout: Transition) -> Any:
     return agent.update(state, rollout, jax.random.key(2))
 
 
@@ -100,7 +100,7 @@ def updated(agent: Agent, state: Any, rollout: Transition) -> Any:
 def test_members_with_numbers_of_their_own():
     """Three seeds and learning rates side by side, one of them with large graphs."""
 
-    def learned(wrap, rate, state, rollout, seed):
+    def act_and_update(wrap, rate, state, rollout, seed):
         agent = wrap(ppo.make(POOLED, ppo.Config(learning_rate=rate, epochs=1, minibatches=2)))
         act_key, update_key = jax.random.split(jax.random.key(seed))
         keys = jax.random.split(act_key, (T, N))
@@ -109,30 +109,30 @@ def test_members_with_numbers_of_their_own():
 
     plain, stack = ppo.make(POOLED, CONFIG), lambda *x: jnp.stack(x)
     states = [state_of(plain, seed) for seed in range(3)]
-    made = zip(states, (SMALL, MIDDLE, LARGE), range(3), strict=True)
-    rollouts = [rollout_of(plain, *each) for each in made]
+    cases = zip(states, (SMALL, MIDDLE, LARGE), range(3), strict=True)
+    rollouts = [rollout_of(plain, *each) for each in cases]
     rates, seeds = jnp.array([1e-3, 1e-2, 3e-2]), jnp.arange(3)
-    given = rates, jax.tree.map(stack, *states), jax.tree.map(stack, *rollouts), seeds
-    of = lambda wrap: jax.jit(jax.vmap(lambda *each: learned(wrap, *each)))(*given)
-    close(of(graph_cropping.make), of(lambda agent: agent))
+    inputs = rates, jax.tree.map(stack, *states), jax.tree.map(stack, *rollouts), seeds
+    run = lambda wrap: jax.jit(jax.vmap(lambda *each: act_and_update(wrap, *each)))(*inputs)
+    close(run(graph_cropping.make), run(lambda agent: agent))
 
 
 def test_only_the_size_that_is_needed_is_computed():
     """Seen by an agent that tells how many slots its graphs have."""
     sizes = []
 
-    def seen(obs):
+    def record_slots(obs):
         jax.debug.callback(lambda: sizes.append(obs.nodes.shape[-2] - 1))
 
     def act(state, memory, obs, key):
         del key
-        seen(obs)
+        record_slots(obs)
         return state + obs.nodes.sum(), memory, ()
 
     def update(state, rollout, key):
         del key
-        seen(rollout.obs)
-        seen(rollout.next_obs)
+        record_slots(rollout.obs)
+        record_slots(rollout.next_obs)
         return state + rollout.next_obs.nodes.sum(), {}
 
     agent = graph_cropping.make(Agent(lambda key, obs: jnp.zeros(()), lambda: (), act, update))
@@ -153,17 +153,17 @@ def test_only_the_size_that_is_needed_is_computed():
 
 
 def test_what_was_cropped_is_the_same_graph_in_fewer_slots():
-    whole = graphs(MIDDLE, N)
-    graph = crop(whole, 16)
+    full_graph = graphs(MIDDLE, N)
+    graph = crop(full_graph, 16)
     sizes = [x.shape[1] for x in (graph.nodes, graph.edges, graph.senders, graph.receivers)]
     assert sizes == [17, 16, 16, 16]
     assert graph.n_node.sum(-1).tolist() == [17] * N
     assert graph.n_edge.sum(-1).tolist() == [16] * N
     for i in range(N):
         n, e = int(graph.n_node[i, 0]), int(graph.n_edge[i, 0])
-        assert (n, e) == (int(whole.n_node[i, 0]), int(whole.n_edge[i, 0]))
-        np.testing.assert_array_equal(graph.nodes[i, :n], whole.nodes[i, :n])
-        np.testing.assert_array_equal(graph.senders[i, :e], whole.senders[i, :e])
+        assert (n, e) == (int(full_graph.n_node[i, 0]), int(full_graph.n_edge[i, 0]))
+        np.testing.assert_array_equal(graph.nodes[i, :n], full_graph.nodes[i, :n])
+        np.testing.assert_array_equal(graph.senders[i, :e], full_graph.senders[i, :e])
         assert np.all(graph.senders[i, e:] == 16)
         assert np.all(graph.receivers[i, e:] == 16)
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from jaxrl.losses.distributions import (
     Categorical,
-    Clipped,
-    Held,
+    ClippedNormal,
     Joint,
     Normal,
+    PartlyFixedPolicy,
     PerNode,
-    Squashed,
+    SquashedNormal,
     masked,
 )
 
@@ -43,7 +43,7 @@ def samples(distribution, key: jax.Array, count: int):
     return draw(distribution, jax.random.split(key, count))
 
 
-def over(grid: np.ndarray) -> jax.Array:
+def as_actions(grid: np.ndarray) -> jax.Array:
     """Points `[M]` as actions `[M, 1]`."""
     return jnp.asarray(grid, jnp.float32)[:, None]
 
@@ -123,12 +123,12 @@ entropy_and_kl = jax.jit(
 @given(rows)
 def test_a_mask_is_the_same_as_fewer_actions(rows):
     logits, other, allowed = (np.array(column) for column in zip(*rows, strict=True))
-    kept = allowed if allowed.any() else ~allowed
-    p, q = probabilities(logits[kept]), probabilities(other[kept])
-    whole = probabilities(other)[kept]
+    is_allowed = allowed if allowed.any() else ~allowed
+    p, q = probabilities(logits[is_allowed]), probabilities(other[is_allowed])
+    unmasked = probabilities(other)[is_allowed]
     logits, other = (jnp.asarray(x, jnp.float32) for x in (logits, other))
     actual = entropy_and_kl(logits, other, jnp.asarray(allowed))
-    expected = (-np.sum(p * np.log(p)), np.sum(p * np.log(p / q)), np.sum(p * np.log(p / whole)))
+    expected = (-np.sum(p * np.log(p)), np.sum(p * np.log(p / q)), np.sum(p * np.log(p / unmasked)))
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -182,8 +182,8 @@ def test_per_node_against_the_sum_over_all_actions_of_all_nodes():
     p, q = probabilities(NODES), probabilities(NODES_2)
     entropy, kl = policy.entropy(), policy.kl(other)
     actions = list(itertools.product(range(3), repeat=3))
-    every = jnp.broadcast_to(jnp.array(actions)[:, None], (27, 3, 3))
-    log_prob = log_probs(policy, every)  # [27, graphs]
+    all_actions = jnp.broadcast_to(jnp.array(actions)[:, None], (27, 3, 3))
+    log_prob = log_probs(policy, all_actions)  # [27, graphs]
     for i, live in enumerate(np.asarray(LIVE)):
         nodes = np.flatnonzero(live)
         log_p, log_q = (
@@ -218,10 +218,10 @@ def test_dead_nodes_may_hold_anything():
         policy = PerNode(logits, live)
         return policy.log_prob(action) + policy.entropy() + policy.kl(PerNode(2 * logits, live))
 
-    alone = jax.value_and_grad(measures)(logits[:1], live[:1], action[:1])
+    single_node = jax.value_and_grad(measures)(logits[:1], live[:1], action[:1])
     value, gradient = jax.value_and_grad(measures)(logits, live, action)
-    np.testing.assert_allclose(value, alone[0], rtol=1e-6)
-    np.testing.assert_allclose(gradient, np.pad(alone[1], ((0, 2), (0, 0))), rtol=1e-6)
+    np.testing.assert_allclose(value, single_node[0], rtol=1e-6)
+    np.testing.assert_allclose(gradient, np.pad(single_node[1], ((0, 2), (0, 0))), rtol=1e-6)
     assert PerNode(logits, live & False).log_prob(action) == 0
 
 
@@ -245,7 +245,7 @@ def test_normal_against_numerical_integration(i):
         Normal(MEAN[i : i + 1], SCALE[i : i + 1]),
         Normal(MEAN_2[i : i + 1], SCALE_2[i : i + 1]),
     )
-    log_p, log_q = (np.float64(log_probs(d, over(grid))) for d in (policy, other))
+    log_p, log_q = (np.float64(log_probs(d, as_actions(grid))) for d in (policy, other))
     p = np.exp(log_p)
     np.testing.assert_allclose(integral(p, grid), 1, rtol=1e-4)
     np.testing.assert_allclose(policy.entropy(), integral(-p * log_p, grid), rtol=1e-4)
@@ -279,9 +279,9 @@ BOXES = {"uneven": (-1.0, 0.1), "offset": (2.0, 10.0), "from zero": (0.0, 0.5)}
 boxes = pytest.mark.parametrize(("low", "high"), BOXES.values(), ids=BOXES)
 
 
-def squashed(mean, scale, low, high) -> Squashed:
+def squashed_normal(mean, scale, low, high) -> SquashedNormal:
     mean, scale, low, high = (jnp.atleast_1d(jnp.float32(x)) for x in (mean, scale, low, high))
-    return Squashed(Normal(mean, scale), low, high)
+    return SquashedNormal(Normal(mean, scale), low, high)
 
 
 def action_grid(low, high) -> np.ndarray:
@@ -293,16 +293,16 @@ def action_grid(low, high) -> np.ndarray:
 @boxes
 @pytest.mark.parametrize(("mean", "scale"), [(0.0, 0.5), (0.8, 0.3), (-0.3, 1.0)])
 def test_squashed_against_numerical_integration(low, high, mean, scale):
-    policy, other = squashed(mean, scale, low, high), squashed(0.1, 0.8, low, high)
+    policy, other = squashed_normal(mean, scale, low, high), squashed_normal(0.1, 0.8, low, high)
     grid = action_grid(low, high)
-    log_p, log_q = (np.float64(log_probs(d, over(grid))) for d in (policy, other))
+    log_p, log_q = (np.float64(log_probs(d, as_actions(grid))) for d in (policy, other))
     p = np.exp(log_p)
     np.testing.assert_allclose(integral(p, grid), 1, rtol=1e-3)
     np.testing.assert_allclose(policy.kl(other), integral(p * (log_p - log_q), grid), atol=2e-3)
 
     # The entropy of the action is that of the raw sample plus E[log_jacobian].
     raw = np.linspace(mean - 10 * scale, mean + 10 * scale, 4_001)
-    slope = log_jacobian(policy, over(raw))
+    slope = log_jacobian(policy, as_actions(raw))
     correction = integral(scipy.stats.norm.pdf(raw, mean, scale) * slope, raw)
     entropy = integral(-p * log_p, grid)
     np.testing.assert_allclose(policy.entropy() + correction, entropy, atol=5e-3)
@@ -311,7 +311,7 @@ def test_squashed_against_numerical_integration(low, high, mean, scale):
 
 @boxes
 def test_squashed_samples_follow_its_density_and_stay_in_the_box(low, high):
-    policy = squashed(0.4, 1.2, low, high)
+    policy = squashed_normal(0.4, 1.2, low, high)
     action = np.asarray(samples(policy, jax.random.key(5), 20_000))[:, 0]
     assert np.all((action >= low) & (action <= high))
 
@@ -325,7 +325,7 @@ def test_squashed_samples_follow_its_density_and_stay_in_the_box(low, high):
 @boxes
 def test_log_jacobian_is_the_slope_of_squash(low, high):
     raw = jnp.linspace(-3.0, 3.0, 13)[:, None]
-    policy = squashed(0.0, 1.0, low, high)
+    policy = squashed_normal(0.0, 1.0, low, high)
     slope = jax.vmap(jax.grad(lambda u: policy.squash(u)[0]))(raw)[:, 0]
     actual = log_jacobian(policy, raw)
     np.testing.assert_allclose(actual, jnp.log(slope), rtol=1e-3, atol=1e-4)
@@ -337,13 +337,13 @@ def test_log_jacobian_is_the_slope_of_squash(low, high):
 @pytest.mark.parametrize("raw", [-1e4, -100.0, -20.0, 20.0, 100.0, 1e4])
 def test_log_jacobian_far_out_is_exact(raw):
     # tanh' u = 4 e^(-2|u|) (1 + o(1)); written as 1 - tanh² it is log 0 from |u| = 9 on.
-    actual = squashed(0.0, 1.0, -1.0, 1.0).log_jacobian(jnp.array([raw], jnp.float32))
+    actual = squashed_normal(0.0, 1.0, -1.0, 1.0).log_jacobian(jnp.array([raw], jnp.float32))
     np.testing.assert_allclose(actual, np.log(4) - 2 * abs(raw), rtol=1e-6)
 
 
 @boxes
 def test_log_prob_of_an_action_is_that_of_its_raw_sample(low, high):
-    policy = squashed(0.4, 1.2, low, high)
+    policy = squashed_normal(0.4, 1.2, low, high)
     raw = jnp.linspace(-3.0, 3.0, 41)[:, None]
     action = squash(policy, raw)
     np.testing.assert_allclose(jax.vmap(policy.unsquash)(action), raw, atol=2e-4)
@@ -360,20 +360,20 @@ def test_everything_is_finite_on_the_boundary_and_beyond(low, high):
     action = jnp.array([low - width, low, jnp.nextafter(low, high), high, high + 0.1 * width])
 
     def log_prob(mean, scale, action):
-        return squashed(mean, scale, low, high).log_prob(action[None])
+        return squashed_normal(mean, scale, low, high).log_prob(action[None])
 
     slopes = jax.vmap(jax.value_and_grad(log_prob, argnums=(0, 1)), in_axes=(None, None, 0))
     value, gradients = jax.jit(slopes)(0.2, 0.7, action)
     assert np.all(np.isfinite(value))
     assert np.all(np.isfinite(gradients))
-    extreme = squashed(50.0, 20.0, low, high)  # nearly all mass rounds onto the boundary
+    extreme = squashed_normal(50.0, 20.0, low, high)  # nearly all mass rounds onto the boundary
     sampled = samples(extreme, jax.random.key(7), 1_000)
     assert np.all((sampled >= low) & (sampled <= high))
     assert np.all(np.isfinite(log_probs(extreme, sampled)))
 
 
 def test_the_ratio_of_two_policies_is_the_same_on_both_sides_of_the_squash():
-    new, old = squashed(0.3, 0.9, 0.0, 2.0), squashed(0.1, 1.1, 0.0, 2.0)
+    new, old = squashed_normal(0.3, 0.9, 0.0, 2.0), squashed_normal(0.1, 1.1, 0.0, 2.0)
     raw = jnp.array([-1.5, 0.0, 0.7, 2.5])[:, None]
     action = squash(new, raw)
     outside = log_probs(new, action) - log_probs(old, action)
@@ -382,7 +382,7 @@ def test_the_ratio_of_two_policies_is_the_same_on_both_sides_of_the_squash():
 
 
 def test_the_mode_of_squashed_is_the_median():
-    policy = squashed(0.7, 0.4, 2.0, 10.0)
+    policy = squashed_normal(0.7, 0.4, 2.0, 10.0)
     action = samples(policy, jax.random.key(8), 20_000)
     np.testing.assert_allclose(np.median(action), policy.mode()[0], atol=0.05)
 
@@ -395,23 +395,23 @@ def test_clipped_against_scipy_and_its_samples():
     mean, scale = np.array([0.3, -0.5, 1.0]), np.array([1.0, 2.0, 0.5])
     low, high = np.array([0.0, -np.inf, -np.inf]), np.array([np.inf, -1.0, np.inf])
     raw = Normal(jnp.float32(mean), jnp.float32(scale))
-    policy = Clipped(raw, jnp.float32(low), jnp.float32(high))
+    policy = ClippedNormal(raw, jnp.float32(low), jnp.float32(high))
     action = np.asarray(samples(policy, jax.random.key(6), 20_000))
     normal: Any = scipy.stats.norm(mean, scale)
     on_low, on_high = np.mean(action == low, 0), np.mean(action == high, 0)
     np.testing.assert_allclose(on_low, normal.cdf(low), atol=0.01)
     np.testing.assert_allclose(on_high, normal.sf(high), atol=0.01)
     assert np.all((action >= low) & (action <= high))
-    for point, of_each in (
+    for point, log_p in (
         ([0.0, -1.0, 1.2], [normal.logcdf(low)[0], normal.logsf(high)[1], normal.logpdf(1.2)[2]]),
         ([0.4, -3.0, 0.0], normal.logpdf([0.4, -3.0, 0.0])),
     ):
-        np.testing.assert_allclose(policy.log_prob(jnp.array(point)), np.sum(of_each), rtol=1e-5)
+        np.testing.assert_allclose(policy.log_prob(jnp.array(point)), np.sum(log_p), rtol=1e-5)
     np.testing.assert_allclose(policy.mode(), [0.3, -1.0, 1.0], rtol=1e-6)
 
 
 def test_the_gradient_of_clipped_is_that_of_scipy_even_far_out():
-    slope = jax.grad(lambda mean, a: clipped(mean, 0.5).log_prob(a))
+    slope = jax.grad(lambda mean, a: clipped_normal(mean, 0.5).log_prob(a))
     for mean in (-20.0, -0.3, 0.4, 15.0):
         step = 1e-4 * max(1.0, abs(mean))
         z = lambda m: scipy.stats.norm.logcdf((0.0 - m) / 0.5)
@@ -421,9 +421,9 @@ def test_the_gradient_of_clipped_is_that_of_scipy_even_far_out():
         )
 
 
-def clipped(mean, scale) -> Clipped:
+def clipped_normal(mean, scale) -> ClippedNormal:
     """At least 0."""
-    return Clipped(Normal(mean, jnp.full_like(mean, scale)), jnp.zeros(1), jnp.full(1, INF))
+    return ClippedNormal(Normal(mean, jnp.full_like(mean, scale)), jnp.zeros(1), jnp.full(1, INF))
 
 
 # --- Joint, and all of them
@@ -434,7 +434,7 @@ def joint() -> Joint:
     mean, scale = jnp.stack([MEAN, MEAN_2]), jnp.stack([SCALE, SCALE_2])
     ends = jnp.zeros((2, 3)), jnp.ones((2, 3))
     return Joint(
-        (Categorical(LOGITS[:2]), Normal(mean, scale), Squashed(Normal(mean, scale), *ends))
+        (Categorical(LOGITS[:2]), Normal(mean, scale), SquashedNormal(Normal(mean, scale), *ends))
     )
 
 
@@ -453,32 +453,37 @@ def test_joint_sums_over_its_parts():
 
 
 def test_what_is_held_counts_in_nothing():
-    """As the policy over the free coordinates alone; gradients of the others are 0."""
+    """It is the policy over the free coordinates alone; gradients of the others are 0."""
     mean, scale = jnp.array([0.3, -1.0, 0.5, 2.0]), jnp.array([0.5, 1.5, 1.0, 0.2])
     low, high = jnp.array([0.0, -1.0, 2.0, 0.0]), jnp.array([0.7, 1.0, 5.0, 1.0])
     free, fixed = jnp.array([True, False, True, False]), jnp.array([9.0, -1.0, 9.0, 0.25])
-    whole = Squashed(Normal(mean, scale), low, high)
-    kept = jnp.array([0, 2])
-    alone = jax.tree.map(lambda x: x[kept], whole)
-    other = Squashed(Normal(mean + 1, 2 * scale), low, high)
-    held = Held(whole, free, fixed)
-    drawn = samples(held, jax.random.key(0), 500)
-    np.testing.assert_array_equal(drawn[:, 1], -1.0)
-    np.testing.assert_array_equal(drawn[:, 3], 0.25)
-    assert len(np.unique(drawn[:, 0])) > 400
+    policy = SquashedNormal(Normal(mean, scale), low, high)
+    free_indices = jnp.array([0, 2])
+    free_policy = jax.tree.map(lambda x: x[free_indices], policy)
+    other = SquashedNormal(Normal(mean + 1, 2 * scale), low, high)
+    held = PartlyFixedPolicy(policy, free, fixed)
+    actions = samples(held, jax.random.key(0), 500)
+    np.testing.assert_array_equal(actions[:, 1], -1.0)
+    np.testing.assert_array_equal(actions[:, 3], 0.25)
+    assert len(np.unique(actions[:, 0])) > 400
     np.testing.assert_allclose(
-        log_probs(held, drawn), log_probs(alone, drawn[:, kept]), rtol=1e-5, atol=1e-5
+        log_probs(held, actions),
+        log_probs(free_policy, actions[:, free_indices]),
+        rtol=1e-5,
+        atol=1e-5,
     )
-    np.testing.assert_allclose(held.entropy(), alone.entropy(), rtol=1e-6)
-    expected = alone.kl(jax.tree.map(lambda x: x[kept], other))
-    np.testing.assert_allclose(held.kl(Held(other, free, fixed)), expected, rtol=1e-6)
-    np.testing.assert_allclose(held.mode()[kept], alone.mode())
+    np.testing.assert_allclose(held.entropy(), free_policy.entropy(), rtol=1e-6)
+    expected = free_policy.kl(jax.tree.map(lambda x: x[free_indices], other))
+    np.testing.assert_allclose(held.kl(PartlyFixedPolicy(other, free, fixed)), expected, rtol=1e-6)
+    np.testing.assert_allclose(held.mode()[free_indices], free_policy.mode())
     np.testing.assert_array_equal(held.mode()[jnp.array([1, 3])], [-1.0, 0.25])
-    everything = Held(whole, jnp.ones(4, bool), fixed)
+    all_free = PartlyFixedPolicy(policy, jnp.ones(4, bool), fixed)
     inside = low + (high - low) * 0.3
-    np.testing.assert_allclose(everything.log_prob(inside), whole.log_prob(inside), rtol=1e-6)
+    np.testing.assert_allclose(all_free.log_prob(inside), policy.log_prob(inside), rtol=1e-6)
     slope = jax.grad(
-        lambda m: Held(Squashed(Normal(m, scale), low, high), free, fixed).log_prob(drawn[0])
+        lambda m: PartlyFixedPolicy(
+            SquashedNormal(Normal(m, scale), low, high), free, fixed
+        ).log_prob(actions[0])
     )
     assert (np.asarray(slope(mean)) != 0).tolist() == free.tolist()
 
@@ -493,8 +498,8 @@ def test_joint_kl_against_the_sum_over_all_pairs_of_actions():
 
 
 def test_joint_samples_its_parts_independently():
-    twice = Joint((Normal(MEAN, SCALE), Normal(MEAN, SCALE)))
-    a, b = samples(twice, jax.random.key(10), 20_000)
+    pair = Joint((Normal(MEAN, SCALE), Normal(MEAN, SCALE)))
+    a, b = samples(pair, jax.random.key(10), 20_000)
     assert abs(np.corrcoef(a[:, 0], b[:, 0])[0, 1]) < 0.03
 
 
@@ -523,7 +528,9 @@ ALL = {
     "per node": lambda: PerNode(NODES[:2], LIVE[:2]),
     "normal": lambda: joint().parts[1],
     "squashed": lambda: joint().parts[2],
-    "clipped": lambda: Clipped(*(getattr(joint().parts[2], x) for x in ("raw", "low", "high"))),
+    "clipped": lambda: ClippedNormal(
+        *(getattr(joint().parts[2], x) for x in ("raw", "low", "high"))
+    ),
     "joint": joint,
     "joint of names": lambda: Joint(dict(zip("abc", joint().parts, strict=True))),
 }

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.numerics.batched_cond import largest, when
+from jaxrl.numerics.batched_cond import cond_any, switch_max
 
 
 def sums(due, numbers, otherwise):
-    return when(
+    return cond_any(
         due, lambda operands: operands[0].sum() * operands[1], (numbers, jnp.array(2.0)), otherwise
     )
 
@@ -43,7 +43,7 @@ def test_work_that_is_due_for_nobody_is_not_done():
         def step(carry, _):
             key, time, held = carry
             key, draw_key = jax.random.split(key)
-            held = when(time % 4 == 0, draw, draw_key, held)
+            held = cond_any(time % 4 == 0, draw, draw_key, held)
             return (key, time + 1, held), held
 
         return jax.lax.scan(step, (key, 0, jnp.zeros(())), length=8)[1]
@@ -58,10 +58,10 @@ def test_work_that_is_due_for_nobody_is_not_done():
 def first_sum(index, numbers, shift):
     """The sum of the first 1, 2 or 4 numbers, the others being 0, and how many it looked at."""
 
-    def of_first(size):
+    def sum_branch(size):
         return lambda x: {"sum": x[:size].sum() + shift, "size": jnp.array(size)}
 
-    return largest(index, [of_first(size) for size in (1, 2, 4)], numbers)
+    return switch_max(index, [sum_branch(size) for size in (1, 2, 4)], numbers)
 
 
 NUMBERS = jnp.array([[3.0, 0, 0, 0], [5, 7, 0, 0], [2, 0, 0, 0]])
@@ -93,7 +93,7 @@ def test_no_other_branch_is_computed():
     """In a scan over three steps, for two members, twice."""
     done = []
 
-    def at(name):
+    def named_branch(name):
         def work(x):
             jax.debug.callback(lambda: done.append(name))
             return x + 1.0
@@ -101,7 +101,7 @@ def test_no_other_branch_is_computed():
         return work
 
     def experiment(start, indices):
-        step = lambda x, index: (largest(index, [at("a"), at("b")], x), ())
+        step = lambda x, index: (switch_max(index, [named_branch("a"), named_branch("b")], x), ())
         return jax.lax.scan(step, start, indices)[0]
 
     indices = jnp.array([[0, 1, 0], [0, 0, 0]])

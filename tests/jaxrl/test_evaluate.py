@@ -24,7 +24,7 @@ def random_agent(num_actions):
 def test_episodes_equal_those_of_a_plain_loop():
     env, params = gymnax.make("CartPole-v1")
     agent = random_agent(2)
-    played = jax.jit(
+    episodes = jax.jit(
         lambda k: evaluate.evaluate(
             env, params, agent, (), k, num_envs=3, games_per_env=4, max_steps=999
         )
@@ -46,10 +46,10 @@ def test_episodes_equal_those_of_a_plain_loop():
             if out[3][n] or out[4][n]:
                 games[n].append(lengths[n])
                 lengths[n] = 0
-    np.testing.assert_array_equal(played.length, [g[:4] for g in games])
-    np.testing.assert_allclose(played.return_, [g[:4] for g in games])
-    assert np.all(np.asarray(played.complete))
-    assert np.all(np.asarray(played.terminated))
+    np.testing.assert_array_equal(episodes.length, [g[:4] for g in games])
+    np.testing.assert_allclose(episodes.return_, [g[:4] for g in games])
+    assert np.all(np.asarray(episodes.complete))
+    assert np.all(np.asarray(episodes.terminated))
 
 
 def test_a_watched_game_is_one_of_those_evaluated():
@@ -57,16 +57,16 @@ def test_a_watched_game_is_one_of_those_evaluated():
     env, params = gymnax.make("CartPole-v1")
     sizes: dict[str, Any] = {"num_envs": 3, "games_per_env": 1}
     agent, key = random_agent(2), jax.random.key(5)
-    played = evaluate.evaluate(
+    episodes = evaluate.evaluate(
         env, params, agent, (), jax.random.clone(key), max_steps=500, **sizes
     )
 
     @jax.jit
-    def watch(key, seen):
-        return evaluate.watch(env, params, agent, (), key, num_steps=4, seen=seen, **sizes)
+    def watch(key, window):
+        return evaluate.watch(env, params, agent, (), key, num_steps=4, window=window, **sizes)
 
     for which in range(3):
-        length = int(played.length[which, 0])
+        length = int(episodes.length[which, 0])
         pieces = [
             jax.device_get(watch(jax.random.clone(key), evaluate.Watch(which, first, 500))[1])
             for first in range(0, length, 4)
@@ -74,17 +74,19 @@ def test_a_watched_game_is_one_of_those_evaluated():
         game = jax.tree.map(lambda *x, end=length: np.concatenate(x)[:end], *pieces)
         state = jax.tree.map(lambda x: x[0], game.state)
         for t in range(length):
-            at = jax.tree.map(lambda x, t=t: x[t], game.state)
-            jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5), state, at)
+            expected_state = jax.tree.map(lambda x, t=t: x[t], game.state)
+            jax.tree.map(
+                lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5), state, expected_state
+            )
             _, state, _, over, _ = env.step_env(key, state, game.action[t], params)
             assert bool(over) == (t == length - 1)
 
 
 def test_unfinished_games_are_marked():
-    played = evaluate.evaluate(
+    episodes = evaluate.evaluate(
         toy.TruncatedStream(length=4), (), random_agent(2), (), jax.random.key(0), 2, 3, max_steps=9
     )
-    np.testing.assert_array_equal(played.complete, [[True, True, False]] * 2)
-    np.testing.assert_array_equal(played.length, [[4, 4, 0]] * 2)
-    np.testing.assert_array_equal(played.truncated, [[True, True, False]] * 2)
-    assert not np.any(np.asarray(played.terminated))
+    np.testing.assert_array_equal(episodes.complete, [[True, True, False]] * 2)
+    np.testing.assert_array_equal(episodes.length, [[4, 4, 0]] * 2)
+    np.testing.assert_array_equal(episodes.truncated, [[True, True, False]] * 2)
+    assert not np.any(np.asarray(episodes.terminated))

@@ -16,11 +16,11 @@ STEPS = 20_000
 
 
 def walk(step, memory, key, steps=STEPS):
-    """`step(key, memory) -> (seen, memory)` carried along; what was seen, `[T, ...]`."""
+    """`step(key, memory) -> (output, memory)` carried along: the outputs, `[T, ...]`."""
 
     def body(memory, key):
-        seen, memory = step(key, memory)
-        return memory, seen
+        output, memory = step(key, memory)
+        return memory, output
 
     return jax.lax.scan(body, memory, jax.random.split(key, steps))[1]
 
@@ -54,15 +54,15 @@ def runs_of(repeating):
 def test_a_random_action_is_kept_until_its_time_is_over(key):
     """A slow player follows the same draws, kept apart from the actions."""
     q, epsilon, exponent = jnp.array([0.0, 0.0, 1.0]), 0.3, 2.0
-    memory, left, held = exploration.memory_of_repeats(exponent), 0, 0
-    for each in jax.random.split(key, 200):
-        begin_key, action_key, length_key = jax.random.split(jax.random.clone(each), 3)
-        if left == 0 and float(jax.random.uniform(begin_key)) < epsilon:
-            left = int(exploration.durations(length_key, exponent))
-            held = int(jax.random.randint(action_key, (), 0, 3))
-        expected, left = (held, left - 1) if left else (2, 0)
-        action, memory = exploration.epsilon_greedy(each, q, epsilon, exponent, memory)
-        assert (int(action), int(memory.left)) == (expected, left)
+    memory, steps_left, held_action = exploration.memory_of_repeats(exponent), 0, 0
+    for step_key in jax.random.split(key, 200):
+        begin_key, action_key, length_key = jax.random.split(jax.random.clone(step_key), 3)
+        if steps_left == 0 and float(jax.random.uniform(begin_key)) < epsilon:
+            steps_left = int(exploration.durations(length_key, exponent))
+            held_action = int(jax.random.randint(action_key, (), 0, 3))
+        expected, steps_left = (held_action, steps_left - 1) if steps_left else (2, 0)
+        action, memory = exploration.epsilon_greedy(step_key, q, epsilon, exponent, memory)
+        assert (int(action), int(memory.left)) == (expected, steps_left)
 
 
 def test_repeats_go_farther_than_single_random_actions(key):
@@ -72,21 +72,21 @@ def test_repeats_go_farther_than_single_random_actions(key):
     def step(exponent):
         return lambda key, memory: exploration.epsilon_greedy(key, q, 0.1, exponent, memory)
 
-    anew, kept = (
+    single_runs, repeated_runs = (
         runs_of(
             np.asarray(walk(step(exponent), exploration.memory_of_repeats(exponent), each)) == 0
         )
         for exponent, each in zip((None, 2.0), jax.random.split(key), strict=True)
     )
-    assert anew.mean() < 1.2
-    assert kept.mean() > 3
-    assert kept.max() > 50
+    assert single_runs.mean() < 1.2
+    assert repeated_runs.mean() > 3
+    assert repeated_runs.max() > 50
 
 
 def test_without_chance_it_is_greedy(key):
     memory = exploration.memory_of_repeats(2.0)
-    for each in jax.random.split(key, 20):
-        action, memory = exploration.epsilon_greedy(each, jnp.arange(4.0), 0.0, 2.0, memory)
+    for step_key in jax.random.split(key, 20):
+        action, memory = exploration.epsilon_greedy(step_key, jnp.arange(4.0), 0.0, 2.0, memory)
         assert (int(action), int(memory.left)) == (3, 0)
 
 

@@ -36,16 +36,16 @@ def ends(rng, low_scale, width) -> tuple[float, float]:
 
 @extreme(seed=seeds, atoms=atoms_of, low_scale=scales, width=scales)
 def test_supports_are_grids_or_refused(seed, atoms, low_scale, width):
-    """Of five roundings; refused where float32 cannot tell neighbouring atoms apart."""
+    """Atoms are off by five roundings; refused where float32 cannot tell neighbours apart."""
     low, high = ends(np.random.default_rng(seed), low_scale, width)
     if (high - low) / (atoms - 1) <= 8 * EPS * max(abs(low), abs(high)):
         with pytest.raises(ValueError, match="atoms"):
             action_values.support(low, high, atoms)
         return
-    found = np.asarray(action_values.support(low, high, atoms))
-    assert np.all(np.diff(found) > 0)
+    grid = np.asarray(action_values.support(low, high, atoms))
+    assert np.all(np.diff(grid) > 0)
     exact = np.linspace(low, high, atoms)
-    assert_within(found, exact, 5 * EPS * (abs(low) + np.linspace(0, abs(high - low), atoms)))
+    assert_within(grid, exact, 5 * EPS * (abs(low) + np.linspace(0, abs(high - low), atoms)))
     traced = support(single(low), single(high), atoms)
     assert_within(traced, exact, 7 * EPS * (abs(low) + abs(high)))
 
@@ -74,10 +74,10 @@ def test_projection(seed, atoms, low_scale, width, return_scale, discount, kind)
         p = np.where(np.arange(atoms) == 0, 1 - 1e-12, 1e-12 / (atoms - 1)) * np.ones((B, 1))
     p, return_ = single(p), numbers(rng, (B,), return_scale)
     gamma = single(np.full(B, discount))
-    found = np.asarray(project(p, return_, gamma, grid))
-    assert np.all(found >= 0)
+    projection = np.asarray(project(p, return_, gamma, grid))
+    assert np.all(projection >= 0)
     mass = double(p).sum(-1)
-    assert_within(double(found).sum(-1), mass, (atoms + 4) * EPS * mass)
+    assert_within(double(projection).sum(-1), mass, (atoms + 4) * EPS * mass)
     assume(grid[-1] > grid[0])
 
     z, last = double(grid), atoms - 1
@@ -88,14 +88,14 @@ def test_projection(seed, atoms, low_scale, width, return_scale, discount, kind)
     exact = np.sum(double(p)[..., None] * share, axis=1)
     shift = 3 * EPS * (abs(r) + g * abs(z) + abs(z[0])) / spacing + 6 * EPS * last
     bound = np.sum(double(p) * np.minimum(shift, 1), axis=1)[:, None]
-    assert_within(found, exact, bound + (atoms + 3) * EPS * exact)
+    assert_within(projection, exact, bound + (atoms + 3) * EPS * exact)
 
 
 def test_a_support_that_is_a_point_keeps_all_mass():
     """Ends that are traced cannot be refused; where they coincide, any atom is right."""
     grid = support(jnp.float32(1e12), jnp.float32(1e12), 3)
-    found = project(jnp.full((1, 3), 1 / 3), jnp.ones(1), jnp.ones(1), grid)
-    np.testing.assert_allclose(found.sum(), 1.0, rtol=1e-6)
+    projection = project(jnp.full((1, 3), 1 / 3), jnp.ones(1), jnp.ones(1), grid)
+    np.testing.assert_allclose(projection.sum(), 1.0, rtol=1e-6)
 
 
 @extreme(seed=seeds, atoms=atoms_of, logit_scale=scales, low_scale=scales, width=scales)
@@ -105,12 +105,12 @@ def test_expectations(seed, atoms, logit_scale, low_scale, width):
     low, high = ends(rng, low_scale, width)
     grid = np.asarray(support(single(low), single(high), atoms))
     logits = numbers(rng, (B, atoms), logit_scale)
-    found = expectation(logits, grid)
+    actual = expectation(logits, grid)
     x = double(logits) - double(logits).max(-1, keepdims=True)
     p = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
     off = FUNCTION + 2 * atoms + np.sum(p * abs(x), -1, keepdims=True) + abs(x)
     bound = np.sum((EPS * off * p + TINY) * abs(double(grid)), -1)
-    assert_within(found, np.sum(p * double(grid), -1), bound)
+    assert_within(actual, np.sum(p * double(grid), -1), bound)
 
 
 huber = jax.jit(jax.vmap(jax.value_and_grad(action_values.huber_loss), in_axes=(0, None)))
@@ -145,9 +145,9 @@ def test_choices_are_exact(seed, actions, scale, batch):
     rng = np.random.default_rng(seed)
     q, target = (numbers(rng, (batch, actions), scale) for _ in range(2))
     action = rng.integers(actions, size=batch).astype(np.int32)
-    of_action, largest, double_value = choose(q, target, action)
+    action_value, largest, double_value = choose(q, target, action)
     rows = np.arange(batch)
-    np.testing.assert_array_equal(of_action, target[rows, action])
+    np.testing.assert_array_equal(action_value, target[rows, action])
     np.testing.assert_array_equal(largest, target.max(-1))
     np.testing.assert_array_equal(double_value, target[rows, q.argmax(-1)])
     for row in q:

@@ -24,27 +24,27 @@ KEYS = 16
 
 
 @jax.jit
-def of_categorical(logits, other, allowed, action, key):
-    gradients = measured_logits(lambda x: masked(x, allowed), logits, other, action)
+def measure_categorical(logits, other, allowed, action, key):
+    gradients = measure_logits(lambda x: masked(x, allowed), logits, other, action)
     policy = masked(logits, allowed)
     samples = jax.vmap(policy.sample)(jax.random.split(key, KEYS))
     sampled = jax.vmap(policy.log_prob)(samples)
     return gradients, policy.mode(), samples, sampled
 
 
-def measured_logits(policy_of, logits, other, action):
+def measure_logits(policy_of, logits, other, action):
     """`[(value, (slope by logits, slope by other))]` of log_prob, entropy and kl."""
     parts = (
         lambda x, y: policy_of(x).log_prob(action),
         lambda x, y: policy_of(x).entropy(),
         lambda x, y: policy_of(x).kl(policy_of(y)),
     )
-    found = []
+    measures = []
     for of in parts:
         summed = lambda x, y, of=of: (jnp.sum(of(x, y)), of(x, y))
         slopes, value = jax.grad(summed, (0, 1), has_aux=True)(logits, other)
-        found.append((value, slopes))
-    return found
+        measures.append((value, slopes))
+    return measures
 
 
 def softmax(logits, allowed):
@@ -58,9 +58,11 @@ def softmax(logits, allowed):
     return log_p, p, abs(x) + abs(log_p) + mean + FUNCTION + x.shape[-1]
 
 
-def assert_right(found, logits, other, allowed, action):
-    """Of one Categorical each; bounds are EPS times the magnitudes that are added up."""
-    (log_prob, slope), (entropy, fall), (kl, changes) = ((value, slopes) for value, slopes in found)
+def assert_right(measures, logits, other, allowed, action):
+    """Checks one Categorical each; bounds are EPS times the magnitudes that are added up."""
+    (log_prob, slope), (entropy, fall), (kl, changes) = (
+        (value, slopes) for value, slopes in measures
+    )
     log_p, p, off = softmax(logits, allowed)
     log_q, q, off_q = softmax(other, allowed)
     at = action[..., None]
@@ -80,12 +82,12 @@ def assert_right(found, logits, other, allowed, action):
         lost = EPS * p * (relative * size + off_r) + flushed * size
         total = np.sum(lost, -1)
         assert_within(value, exact, total)
-        whole = np.sum(p * size, -1, keepdims=True)
+        size_sum = np.sum(p * size, -1, keepdims=True)
         by_exact = p * (log_p - log_r - exact[..., None])
         assert_within(
             by_self,
             by_exact,
-            lost + p * total[..., None] + EPS * p * (2 * relative) * whole + flushed * whole,
+            lost + p * total[..., None] + EPS * p * (2 * relative) * size_sum + flushed * size_sum,
         )
     assert_within(changes[1], q - p, EPS * (2 * off_q * q + 2 * off * p) + 2 * flushed)
 
@@ -107,21 +109,25 @@ def test_categorical(seed, actions, scale, other_scale, offset, allows):
         "some": one | (rng.random(shape) < 0.5),
         "none": np.zeros(shape, bool),
     }[allows]
-    kept = allowed if allows != "none" else ~allowed  # where nothing is allowed, everything is
-    action = np.where(kept, rng.random(shape), -1.0).argmax(-1).astype(np.int32)
-    found, mode, samples, sampled = of_categorical(
+    is_allowed = (
+        allowed if allows != "none" else ~allowed
+    )  # where nothing is allowed, everything is
+    action = np.where(is_allowed, rng.random(shape), -1.0).argmax(-1).astype(np.int32)
+    measures, mode, samples, sampled = measure_categorical(
         logits, other, allowed, action, jax.random.key(seed)
     )
-    assert_right(found, logits, other, kept, action)
-    np.testing.assert_array_equal(mode, np.where(kept, logits, -np.inf).argmax(-1))
+    assert_right(measures, logits, other, is_allowed, action)
+    np.testing.assert_array_equal(mode, np.where(is_allowed, logits, -np.inf).argmax(-1))
     assert np.all(np.isfinite(sampled))
-    assert np.all(np.take_along_axis(np.broadcast_to(kept, (KEYS, *shape)), samples[..., None], -1))
-    masked_out = [np.asarray(s)[~kept] for _, slopes in found for s in slopes]
+    assert np.all(
+        np.take_along_axis(np.broadcast_to(is_allowed, (KEYS, *shape)), samples[..., None], -1)
+    )
+    masked_out = [np.asarray(s)[~is_allowed] for _, slopes in measures for s in slopes]
     assert all(np.all(s == 0) for s in masked_out)
 
 
 @jax.jit
-def counted(logits, key):
+def zero_share(logits, key):
     return jnp.mean(jax.vmap(Categorical(logits).sample)(jax.random.split(key, 1024)) == 0)
 
 
@@ -130,16 +136,16 @@ def test_an_offset_common_to_all_logits_does_not_decide(seed, offset, sign, gap)
     """Frequencies of two actions, within 7 standard deviations."""
     logits = single(sign * offset + np.array([0.0, gap]))
     p = 1 / (1 + np.exp(double(logits[1]) - double(logits[0])))
-    found = float(counted(logits, jax.random.key(seed)))
-    assert abs(found - p) <= 7 * np.sqrt(p * (1 - p) / 1024) + 1e-4
+    share = float(zero_share(logits, jax.random.key(seed)))
+    assert abs(share - p) <= 7 * np.sqrt(p * (1 - p) / 1024) + 1e-4
 
 
 @jax.jit
-def of_nodes(logits, other, live, action, key):
-    found = measured_logits(lambda x: PerNode(x, live), logits, other, action)
+def measure_nodes(logits, other, live, action, key):
+    measures = measure_logits(lambda x: PerNode(x, live), logits, other, action)
     policy = PerNode(logits, live)
     sample = policy.sample(key)
-    return found, policy.mode(), sample, policy.log_prob(sample)
+    return measures, policy.mode(), sample, policy.log_prob(sample)
 
 
 @extreme(
@@ -155,13 +161,15 @@ def test_per_node(seed, nodes, actions, scale, lives):
     live = np.arange(nodes) == which if lives == "one" else live
     logits[~live] = rng.choice([np.nan, np.inf, -np.inf, 1e30])
     action = rng.integers(actions, size=shape[:2]).astype(np.int32)
-    found, mode, sample, sampled = of_nodes(logits, other, live, action, jax.random.key(seed))
+    measures, mode, sample, sampled = measure_nodes(
+        logits, other, live, action, jax.random.key(seed)
+    )
     clean, allowed = np.where(live[..., None], logits, 0.0), np.ones(shape, bool)
     log_p, p, off = softmax(clean, allowed) if nodes else (np.zeros(shape),) * 3
     log_q, _, off_q = softmax(other, allowed) if nodes else (np.zeros(shape),) * 3
     counts = lambda x: np.sum(np.where(live, x, 0.0), -1)
     take = lambda x: np.take_along_axis(x, action[..., None], -1)[..., 0]
-    log_prob, entropy, kl = (value for value, _ in found)
+    log_prob, entropy, kl = (value for value, _ in measures)
     more = off + actions + nodes + 4
     assert_within(log_prob, counts(take(log_p)), EPS * counts(take(more)))
     lost = lambda size: counts(np.sum((EPS * p * more * 3 + actions * TINY) * size, -1))
@@ -173,7 +181,7 @@ def test_per_node(seed, nodes, actions, scale, lives):
     assert np.all(np.isfinite(sampled))
     assert np.all(np.asarray(sample)[~live] == 0)
     assert np.all(np.asarray(mode)[~live] == 0)
-    for _, slopes in found:
+    for _, slopes in measures:
         for slope in slopes:
             assert np.all(np.isfinite(slope))
             assert np.all(np.asarray(slope)[~live] == 0)

@@ -35,7 +35,7 @@ RING = uniform.init(Step(NO[0, 0], NO[0, 0]), CAPACITY, N)._replace(
     head=jnp.int32(3), size=jnp.int32(CAPACITY)
 )
 draw = jax.jit(prioritised.draw, static_argnames="length")
-pick = jax.jit(prioritised.pick)
+pick = jax.jit(prioritised.inverse_cdf_index)
 mass_of = jax.jit(prioritised.mass_of)
 importance_weights = jax.jit(prioritised.importance_weights)
 update = jax.jit(prioritised.update)
@@ -54,11 +54,11 @@ def masses(rng, shape, scale, live) -> Any:
 
 def assert_reached(index, mass, share):
     """The running sum of `mass [K]` passes `share` of all at `index`, up to 2 K roundings of it."""
-    total, reached = double(mass).sum(), np.cumsum(double(mass))
+    total, cumulative = double(mass).sum(), np.cumsum(double(mass))
     off = 2 * len(mass) * EPS * total
-    before = reached[index] - double(mass[index])
+    before = cumulative[index] - double(mass[index])
     assert mass[index] > 0
-    assert before - off <= share * total <= reached[index] + off
+    assert before - off <= share * total <= cumulative[index] + off
 
 
 @extreme(
@@ -77,20 +77,24 @@ def test_picks_are_those_of_a_share_a_few_roundings_off(seed, size, scale, live)
     length=st.sampled_from([1, 3]),
 )  # fmt: skip
 def test_draws_are_valid_and_as_likely_as_their_mass(seed, scale, batch, live, length):
-    """Row and environment each as `pick` finds them; a row's sum adds N roundings."""
+    """Row and environment each as `inverse_cdf_index` finds them; a row's sum adds N roundings."""
     rng = np.random.default_rng(seed)
     mass = masses(rng, (CAPACITY, N), scale, live)
     share = single(rng.random((batch, 2)))
     share[:1] = 1 - 2.0**-24
-    row, env, drawn = draw(prioritised.Priorities(mass, mass.max()), RING, share, length=length)
-    assert row.shape == env.shape == drawn.shape == (batch,)
+    row, env, drawn_mass = draw(
+        prioritised.Priorities(mass, mass.max()), RING, share, length=length
+    )
+    assert row.shape == env.shape == drawn_mass.shape == (batch,)
     valid = (np.arange(CAPACITY) - 3) % CAPACITY + length <= CAPACITY
-    of_row = np.where(valid, double(mass).sum(1), 0.0)
-    for t, n, found, (of_rows, within) in zip(row, env, drawn, double(share), strict=True):
+    row_mass = np.where(valid, double(mass).sum(1), 0.0)
+    for t, n, step_mass, (row_share, env_share) in zip(
+        row, env, drawn_mass, double(share), strict=True
+    ):
         assert valid[t]
-        assert found == mass[t, n] > 0
-        assert_reached(int(t), of_row, of_rows)
-        assert_reached(int(n), mass[t], within)
+        assert step_mass == mass[t, n] > 0
+        assert_reached(int(t), row_mass, row_share)
+        assert_reached(int(n), mass[t], env_share)
 
 
 @extreme(seed=seeds, error_scale=scales, exponent=exponents)
@@ -99,9 +103,9 @@ def test_masses_of_errors(seed, error_scale, exponent):
     error = np.abs(numbers(np.random.default_rng(seed), (8,), error_scale))
     error[0] = 0.0
     exact = (double(error) + 1e-6) ** exponent
-    found = mass_of(error, exponent)
-    assert np.all(np.asarray(found) > 0)
-    assert_within(found, exact, (FUNCTION + 2 * exponent) * EPS * exact)
+    mass = mass_of(error, exponent)
+    assert np.all(np.asarray(mass) > 0)
+    assert_within(mass, exact, (FUNCTION + 2 * exponent) * EPS * exact)
 
 
 @extreme(
@@ -113,11 +117,11 @@ def test_importance_weights(seed, scale, batch, exponent, live):
     mass = masses(np.random.default_rng(seed), (batch,), scale, None)
     if live and batch:
         mass[:] = mass[0]
-    found = np.asarray(importance_weights(mass, exponent))
+    weights = np.asarray(importance_weights(mass, exponent))
     exact = (double(mass).min(initial=np.inf) / double(mass)) ** exponent
-    assert_within(found, exact, (FUNCTION + 2 * exponent) * EPS * exact)
-    assert np.all(found <= 1)
-    assert batch == 0 or found.max() == 1
+    assert_within(weights, exact, (FUNCTION + 2 * exponent) * EPS * exact)
+    assert np.all(weights <= 1)
+    assert batch == 0 or weights.max() == 1
 
 
 @extreme(seed=seeds, scale=scales, batch=batches, unknown=st.sampled_from([0.0, 0.5, 1.0]))
@@ -137,6 +141,6 @@ def test_updates_change_what_was_drawn_and_nothing_else(seed, scale, batch, unkn
     largest = max(before.max(), mass[~lost].max(initial=0.0))
     np.testing.assert_array_equal(after.mass, expected)
     assert after.largest == largest
-    grown = add(after, RING, length=2)
+    extended = add(after, RING, length=2)
     expected[[1, 2]] = largest
-    np.testing.assert_array_equal(grown.mass, expected)
+    np.testing.assert_array_equal(extended.mass, expected)

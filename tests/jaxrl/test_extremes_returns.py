@@ -33,7 +33,7 @@ lengths = st.sampled_from([0, 1, 6])
 endings = st.sampled_from(["none", "some", "all terminated", "all truncated", "all both"])
 
 
-def ended(rng: np.random.Generator, ending: str, shape: tuple[int, ...]) -> Any:
+def random_endings(rng: np.random.Generator, ending: str, shape: tuple[int, ...]) -> Any:
     """`(terminated, truncated)`, bool of `shape`."""
     if ending == "some":
         return rng.random((2, *shape)) < 0.25
@@ -52,11 +52,11 @@ def test_advantages_and_lambda_returns(
     rng, shape = np.random.default_rng(seed), (steps, N)
     reward = numbers(rng, shape, reward_scale)
     value, next_value = (numbers(rng, shape, value_scale) for _ in range(2))
-    terminated, truncated = ended(rng, ending, shape)
+    terminated, truncated = random_endings(rng, ending, shape)
     discount, lambda_ = single(discount), single(lambda_)
-    found = gae(reward, value, next_value, terminated, truncated, discount, lambda_)
+    advantage = gae(reward, value, next_value, terminated, truncated, discount, lambda_)
     target = lambda_returns(reward, next_value, terminated, truncated, discount, lambda_)
-    assert found.shape == target.shape == shape
+    assert advantage.shape == target.shape == shape
 
     g, l = double(discount), double(lambda_)
     exact, size, return_, return_size = np.zeros((4, steps + 1, N))
@@ -67,15 +67,15 @@ def test_advantages_and_lambda_returns(
         alive, same = ~terminated[t], ~(terminated[t] | truncated[t])
         exact[t] = r + g * alive * after - v + g * l * same * exact[t + 1]
         size[t] = abs(r) + g * alive * abs(after) + abs(v) + g * l * same * size[t + 1]
-        later = np.where(truncated[t], after, return_[t + 1])
+        next_return = np.where(truncated[t], after, return_[t + 1])
         later_size = np.where(truncated[t], abs(after), return_size[t + 1])
-        return_[t] = r + g * alive * ((1 - l) * after + l * later)
+        return_[t] = r + g * alive * ((1 - l) * after + l * next_return)
         return_size[t] = abs(r) + g * alive * ((1 - l) * abs(after) + l * later_size)
-    assert_within(found, exact[:steps], (3 + 3 * steps) * EPS * size[:steps])
+    assert_within(advantage, exact[:steps], (3 + 3 * steps) * EPS * size[:steps])
     assert_within(target, return_[:steps], (5 + 4 * steps) * EPS * return_size[:steps])
 
 
-def by_hand(reward, terminated, truncated, discount):
+def n_step_by_hand(reward, terminated, truncated, discount):
     """The n-step return of one window, its sum of magnitudes, the bootstrap's discount, last."""
     return_ = size = 0.0
     for k, r in enumerate(double(reward)):
@@ -92,15 +92,16 @@ def test_n_step_returns(seed, steps, ending, reward_scale, discount):
     """Powers of the discount, and a rounding for each product and sum."""
     rng, shape, discount = np.random.default_rng(seed), (steps, N), single(discount)
     reward = numbers(rng, shape, reward_scale)
-    terminated, truncated = ended(rng, ending, shape)
-    found = n_step(reward, terminated, truncated, discount)
+    terminated, truncated = random_endings(rng, ending, shape)
+    actual = n_step(reward, terminated, truncated, discount)
     columns = [
-        by_hand(*c, double(discount)) for c in zip(reward.T, terminated.T, truncated.T, strict=True)
+        n_step_by_hand(*c, double(discount))
+        for c in zip(reward.T, terminated.T, truncated.T, strict=True)
     ]
     return_, size, bootstrap, last = (np.array(x) for x in zip(*columns, strict=True))
-    assert_within(found.return_, return_, (FUNCTION + 1 + steps) * EPS * size)
-    assert_within(found.discount, bootstrap, FUNCTION * EPS * bootstrap)
-    np.testing.assert_array_equal(found.last, last)
+    assert_within(actual.return_, return_, (FUNCTION + 1 + steps) * EPS * size)
+    assert_within(actual.discount, bootstrap, FUNCTION * EPS * bootstrap)
+    np.testing.assert_array_equal(actual.last, last)
 
 
 def test_a_window_without_steps_has_no_first_one():
@@ -121,21 +122,21 @@ def test_n_step_transitions_from_a_full_ring(seed, steps, batch, ending, reward_
     """Windows may lie across the end of the ring; the successor is that of the last step."""
     rng, shape, discount = np.random.default_rng(seed), (CAPACITY, N), single(discount)
     reward = numbers(rng, shape, reward_scale)
-    terminated, truncated = ended(rng, ending, shape)
+    terminated, truncated = random_endings(rng, ending, shape)
     place = np.arange(CAPACITY * N, dtype=np.float32).reshape(shape)
     data = Transition(place, place.astype(np.int32), reward, -place, terminated, truncated, ())
     ring = uniform.init(jax.tree.map(lambda x: jnp.asarray(x[0, 0]), data), CAPACITY, N)
     ring = ring._replace(data=jax.tree.map(jnp.asarray, data))
     row, env = rng.integers(CAPACITY, size=batch), rng.integers(N, size=batch)
-    found = gather(ring, row.astype(np.int32), env.astype(np.int32), steps, discount)
+    transitions = gather(ring, row.astype(np.int32), env.astype(np.int32), steps, discount)
     for i, (t, n) in enumerate(zip(row, env, strict=True)):
         rows = (t + np.arange(steps)) % CAPACITY
         window = (reward[rows, n], terminated[rows, n], truncated[rows, n])
-        return_, size, bootstrap, last = by_hand(*window, double(discount))
-        assert_within(found.return_[i], return_, (FUNCTION + 1 + steps) * EPS * size)
-        assert_within(found.discount[i], bootstrap, FUNCTION * EPS * bootstrap)
-        assert found.next_obs[i] == -place[rows[last], n]
-        assert found.action[i] == place[t, n]
+        return_, size, bootstrap, last = n_step_by_hand(*window, double(discount))
+        assert_within(transitions.return_[i], return_, (FUNCTION + 1 + steps) * EPS * size)
+        assert_within(transitions.discount[i], bootstrap, FUNCTION * EPS * bootstrap)
+        assert transitions.next_obs[i] == -place[rows[last], n]
+        assert transitions.action[i] == place[t, n]
 
 
 successors = jax.jit(lambda r, v: returns.successor_values(lambda obs: 2 * obs, r, v))
@@ -147,12 +148,12 @@ successors = jax.jit(lambda r, v: returns.successor_values(lambda obs: 2 * obs, 
 def test_values_of_successors_are_exact(seed, steps, envs, ending, value_scale):
     """No arithmetic beyond the critic's own."""
     rng, shape = np.random.default_rng(seed), (steps, envs)
-    terminated, truncated = ended(rng, ending, shape)
-    along = numbers(rng, (steps + 1, envs), value_scale)
-    elsewhere = numbers(rng, shape, value_scale)
-    next_obs = np.where(terminated | truncated, elsewhere, along[1:])
-    rollout = Transition(along[:-1], (), along[:-1], next_obs, terminated, truncated, ())
-    found = np.asarray(successors(rollout, 2 * along[:-1]))
-    assert found.shape == shape
-    np.testing.assert_array_equal(found[~terminated], 2 * next_obs[~terminated])
-    assert np.all(np.isfinite(found))
+    terminated, truncated = random_endings(rng, ending, shape)
+    values = numbers(rng, (steps + 1, envs), value_scale)
+    final_obs = numbers(rng, shape, value_scale)
+    next_obs = np.where(terminated | truncated, final_obs, values[1:])
+    rollout = Transition(values[:-1], (), values[:-1], next_obs, terminated, truncated, ())
+    successor = np.asarray(successors(rollout, 2 * values[:-1]))
+    assert successor.shape == shape
+    np.testing.assert_array_equal(successor[~terminated], 2 * next_obs[~terminated])
+    assert np.all(np.isfinite(successor))

@@ -23,9 +23,9 @@ def test_many_factorisations_are_those_of_each_one():
     rebuilt = np.einsum("bij,bj,bkj->bik", vectors, values, vectors)
     np.testing.assert_allclose(rebuilt, symmetric, atol=1e-5)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(symmetric), atol=1e-5)
-    found = jax.vmap(linalg.singular_values)(MATRICES[:, :, :4])
+    singular_values = jax.vmap(linalg.singular_values)(MATRICES[:, :, :4])
     np.testing.assert_allclose(
-        found, np.linalg.svd(MATRICES[:, :, :4], compute_uv=False), atol=1e-5
+        singular_values, np.linalg.svd(MATRICES[:, :, :4], compute_uv=False), atol=1e-5
     )
     u, s, vt = jax.vmap(linalg.svd)(MATRICES)
     np.testing.assert_allclose(np.einsum("bij,bj,bjk->bik", u, s, vt), MATRICES, atol=1e-5)
@@ -54,8 +54,8 @@ def test_positive_matrices_are_factorised_together(size):
     rights = np.broadcast_to(right, (3, 4, size, 2))
     lower = np.linalg.cholesky(np.eye(size) + exact)
     answers = (np.linalg.solve(exact, rights), np.linalg.solve(lower, rights))
-    for found in (mapped(positive, right), jax.jit(all_three)(positive, right)):
-        chex.assert_trees_all_close(found, answers, rtol=2e-4, atol=2e-4)
+    for solutions in (mapped(positive, right), jax.jit(all_three)(positive, right)):
+        chex.assert_trees_all_close(solutions, answers, rtol=2e-4, atol=2e-4)
     factor = np.asarray(jax.jit(jax.vmap(linalg.root))(positive))
     np.testing.assert_allclose(factor @ factor.swapaxes(-1, -2), exact, rtol=1e-4, atol=1e-5)
     if size <= 2:
@@ -91,8 +91,8 @@ def test_root_of_a_singular_matrix_whose_first_block_is_nearly_singular(size, ra
     deviation = np.sqrt(np.diagonal(matrices.astype(np.float64), axis1=1, axis2=2))[:, :, None]
     off = (factor @ factor.mT - matrices) / deviation / deviation.mT
     assert np.abs(off).max() < 4 * size * 2.0**-23
-    missed = (factor @ coordinates - right) / deviation
-    assert np.abs(missed).max() < 1e-3 * np.abs(right / deviation).max()
+    residual = (factor @ coordinates - right) / deviation
+    assert np.abs(residual).max() < 1e-3 * np.abs(right / deviation).max()
 
 
 @pytest.mark.fast_cases(4)
@@ -108,9 +108,9 @@ def test_root_of_one_plus_a_product(size, scale):
         np.testing.assert_array_equal(lower, np.tril(lower))
         values = np.linalg.svd(rows.astype(np.float64), compute_uv=False)
         expected = np.sum(np.log1p(values**2), axis=1)
-        found = jax.jit(jax.vmap(linalg.log_determinant1p))(rows)
+        log_determinant = jax.jit(jax.vmap(linalg.log_determinant1p))(rows)
         # roundings of the factor beside the 1
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * scale)
+        np.testing.assert_allclose(log_determinant, expected, rtol=1e-5, atol=1e-6 * scale)
         product = np.eye(size) + rows.astype(np.float64) @ rows.astype(np.float64).mT
         np.testing.assert_allclose(lower @ lower.mT, product, rtol=1e-5, atol=1e-6 * product.max())
 
@@ -171,7 +171,7 @@ def test_weights_start_orthogonal(key):
     ids=["eigh", "singular_values", "svd", "eig", "inverse", "network"],
 )
 def test_lapack_sees_one_matrix_at_a_time(function, argument):
-    """Of every LAPACK call under `vmap`, no operand has a third axis: two such calls could hang."""
+    """No operand of a LAPACK call under `vmap` has a third axis: two such calls could hang."""
     text = jax.jit(jax.vmap(function)).lower(argument).as_text()
     calls = re.findall(r"custom_call @(?:lapack|blas)\w*\(.*", text)
     assert calls

@@ -26,11 +26,11 @@ def counting_agent(num_actions):
 
 
 def run(env, params, num_envs=3, num_steps=70, num_updates=2):
-    made = loop.make_loop(
+    train_loop = loop.make_loop(
         env, params, counting_agent(env.num_actions), loop.Config(num_envs, num_steps)
     )
-    state, metrics = jax.jit(loop.make_chunk(made.update, num_updates))(
-        made.init(jax.random.key(0))
+    state, metrics = jax.jit(loop.make_chunk(train_loop.update, num_updates))(
+        train_loop.init(jax.random.key(0))
     )
     return state, metrics, metrics.agent["rollout"]
 
@@ -74,25 +74,27 @@ def test_same_key_same_run_and_other_key_other_run():
     env, params = gymnax.make("CartPole-v1")
     first, second = run(env, params), run(env, params)
     chex.assert_trees_all_equal(first[2], second[2])
-    made = loop.make_loop(env, params, counting_agent(2), loop.Config(3, 5))
-    states = jax.vmap(made.init)(jax.random.split(jax.random.key(3), 2))
-    _, metrics = jax.vmap(made.update)(states)
+    train_loop = loop.make_loop(env, params, counting_agent(2), loop.Config(3, 5))
+    states = jax.vmap(train_loop.init)(jax.random.split(jax.random.key(3), 2))
+    _, metrics = jax.vmap(train_loop.update)(states)
     actions = np.asarray(metrics.agent["rollout"].action)  # pyright: ignore
     assert np.any(actions[0] != actions[1])
 
 
 def test_chunk_of_two_is_two_chunks_of_one():
     env, params = gymnax.make("CartPole-v1")
-    made = loop.make_loop(env, params, counting_agent(2), loop.Config(3, 5))
-    both, _ = jax.jit(loop.make_chunk(made.update, 2))(made.init(jax.random.key(0)))
-    one = jax.jit(loop.make_chunk(made.update, 1))
-    chex.assert_trees_all_equal(both, one(one(made.init(jax.random.key(0)))[0])[0])
+    train_loop = loop.make_loop(env, params, counting_agent(2), loop.Config(3, 5))
+    two_updates, _ = jax.jit(loop.make_chunk(train_loop.update, 2))(
+        train_loop.init(jax.random.key(0))
+    )
+    one = jax.jit(loop.make_chunk(train_loop.update, 1))
+    chex.assert_trees_all_equal(two_updates, one(one(train_loop.init(jax.random.key(0)))[0])[0])
 
 
 def test_chunk_is_traced_once():
     env, params = gymnax.make("CartPole-v1")
-    made = loop.make_loop(env, params, counting_agent(2), loop.Config(3, 5))
-    chunk = jax.jit(chex.assert_max_traces(loop.make_chunk(made.update, 2), n=1))
-    state = made.init(jax.random.key(0))
+    train_loop = loop.make_loop(env, params, counting_agent(2), loop.Config(3, 5))
+    chunk = jax.jit(chex.assert_max_traces(loop.make_chunk(train_loop.update, 2), n=1))
+    state = train_loop.init(jax.random.key(0))
     for _ in range(3):
         state, _ = chunk(state)

@@ -13,7 +13,7 @@ from jaxrl.losses import minibatches
 BATCH = {"index": jnp.arange(12), "row": jnp.arange(12)[:, None] * jnp.ones((1, 2))}
 
 
-def visited(key, num_epochs=5, num_minibatches=4, group=1):
+def visited_items(key, num_epochs=5, num_minibatches=4, group=1):
     """How often the carry was passed on, and what each step saw `[E, M, B / M]`."""
 
     def step(count, picked):
@@ -24,34 +24,34 @@ def visited(key, num_epochs=5, num_minibatches=4, group=1):
 
 
 def test_each_epoch_visits_every_item_once_in_an_order_of_its_own(key):
-    count, seen = visited(key)
+    count, items = visited_items(key)
     assert count == 5 * 4
-    assert seen["index"].shape == (5, 4, 3)
-    orders = np.asarray(seen["index"]).reshape(5, 12)
+    assert items["index"].shape == (5, 4, 3)
+    orders = np.asarray(items["index"]).reshape(5, 12)
     np.testing.assert_array_equal(np.sort(orders), np.tile(np.arange(12), (5, 1)))
     assert len({tuple(order) for order in orders}) == 5
 
 
 def test_what_belongs_together_stays_together(key):
-    _, seen = visited(key)
-    np.testing.assert_array_equal(seen["row"], np.asarray(seen["index"])[..., None] * [1.0, 1.0])
+    _, items = visited_items(key)
+    np.testing.assert_array_equal(items["row"], np.asarray(items["index"])[..., None] * [1.0, 1.0])
 
 
 def test_every_item_is_as_likely_in_every_place():
-    _, seen = visited(jax.random.key(1), num_epochs=6_000, num_minibatches=12)
-    places = np.asarray(seen["index"]).reshape(6_000, 12)
+    _, items = visited_items(jax.random.key(1), num_epochs=6_000, num_minibatches=12)
+    places = np.asarray(items["index"]).reshape(6_000, 12)
     counts = np.array([np.bincount(column, minlength=12) for column in places.T])
     assert np.sum((counts - 500) ** 2 / 500) < 180  # χ² of 121 degrees of freedom: p < 0.0004
 
 
 def test_refuses_a_batch_that_cannot_be_split(key):
     with pytest.raises(ValueError, match="12 transitions cannot be split into 5 equal minibatches"):
-        visited(key, num_minibatches=5)
+        visited_items(key, num_minibatches=5)
 
 
 def test_groups_stay_together_and_are_as_likely_in_every_place():
-    _, seen = visited(jax.random.key(1), num_epochs=6_000, num_minibatches=2, group=3)
-    places = np.asarray(seen["index"]).reshape(6_000, 4, 3)
+    _, items = visited_items(jax.random.key(1), num_epochs=6_000, num_minibatches=2, group=3)
+    places = np.asarray(items["index"]).reshape(6_000, 4, 3)
     np.testing.assert_array_equal(places[..., 1:] - places[..., :1], np.tile([1, 2], (6_000, 4, 1)))
     firsts = places[..., 0]
     np.testing.assert_array_equal(np.sort(firsts), np.tile([0, 3, 6, 9], (6_000, 1)))
@@ -61,7 +61,7 @@ def test_groups_stay_together_and_are_as_likely_in_every_place():
 
 def test_refuses_minibatches_that_groups_do_not_fill(key):
     with pytest.raises(ValueError, match="of 6 transitions cannot be made of groups of 4"):
-        visited(key, num_minibatches=2, group=4)
+        visited_items(key, num_minibatches=2, group=4)
 
 
 class Sizes(NamedTuple):

@@ -49,14 +49,14 @@ def test_nothing_is_found_where_all_is_finite():
     assert nonfinite.origin(rollout(), jnp.int32(100)).step == nonfinite.NEVER
 
 
-class Decaying:
+class DecayingWorld:
     """Never ends; after 4 to 7 steps the state is NaN, and so are observation and reward."""
 
     num_actions = 2
 
     def reset(self, key, params):
-        left = jax.random.randint(key, (), 4, 8)
-        return jnp.ones(1), left
+        steps_left = jax.random.randint(key, (), 4, 8)
+        return jnp.ones(1), steps_left
 
     def step(self, key, state, action, params):
         del key, action, params
@@ -68,7 +68,7 @@ class Decaying:
 
 def test_a_mending_loop_starts_broken_environments_anew_and_leaves_the_others():
     agent = counting_agent(2)
-    train_loop = loop.make_loop(Decaying(), (), agent, loop.Config(num_envs=8, num_steps=5))
+    train_loop = loop.make_loop(DecayingWorld(), (), agent, loop.Config(num_envs=8, num_steps=5))
     state = train_loop.init(jax.random.key(0))
     plain, metrics = jax.jit(train_loop.update)(state)
     mended, same = jax.jit(train_loop.update.mending)(train_loop.init(jax.random.key(0)))

@@ -55,29 +55,33 @@ def test_statistics_are_those_of_the_whole_history(components):
     agent = normalisation.make(recorder(), replace(BOTH, discount=0.9), N)
     first = jax.tree.map(lambda x: x[0, 0], rollout(0).obs)
     state = agent.init(jax.random.key(0), first)
-    seen, returns, running = [], [], np.zeros(N)
+    observations, returns, running = [], [], np.zeros(N)
     for i in range(4):
         batch = rollout(i, components)
         before = jax.device_get(state.params)
         state, metrics = agent.update(state, batch, jax.random.key(i))
-        seen.append(np.asarray(batch.obs["x"], np.float64).reshape(-1, D))
+        observations.append(np.asarray(batch.obs["x"], np.float64).reshape(-1, D))
         reward = np.asarray(batch.reward, np.float64)
         for t in range(T):
             running = 0.9 * running + (reward[t].sum(-1) if components else reward[t])
             returns.append(running.copy())
             running[np.asarray(batch.terminated[t] | batch.truncated[t])] = 0.0
-        shown: Any = metrics["seen"]
+        scaled_rollout: Any = metrics["seen"]
         # the agent learns from what it saw when it acted: by the statistics before the rollout
         for name in ("obs", "next_obs"):
             raw = np.asarray(getattr(batch, name)["x"])
             expected = (raw - before.mean["x"]) / np.sqrt(before.variance["x"] + 1e-8)
-            np.testing.assert_allclose(getattr(shown, name)["x"], expected.clip(-10, 10), rtol=1e-4)
-            np.testing.assert_array_equal(getattr(shown, name)["id"], getattr(batch, name)["id"])
+            np.testing.assert_allclose(
+                getattr(scaled_rollout, name)["x"], expected.clip(-10, 10), rtol=1e-4
+            )
+            np.testing.assert_array_equal(
+                getattr(scaled_rollout, name)["id"], getattr(batch, name)["id"]
+            )
         expected = np.asarray(batch.reward) / np.std(returns)
-        np.testing.assert_allclose(shown.reward, expected, rtol=1e-4)
-    everything = np.concatenate(seen)
-    np.testing.assert_allclose(state.params.mean["x"], everything.mean(0), rtol=1e-5)
-    np.testing.assert_allclose(state.params.variance["x"], everything.var(0), rtol=1e-5)
+        np.testing.assert_allclose(scaled_rollout.reward, expected, rtol=1e-4)
+    all_observations = np.concatenate(observations)
+    np.testing.assert_allclose(state.params.mean["x"], all_observations.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(state.params.variance["x"], all_observations.var(0), rtol=1e-5)
     np.testing.assert_allclose(state.returns.variance, np.var(returns), rtol=1e-5)
     np.testing.assert_allclose(state.return_, running, rtol=1e-5)
 
@@ -95,10 +99,10 @@ def test_numbers_are_clipped():
     state = agent.init(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], rollout(0).obs))
     for i in range(2):
         state, metrics = agent.update(state, rollout(i), jax.random.key(i))
-    shown: Any = metrics["seen"]  # pyright: ignore
-    assert np.max(np.abs(shown.obs["x"])) == 0.5
-    assert np.max(np.abs(shown.reward)) == np.float32(0.2)
-    assert np.min(np.abs(shown.reward)) < 0.2
+    scaled_rollout: Any = metrics["seen"]  # pyright: ignore
+    assert np.max(np.abs(scaled_rollout.obs["x"])) == 0.5
+    assert np.max(np.abs(scaled_rollout.reward)) == np.float32(0.2)
+    assert np.min(np.abs(scaled_rollout.reward)) < 0.2
 
 
 def test_numbers_that_are_not_chosen_stay():
@@ -107,12 +111,12 @@ def test_numbers_that_are_not_chosen_stay():
     before, after = rollout(0), rollout(1)
     first = jax.tree.map(lambda x: x[0, 0], before.obs)
     state, _ = agent.update(agent.init(jax.random.key(0), first), before, jax.random.key(1))
-    seen: Any = agent.update(state, after, jax.random.key(2))[1]["seen"]
-    known, x = np.asarray(before.obs["x"])[..., 0], np.asarray(after.obs["x"])
-    expected = np.clip((x[..., 0] - known.mean()) / known.std(), -10, 10)
-    np.testing.assert_allclose(seen.obs["x"][..., 0], expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(seen.obs["x"][..., 1], x[..., 1])
-    np.testing.assert_array_equal(seen.next_obs["x"][..., 1], after.next_obs["x"][..., 1])
+    scaled_rollout: Any = agent.update(state, after, jax.random.key(2))[1]["seen"]
+    history, x = np.asarray(before.obs["x"])[..., 0], np.asarray(after.obs["x"])
+    expected = np.clip((x[..., 0] - history.mean()) / history.std(), -10, 10)
+    np.testing.assert_allclose(scaled_rollout.obs["x"][..., 0], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(scaled_rollout.obs["x"][..., 1], x[..., 1])
+    np.testing.assert_array_equal(scaled_rollout.next_obs["x"][..., 1], after.next_obs["x"][..., 1])
 
 
 def test_constant_observations_and_rewards_stay_finite():
@@ -136,19 +140,19 @@ def test_switched_off_it_changes_nothing():
     sizes = LoopConfig(num_envs=4, num_steps=16)
     plain = ppo.make(ActorCritic(MLP((16,)), 2), ppo.Config(minibatches=2, epochs=2))
     agents = plain, ppo_behind(Config(), 4)
-    learned = []
+    agent_states = []
     for agent in agents:
         loop = make_loop(env, params, agent, sizes)  # pyright: ignore
         state, _ = jax.jit(loop.update)(loop.init(jax.random.key(0)))
-        learned.append(state.agent)
-    jax.tree.map(np.testing.assert_array_equal, learned[0], learned[1].agent)
+        agent_states.append(state.agent)
+    jax.tree.map(np.testing.assert_array_equal, agent_states[0], agent_states[1].agent)
 
 
 def test_the_agent_keeps_the_contract():
     """A greedy one acts by the parameters alone, the statistics of observations among them."""
     env, params = gymnax.make("CartPole-v1")
-    both = (ppo_behind(BOTH, 4, greedy) for greedy in (False, True))
-    agent_checker(next(both), env, params, next(both), num_envs=4)  # pyright: ignore
+    agents = (ppo_behind(BOTH, 4, greedy) for greedy in (False, True))
+    agent_checker(next(agents), env, params, next(agents), num_envs=4)  # pyright: ignore
 
 
 @pytest.mark.parametrize(
@@ -164,16 +168,18 @@ def test_wrong_numbers_are_refused(wrong, message):
 def test_one_number_that_is_not_finite_does_not_spoil_the_statistics(number):
     agent = normalisation.make(recorder(), BOTH, N)
     broken = rollout(1)
-    shown = broken.obs["x"].at[2, 1, 0].set(number)
+    broken_obs = broken.obs["x"].at[2, 1, 0].set(number)
     broken = broken._replace(
-        obs=broken.obs | {"x": shown}, reward=broken.reward.at[1, 1].set(number)
+        obs=broken.obs | {"x": broken_obs}, reward=broken.reward.at[1, 1].set(number)
     )
     state = agent.init(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], broken.obs))
     history = [rollout(0), broken, rollout(2)]
     for batch in history:
         state, _ = agent.update(state, batch, jax.random.key(0))
     assert all(np.isfinite(x).all() for x in jax.tree.leaves((state.params, state.returns)))
-    seen = np.stack([np.asarray(batch.obs["x"], float) for batch in history])[..., 1]  # unbroken
-    np.testing.assert_allclose(state.params.mean["x"][1], seen.mean(), rtol=1e-5)
-    np.testing.assert_allclose(state.params.variance["x"][1], seen.var(), rtol=1e-5)
+    unbroken = np.stack([np.asarray(batch.obs["x"], float) for batch in history])[
+        ..., 1
+    ]  # unbroken
+    np.testing.assert_allclose(state.params.mean["x"][1], unbroken.mean(), rtol=1e-5)
+    np.testing.assert_allclose(state.params.variance["x"][1], unbroken.var(), rtol=1e-5)
     assert abs(float(state.params.mean["x"][0]) - 3.0) < 3.0

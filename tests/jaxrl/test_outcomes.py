@@ -40,7 +40,7 @@ class Carousel:
     def position(self, state, params):
         return state.place, LIMIT - state.time
 
-    def later(self, state, steps):
+    def advance_clocks(self, state, steps):
         return state._replace(time=state.time + steps)
 
 
@@ -58,7 +58,7 @@ PLAYER = Agent(
 )
 
 
-def expected(start: int) -> dict[str, float]:
+def expected_outcome(start: int) -> dict[str, float]:
     places = [(start + t) % 3 for t in range(1, LIMIT + 1)]
     last = {"fed": places[-1] == 0, "time": LIMIT}
     return {"food_sum": places.count(0), "place_mean": sum(places) / LIMIT, **last}
@@ -68,25 +68,25 @@ def expected(start: int) -> dict[str, float]:
 def test_an_evaluated_episode_has_sums_means_and_last_values(leaps):
     """Also where rounds are left out, as nothing is random but the start."""
     game = Carousel(), (), PLAYER
-    played = evaluate.evaluate(*game, (), jax.random.key(0), 4, 1, LIMIT, leaps)  # pyright: ignore
+    episodes = evaluate.evaluate(*game, (), jax.random.key(0), 4, 1, LIMIT, leaps)  # pyright: ignore
     first = evaluate.begin(*game, jax.random.key(0), 4).world  # pyright: ignore
     starts = np.asarray(first.env.place).tolist()
     assert len(set(starts)) > 1
     for n, start in enumerate(starts):
-        for name, value in expected(start).items():
-            np.testing.assert_allclose(played.outcome[name][n, 0], value, rtol=1e-6)
-    assert played.outcome["fed"].dtype == bool
-    assert set(played.outcome) == set(expected(0))
+        for name, value in expected_outcome(start).items():
+            np.testing.assert_allclose(episodes.outcome[name][n, 0], value, rtol=1e-6)
+    assert episodes.outcome["fed"].dtype == bool
+    assert set(episodes.outcome) == set(expected_outcome(0))
 
 
 def test_a_training_adds_up_whole_episodes():
     """Two rollouts, of which the second ends the episodes that the first began."""
-    made = loop.make_loop(Carousel(), (), PLAYER, loop.Config(2, LIMIT // 2))  # pyright: ignore
-    state, metrics = loop.make_chunk(made.update, 2)(made.init(jax.random.key(1)))
+    train_loop = loop.make_loop(Carousel(), (), PLAYER, loop.Config(2, LIMIT // 2))  # pyright: ignore
+    state, metrics = loop.make_chunk(train_loop.update, 2)(train_loop.init(jax.random.key(1)))
     starts = np.asarray(metrics.agent["first"])[0].astype(int).tolist()
     assert metrics.episodes.tolist() == [0, 2]
     for name in ("food_sum", "place_mean", "time"):
-        total = sum(expected(start)[name] for start in starts)
+        total = sum(expected_outcome(start)[name] for start in starts)
         np.testing.assert_allclose(metrics.finished[name], [0, total], rtol=1e-6)
     assert not np.any(state.episode.outcome["food"])  # the next episodes begin with nothing
 

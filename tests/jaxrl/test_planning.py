@@ -20,31 +20,31 @@ def quadratic(actions):
 def test_two_calls_are_those_of_plain_python(key):
     """Draws taken as they are; all that is made of them by lists and loops."""
     assert SMALL.draws == (20, 16, 14)
-    assert SMALL.kept == 2
+    assert SMALL.num_reused == 2
     keys = jax.random.split(key, 2)
     call = jax.jit(lambda plan, key: icem.icem(quadratic, SMALL, plan, LOW, HIGH, key))
     noise = jax.jit(lambda key: icem.coloured_noise(key, (50, 6, 2), SMALL.colour))
     plan = icem.first_plan(SMALL, LOW, HIGH)
-    for one in keys:
-        noise_key = jax.random.split(jax.random.clone(one))[0]
+    for call_key in keys:
+        noise_key = jax.random.split(jax.random.clone(call_key))[0]
         draws = np.split(np.asarray(noise(noise_key), np.float64), [20, 36])
         mean, std = np.array(plan.mean, np.float64), 0.25 * np.asarray(HIGH - LOW) * np.ones((6, 2))
-        pool, found = [(None, x) for x in np.array(plan.elites)] if plan.started else [], []
+        pool, candidates = [(None, x) for x in np.array(plan.elites)] if plan.started else [], []
         for i, draw in enumerate(draws):
-            tried = list(np.clip(mean + std * draw, LOW, HIGH))
+            samples = list(np.clip(mean + std * draw, LOW, HIGH))
             if i == 2:
-                tried[0] = mean
-            tried += [x for cost, x in pool if cost is None]
+                samples[0] = mean
+            samples += [x for cost, x in pool if cost is None]
             pool = [pair for pair in pool if pair[0] is not None]
-            pool += [(np.sum((x - GOAL) ** 2), x) for x in tried]
+            pool += [(np.sum((x - GOAL) ** 2), x) for x in samples]
             pool = sorted(pool, key=lambda pair: pair[0])[:7]
-            found += pool
+            candidates += pool
             elites = np.array([x for _, x in pool])
             mean = 0.9 * elites.mean(axis=0) + 0.1 * mean
             std = 0.9 * elites.std(axis=0, ddof=1) + 0.1 * std
             pool = pool[:2]
-        best, cost, plan = call(plan, one)
-        least, cheapest = min(found, key=lambda pair: pair[0])
+        best, cost, plan = call(plan, call_key)
+        least, cheapest = min(candidates, key=lambda pair: pair[0])
         np.testing.assert_allclose(best, cheapest, atol=1e-5)
         np.testing.assert_allclose(cost, least, rtol=1e-5)
         np.testing.assert_allclose(plan.mean, np.concatenate([mean[1:], mean[-1:]]), atol=1e-5)
@@ -76,7 +76,7 @@ def test_memory_and_colour_help_to_get_somewhere(key):
         return jnp.sum(jnp.abs(jnp.abs(place) - jnp.array([[40.0, 80.0]])), axis=1)
 
     @jax.jit
-    def planned(config, plan, key):
+    def plan_batch(config, plan, key):
         call = lambda plan, key: icem.icem(cost, config, plan, LOW, HIGH, key)[1:]
         return jax.vmap(call)(plan, jax.random.split(key, 32))
 
@@ -84,9 +84,9 @@ def test_memory_and_colour_help_to_get_somewhere(key):
     start = jax.tree.map(
         lambda x: jnp.broadcast_to(x, (32, *x.shape)), icem.first_plan(config, LOW, HIGH)
     )
-    first, plan = planned(config, start, keys[0])
-    second, _ = planned(config, plan, keys[1])
-    white, _ = planned(config.replace(colour=0.0), start, keys[2])  # type: ignore
+    first, plan = plan_batch(config, start, keys[0])
+    second, _ = plan_batch(config, plan, keys[1])
+    white, _ = plan_batch(config.replace(colour=0.0), start, keys[2])  # type: ignore
     assert np.mean(second) < 0.7 * np.mean(first)
     assert np.mean(first) < 0.7 * np.mean(white)
 
@@ -94,10 +94,10 @@ def test_memory_and_colour_help_to_get_somewhere(key):
 def test_a_plan_moves_on_with_the_steps_taken(key):
     mean = jnp.arange(12.0).reshape(6, 2) / 12
     plan = icem.Plan(mean, jnp.stack([mean - 0.5, -mean]), jnp.asarray(True), jnp.int32(5))
-    moved = jax.jit(icem.advanced)(plan, 4, LOW, HIGH, key)
-    np.testing.assert_array_equal(moved.mean, mean[np.array([4, 5, 5, 5, 5, 5])])
-    np.testing.assert_array_equal(moved.elites[:, :2], plan.elites[:, 4:])
-    fresh = np.asarray(moved.elites[:, 2:]).reshape(-1, 2)
+    advanced_plan = jax.jit(icem.advance)(plan, 4, LOW, HIGH, key)
+    np.testing.assert_array_equal(advanced_plan.mean, mean[np.array([4, 5, 5, 5, 5, 5])])
+    np.testing.assert_array_equal(advanced_plan.elites[:, :2], plan.elites[:, 4:])
+    fresh = np.asarray(advanced_plan.elites[:, 2:]).reshape(-1, 2)
     assert len(np.unique(fresh)) == fresh.size
     assert np.all(np.abs(fresh) <= HIGH[None])
 
@@ -138,11 +138,11 @@ def test_a_box_without_shape_is_refused():
 @pytest.mark.parametrize("wrong", [jnp.nan, jnp.inf, -jnp.inf])
 def test_costs_that_are_not_finite_are_counted_and_never_chosen(wrong):
     """Where the first action is positive there is no cost; counted on the host, call by call."""
-    seen = []
+    cost_batches = []
 
     def cost(actions):
         costs = jnp.where(actions[:, 0, 0] > 0, wrong, quadratic(actions))
-        jax.debug.callback(lambda x: seen.append(np.asarray(x)), costs, ordered=True)
+        jax.debug.callback(lambda x: cost_batches.append(np.asarray(x)), costs, ordered=True)
         return costs
 
     call = jax.jit(lambda plan, key: icem.icem(cost, SMALL, plan, LOW, HIGH, key))
@@ -151,8 +151,8 @@ def test_costs_that_are_not_finite_are_counted_and_never_chosen(wrong):
         best, best_cost, plan = call(plan, jax.random.key(i))
         jax.effects_barrier()
         if i == 0:  # the last rows of a first call are no sequences yet
-            seen[0] = seen[0][: SMALL.candidates]
-        expected = sum(int(np.sum(~np.isfinite(x))) for x in seen)
+            cost_batches[0] = cost_batches[0][: SMALL.candidates]
+        expected = sum(int(np.sum(~np.isfinite(x))) for x in cost_batches)
         assert np.isfinite(best_cost)
         assert best[0, 0] <= 0
         assert 0 < int(plan.invalid) == expected

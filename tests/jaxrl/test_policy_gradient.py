@@ -128,8 +128,8 @@ def test_clips_of_values_vmap():
     clips = jnp.array([0.1, 0.3, 1e6])
     config = lambda clip: replace(Config(), value_clip=clip)
     loss = lambda clip: policy_gradient.loss(policy, value, batch, config(clip))[1]["value_loss"]
-    found = jax.vmap(loss)(clips)
-    for x, clip in zip(found, (0.1, 0.3, None), strict=True):
+    losses = jax.vmap(loss)(clips)
+    for x, clip in zip(losses, (0.1, 0.3, None), strict=True):
         np.testing.assert_allclose(x, plain_value_loss(value, batch, clip, (1.0,)), rtol=1e-4)
 
 
@@ -138,9 +138,9 @@ def test_the_estimate_of_the_divergence_is_right_on_average():
     old, new = (Categorical(jnp.array(logits)) for logits in ([0.3, 1.0, -2.0], [1.0, 0.0, 0.5]))
     prob = jax.nn.softmax(old.logits)
     log_ratio = jax.nn.log_softmax(new.logits) - jax.nn.log_softmax(old.logits)
-    each = policy_gradient.kl_estimate(log_ratio)
-    assert np.all(np.asarray(each) >= 0)
-    np.testing.assert_allclose(jnp.sum(prob * each), old.kl(new), rtol=1e-5)
+    estimates = policy_gradient.kl_estimate(log_ratio)
+    assert np.all(np.asarray(estimates) >= 0)
+    np.testing.assert_allclose(jnp.sum(prob * estimates), old.kl(new), rtol=1e-5)
 
 
 def rollout(steps: int = 6, num_envs: int = 4) -> tuple[Transition, jax.Array, jax.Array]:
@@ -168,29 +168,35 @@ def plain_advantages(reward, value, next_value, terminated, truncated) -> Any:
 @pytest.mark.parametrize("weights", [None, (0.5, 2.0)])
 def test_advantages_of_components_add_up(weights):
     parts, value, next_value = rollout()
-    found, target = policy_gradient.advantages(
+    advantage, target = policy_gradient.advantages(
         parts, value, next_value, Config(component_weights=weights)
     )
     ended = np.asarray(parts.terminated), np.asarray(parts.truncated)
     assert np.any(ended[0])
     assert np.any(ended[1])
     reward, before, after = (np.asarray(x) for x in (parts.reward, value, next_value))
-    each = [
+    component_advantages = [
         plain_advantages(reward[..., k], before[..., k], after[..., k], *ended) for k in range(K)
     ]
-    total = sum(w * x for w, x in zip(weights or (1.0, 1.0), each, strict=True))
-    np.testing.assert_allclose(found, total, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(target, np.stack(each, axis=-1) + before, rtol=1e-4, atol=1e-5)
+    total = sum(w * x for w, x in zip(weights or (1.0, 1.0), component_advantages, strict=True))
+    np.testing.assert_allclose(advantage, total, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        target, np.stack(component_advantages, axis=-1) + before, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_a_critic_with_one_value_learns_the_sum_of_the_components():
     parts, value, next_value = rollout()
     values = value[..., 0], next_value[..., 0]
-    whole = parts._replace(reward=parts.reward.sum(axis=-1))
-    found, expected = (policy_gradient.advantages(x, *values, Config()) for x in (parts, whole))
-    chex.assert_trees_all_close(found, expected, rtol=1e-5)
-    plain = plain_advantages(*(np.asarray(x) for x in (whole.reward, *values, *whole[4:6])))
-    np.testing.assert_allclose(found[0], plain, rtol=1e-4, atol=1e-5)
+    summed_rollout = parts._replace(reward=parts.reward.sum(axis=-1))
+    actual, expected = (
+        policy_gradient.advantages(x, *values, Config()) for x in (parts, summed_rollout)
+    )
+    chex.assert_trees_all_close(actual, expected, rtol=1e-5)
+    plain = plain_advantages(
+        *(np.asarray(x) for x in (summed_rollout.reward, *values, *summed_rollout[4:6]))
+    )
+    np.testing.assert_allclose(actual[0], plain, rtol=1e-4, atol=1e-5)
 
 
 def test_weights_for_other_components_are_refused():
@@ -202,15 +208,15 @@ def test_steps_are_those_of_adam_on_clipped_gradients():
     config = Config(max_grad_norm=0.5, adam_epsilon=1e-3)
     params = {"w": jnp.array([1.0, -2.0]), "b": jnp.array([0.5])}
     slopes = [{"w": jnp.array([3.0, x]), "b": jnp.array([0.1 * x])} for x in (0.0, -4.0, 1e-3)]
-    ours = policy_gradient.make_optimizer(config)
-    theirs = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(0.05, eps=1e-3))
-    found, state = params, ours.init(params)
-    expected, their_state = params, theirs.init(params)
+    optimizer = policy_gradient.make_optimizer(config)
+    reference = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(0.05, eps=1e-3))
+    actual, state = params, optimizer.init(params)
+    expected, their_state = params, reference.init(params)
     for gradient in slopes:
-        found, state = policy_gradient.descend(ours, gradient, found, state, 0.05)
-        change, their_state = theirs.update(gradient, their_state)
+        actual, state = policy_gradient.descend(optimizer, gradient, actual, state, 0.05)
+        change, their_state = reference.update(gradient, their_state)
         expected = optax.apply_updates(expected, change)
-    chex.assert_trees_all_close(found, expected, rtol=1e-6)
+    chex.assert_trees_all_close(actual, expected, rtol=1e-6)
 
 
 def test_numbers_of_actions_are_summed_up_and_choices_are_not():
@@ -218,13 +224,13 @@ def test_numbers_of_actions_are_summed_up_and_choices_are_not():
     scalar, vector = random.normal(size=(5, 3)), random.normal(size=(5, 3, 2))
     choices = random.integers(0, 2, (5, 3, 4))
     action = tuple(map(jnp.asarray, (choices, scalar, vector)))
-    found = policy_gradient.of_actions(action)
+    metrics = policy_gradient.action_metrics(action)
     rows = np.concatenate([scalar[..., None], vector], axis=-1).reshape(15, 3)
-    np.testing.assert_allclose(found["action_mean"], rows.mean(0), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(found["action_deviation"], rows.std(0), rtol=1e-5)
-    np.testing.assert_allclose(found["action_min"], rows.min(0), rtol=1e-6)
-    np.testing.assert_allclose(found["action_max"], rows.max(0), rtol=1e-6)
-    assert policy_gradient.of_actions(jnp.asarray(choices)) == {}
+    np.testing.assert_allclose(metrics["action_mean"], rows.mean(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(metrics["action_deviation"], rows.std(0), rtol=1e-5)
+    np.testing.assert_allclose(metrics["action_min"], rows.min(0), rtol=1e-6)
+    np.testing.assert_allclose(metrics["action_max"], rows.max(0), rtol=1e-6)
+    assert policy_gradient.action_metrics(jnp.asarray(choices)) == {}
 
 
 def test_a_transition_alone_teaches_the_policy():
@@ -239,9 +245,9 @@ def test_a_transition_alone_teaches_the_policy():
     action, advantage = int(batch.action[0]), float(batch.advantage[0])
     ratio = chance[0, action] / np.exp(float(batch.log_prob[0]))
     clipped = ratio * advantage > np.clip(ratio, 0.8, 1.2) * advantage
-    own = (np.arange(A) == action) - chance
+    log_prob_grad = (np.arange(A) == action) - chance
     entropy = -(chance * np.log(chance)).sum()
-    of_entropy = -chance * (np.log(chance) + entropy)
-    expected = -advantage * ratio * own * (not clipped) - 0.3 * of_entropy
+    entropy_grad = -chance * (np.log(chance) + entropy)
+    expected = -advantage * ratio * log_prob_grad * (not clipped) - 0.3 * entropy_grad
     np.testing.assert_allclose(jax.grad(objective)(policy.logits[:1]), expected, rtol=1e-4)
     assert not clipped

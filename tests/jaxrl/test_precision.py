@@ -39,11 +39,11 @@ class Drift:
 def make_agent(greedy: bool = False) -> Agent:
     network: Any = ActorCritic(MLP((4,)), 2)
     agent = ppo.make(network, ppo.Config(epochs=1, minibatches=2), greedy)
-    both = normalisation.Config(observations=True, rewards=True)
-    return normalisation.make(agent, both, num_envs=4)
+    config = normalisation.Config(observations=True, rewards=True)
+    return normalisation.make(agent, config, num_envs=4)
 
 
-def everything() -> Any:
+def train_and_evaluate() -> Any:
     """A training of two updates and an evaluation; numbers of the environment made as arrays."""
     env, params = Drift(), {"size": jnp.array(0.25)}
     train_loop = loop.make_loop(env, params, make_agent(), loop.Config(4, 8))
@@ -62,10 +62,10 @@ def everything() -> Any:
 
 @pytest.mark.slow
 def test_a_training_and_its_evaluation_are_the_same_with_64_bits_on():
-    expected = everything()
+    expected = train_and_evaluate()
     with jax.enable_x64(True):
         assert jnp.ones(()).dtype == np.float64
-        wide = everything()
+        wide = train_and_evaluate()
         agent_checker(make_agent(), Drift(), {"size": jnp.array(0.25)}, make_agent(True))
     assert max(x.dtype.itemsize for x in jax.tree.leaves(wide)) == 4
     jax.tree.map(np.testing.assert_array_equal, wide, expected)

@@ -41,8 +41,8 @@ def test_steps_are_drawn_in_proportion_to_their_mass(rows, length, invalid):
     priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(mass.max()))
     shares = prioritised.shares(jax.random.key(0), 400, 64)
     draw = jax.jit(jax.vmap(lambda share: prioritised.draw(priorities, ring, share, length)))
-    row, env, drawn = (np.asarray(x) for x in draw(shares))
-    np.testing.assert_array_equal(drawn, mass[row, env])
+    row, env, drawn_mass = (np.asarray(x) for x in draw(shares))
+    np.testing.assert_array_equal(drawn_mass, mass[row, env])
 
     exact = mass.astype(np.float64)
     exact[invalid] = 0.0
@@ -55,8 +55,8 @@ def test_steps_are_drawn_in_proportion_to_their_mass(rows, length, invalid):
     assert stats.chisquare(counts[possible], expected).pvalue > 1e-3
     # Stratified: in every minibatch, a row has its share of the 64 up to the strata at its edges.
     share = 64 * exact.sum(axis=1)
-    each = np.stack([np.bincount(r, minlength=CAPACITY) for r in row])
-    assert np.all(np.abs(each - share) < 2)
+    row_counts = np.stack([np.bincount(r, minlength=CAPACITY) for r in row])
+    assert np.all(np.abs(row_counts - share) < 2)
 
 
 def test_no_rounding_reaches_an_entry_without_mass():
@@ -64,8 +64,8 @@ def test_no_rounding_reaches_an_entry_without_mass():
     random = np.random.default_rng(0)
     mass = random.gamma(0.5, size=(2_000, 100)).astype(np.float32)
     mass[random.random(mass.shape) < 0.7] = 0.0
-    pick, reached = jax.jit(prioritised.pick), jnp.cumsum(mass, axis=1)
-    edges = reached[:, 1:60:10] / jnp.max(reached, axis=1, keepdims=True)
+    pick, cumulative = jax.jit(prioritised.inverse_cdf_index), jnp.cumsum(mass, axis=1)
+    edges = cumulative[:, 1:60:10] / jnp.max(cumulative, axis=1, keepdims=True)
     for share in (jnp.zeros(2_000), jnp.ones(2_000), *edges.T):
         assert np.all(mass[range(2_000), pick(mass, share)] > 0)
     np.testing.assert_array_equal(pick(mass, jnp.zeros(2_000)), (mass > 0).argmax(axis=1))
@@ -75,8 +75,8 @@ def test_importance_weights_are_those_of_the_paper():
     """(N P)^-β, with N = 20 steps whose masses sum to 37, over the largest of the batch."""
     mass = np.array([0.5, 2.0, 1.25, 2.0])
     weights = (20 * mass / 37) ** -0.6
-    found = prioritised.importance_weights(jnp.asarray(mass), 0.6)
-    np.testing.assert_allclose(found, weights / weights.max(), rtol=1e-5)
+    actual = prioritised.importance_weights(jnp.asarray(mass), 0.6)
+    np.testing.assert_allclose(actual, weights / weights.max(), rtol=1e-5)
     np.testing.assert_array_equal(prioritised.importance_weights(jnp.asarray(mass), 0.0), 1.0)
 
 
@@ -105,6 +105,6 @@ def test_errors_that_are_no_numbers_leave_priorities_as_they_were():
     changed = np.argwhere(np.asarray(after.mass != before.mass))
     np.testing.assert_array_equal(changed, [[2, 3]])
     np.testing.assert_allclose([after.mass[2, 3], after.largest], 3.0, rtol=1e-5)
-    nothing = prioritised.update(before, row[:2], env[:2], jnp.full(2, jnp.nan))
-    np.testing.assert_array_equal(nothing.mass, before.mass)
-    assert nothing.largest == before.largest == 1.0
+    unchanged = prioritised.update(before, row[:2], env[:2], jnp.full(2, jnp.nan))
+    np.testing.assert_array_equal(unchanged.mass, before.mass)
+    assert unchanged.largest == before.largest == 1.0

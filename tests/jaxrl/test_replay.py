@@ -63,7 +63,7 @@ class ListReplay:
 
     def windows(self, length: int, cross: bool) -> dict[int, tuple[list[int], list[bool]]]:
         """Every window that may be sampled: name of its first step -> (names, mask)."""
-        found = {}
+        windows = {}
         for start in range(len(self.rows) - length + 1):
             for env in range(N):
                 names, mask, over = [], [], False
@@ -72,15 +72,15 @@ class ListReplay:
                     names.append(names[-1] if over else int(self.rows[t].name[env]))
                     ended = self.rows[t].terminated[env] or self.rows[t].truncated[env]
                     over = over or (bool(ended) and not cross)
-                found[names[0]] = (names, mask)
-        return found
+                windows[names[0]] = (names, mask)
+        return windows
 
 
 add = jax.jit(uniform.add)
 sample = jax.jit(uniform.sample, static_argnums=(2, 3, 4))
 
 
-def filled(capacity: int, lengths: list[int], seed: int = 0, num_endings: int = 3):
+def filled_ring(capacity: int, lengths: list[int], seed: int = 0, num_endings: int = 3):
     """A ring and its model after the same rollouts; about two steps in `num_endings` end."""
     random = np.random.default_rng(seed)
     ring, model = uniform.init(EXAMPLE, capacity, N), ListReplay(capacity)
@@ -110,16 +110,16 @@ def assert_windows_allowed(window: uniform.Window, model: ListReplay, length: in
         assert (names[:, b].tolist(), mask[:, b].tolist()) == allowed[names[0, b]]
     assert set(names[0].tolist()) == set(allowed)
     # The other leaves belong to the same steps.
-    again = rollout(0, np.zeros((model.time, N), int))
-    np.testing.assert_array_equal(window.data.pixels, again.pixels.reshape(-1, 2)[names])
-    np.testing.assert_array_equal(window.data.position, again.position.reshape(-1, 2, 2)[names])
+    all_steps = rollout(0, np.zeros((model.time, N), int))
+    np.testing.assert_array_equal(window.data.pixels, all_steps.pixels.reshape(-1, 2)[names])
+    np.testing.assert_array_equal(window.data.position, all_steps.position.reshape(-1, 2, 2)[names])
 
 
 @settings(max_examples=25, deadline=None)
 @given(capacity=st.sampled_from([1, 4, 7]), seed=st.integers(0, 99), data=st.data())
 def test_the_ring_holds_the_newest_rows(capacity, seed, data):
     lengths = data.draw(st.lists(st.integers(1, capacity), min_size=1, max_size=6))
-    ring, model = filled(capacity, lengths, seed)
+    ring, model = filled_ring(capacity, lengths, seed)
     assert_same_content(ring, model)
 
 
@@ -134,7 +134,7 @@ def test_the_ring_holds_the_newest_rows(capacity, seed, data):
 def test_windows_cross_neither_the_write_head_nor_an_end(
     length, cross, seed, rollouts, num_endings
 ):
-    ring, model = filled(7, rollouts, seed, num_endings)
+    ring, model = filled_ring(7, rollouts, seed, num_endings)
     window = sample(ring, jax.random.key(seed), 600, length, cross)
     assert window.mask.shape == (length, 600)
     assert_windows_allowed(window, model, length, cross)
@@ -142,7 +142,7 @@ def test_windows_cross_neither_the_write_head_nor_an_end(
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_wrap_around_at_every_offset(length):
-    ring, model = filled(5, [1] * 3)
+    ring, model = filled_ring(5, [1] * 3)
     for offset in range(12):  # 12 rollouts of 1, 2 or 5 rows leave the head everywhere
         steps = rollout(model.time, np.zeros((1 + offset % 2 * (length - 1), N), int))
         ring = add(ring, steps)
@@ -154,7 +154,7 @@ def test_wrap_around_at_every_offset(length):
 
 def test_starts_are_uniform():
     """χ² against equal shares, at a fixed key: within four deviations of its mean."""
-    ring, model = filled(7, [4, 4, 3], seed=1)
+    ring, model = filled_ring(7, [4, 4, 3], seed=1)
     starts, batch = (7 - 3 + 1) * N, 30_000
     window = sample(ring, jax.random.key(5), batch, 3, False)
     counts = np.unique(np.asarray(window.data.name[0]), return_counts=True)[1]
@@ -166,7 +166,7 @@ def test_starts_are_uniform():
 
 
 def test_windows_longer_than_what_is_written_stay_on_the_newest_row():
-    ring, _ = filled(7, [2], num_endings=1)
+    ring, _ = filled_ring(7, [2], num_endings=1)
     window = sample(ring, jax.random.key(0), 50, 4, False)
     env = np.asarray(window.data.name[0])
     assert set(env.tolist()) == set(range(N))
@@ -230,9 +230,9 @@ def test_one_copy_in_memory(length):
 def test_one_copy_in_memory_of_several_seeds():
     ring = jax.vmap(lambda _: flood_replay())(jnp.arange(2))
     steps = jax.tree.map(lambda x: jnp.ones((2, 7, *x.shape[2:]), x.dtype), ring.data)
-    both = jax.jit(jax.vmap(add_and_sample), donate_argnums=0)
+    batched = jax.jit(jax.vmap(add_and_sample), donate_argnums=0)
     keys = jax.random.split(jax.random.key(0), 2)
-    memory = memory_of(both, ring, steps, keys)
+    memory = memory_of(batched, ring, steps, keys)
     assert memory.temp_size_in_bytes < 0.1 * memory.alias_size_in_bytes
 
 

@@ -32,12 +32,12 @@ def random_data(seed: int, shape: tuple[int, ...] = (T, N)) -> Data:
     Some steps are both terminated and truncated.
     """
     rng = np.random.default_rng(seed)
-    reward, value, elsewhere = rng.normal(size=(3, *shape)).astype(np.float32)
+    reward, value, other_value = rng.normal(size=(3, *shape)).astype(np.float32)
     kind = rng.choice(["neither", "terminated", "truncated", "both"], shape, p=[0.5, 0.2, 0.2, 0.1])
     terminated = (kind == "terminated") | (kind == "both")
     truncated = (kind == "truncated") | (kind == "both")
-    next_value = np.concatenate([value[1:], elsewhere[-1:]])
-    next_value = np.where(truncated, elsewhere, next_value)
+    next_value = np.concatenate([value[1:], other_value[-1:]])
+    next_value = np.where(truncated, other_value, next_value)
     return Data(reward, value, next_value, terminated, truncated)
 
 
@@ -53,9 +53,9 @@ def steps_left(data: Data, t: int, column) -> int:
 def k_step_return(data: Data, t: int, column, k: int, discount: float) -> float:
     """Σ_{i<k} γⁱ rₜ₊ᵢ + γᵏ V(sₜ₊ₖ), where a terminal state is worth nothing."""
     last = (t + k - 1, *column)
-    earned = sum(discount**i * float(data.reward[(t + i, *column)]) for i in range(k))
+    reward_sum = sum(discount**i * float(data.reward[(t + i, *column)]) for i in range(k))
     future = 0.0 if data.terminated[last] else float(data.next_value[last])
-    return earned + discount**k * future
+    return reward_sum + discount**k * future
 
 
 def lambda_return_loop(data: Data, discount: float, lambda_: float) -> np.ndarray:
@@ -87,9 +87,9 @@ def test_gae_is_the_mixture_of_k_step_advantages(shape, lambda_):
 
 def test_gae_is_the_discounted_sum_of_td_errors_for_any_next_value():
     data = random_data(2)
-    anything = np.random.default_rng(3).normal(size=(T, N)).astype(np.float32)
-    data = data._replace(next_value=anything)
-    delta = data.reward + DISCOUNT * np.where(data.terminated, 0, anything) - data.value
+    next_value = np.random.default_rng(3).normal(size=(T, N)).astype(np.float32)
+    data = data._replace(next_value=next_value)
+    delta = data.reward + DISCOUNT * np.where(data.terminated, 0, next_value) - data.value
     expected = [
         [
             sum((DISCOUNT * 0.8) ** k * delta[t + k, n] for k in range(steps_left(data, t, (n,))))
@@ -190,10 +190,10 @@ def test_nothing_leaks_across_an_ending(endings, seed):
 def test_discount_and_lambda_are_swept_in_one_compilation():
     data = random_data(7)
     discounts, lambdas = jnp.array([0.5, 0.9, 0.99]), jnp.array([0.0, 0.7, 1.0])
-    swept = jax.jit(jax.vmap(lambda d, l: returns.gae(*data, d, l)))(discounts, lambdas)
+    advantages = jax.jit(jax.vmap(lambda d, l: returns.gae(*data, d, l)))(discounts, lambdas)
     for i in range(3):
         one = returns.gae(*data, float(discounts[i]), float(lambdas[i]))
-        np.testing.assert_allclose(swept[i], one, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(advantages[i], one, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", Data._fields)
@@ -316,12 +316,12 @@ def passes(terminated: Any, truncated: Any) -> int:
     rollout = rollout._replace(terminated=jnp.asarray(terminated), truncated=jnp.asarray(truncated))
     rows = []
 
-    def counted(obs):
+    def counted_value(obs):
         rows.append(obs["time"].shape)
         return value_of(obs)
 
     with jax.disable_jit():
-        returns.successor_values(counted, rollout, value_of(rollout.obs))
+        returns.successor_values(counted_value, rollout, value_of(rollout.obs))
     assert set(rows) <= {terminated.shape[1:]}  # one row of each environment
     return len(rows)
 
@@ -353,12 +353,14 @@ def test_the_critic_runs_once_for_each_row_that_the_worst_environment_misses():
 def test_the_critic_is_traced_once():
     traces = []
 
-    def counted(obs):
+    def counted_value(obs):
         traces.append(obs)
         return value_of(obs)
 
     rollout = random_rollout(13, 0.3)
-    jax.jit(lambda r, v: returns.successor_values(counted, r, v))(rollout, value_of(rollout.obs))
+    jax.jit(lambda r, v: returns.successor_values(counted_value, r, v))(
+        rollout, value_of(rollout.obs)
+    )
     assert len(traces) == 1
 
 
@@ -404,6 +406,6 @@ def test_a_rollout_without_steps_has_no_returns():
     reward, value, terminated = jnp.zeros((0, N)), jnp.zeros((0, N)), jnp.zeros((0, N), bool)
     advantage = returns.gae(reward, value, value, terminated, terminated, 0.9, 0.5)
     target = returns.lambda_returns(reward, value, terminated, terminated, 0.9, 0.5)
-    nothing = Transition(value, value, reward, value, terminated, terminated, ())
-    successor = returns.successor_values(lambda obs: obs, nothing, value)
+    empty_rollout = Transition(value, value, reward, value, terminated, terminated, ())
+    successor = returns.successor_values(lambda obs: obs, empty_rollout, value)
     assert advantage.shape == target.shape == successor.shape == (0, N)

@@ -26,8 +26,8 @@ def counter() -> Agent:
     """
 
     def update(state: Counter, rollout: Transition, key: jax.Array):
-        told = {"obs": rollout.obs, "next_obs": rollout.next_obs, "action": rollout.action}
-        return Counter(state.params + 1), {name: jnp.sum(x) for name, x in told.items()}
+        inputs = {"obs": rollout.obs, "next_obs": rollout.next_obs, "action": rollout.action}
+        return Counter(state.params + 1), {name: jnp.sum(x) for name, x in inputs.items()}
 
     return Agent(
         init=lambda key, obs: Counter(jnp.zeros(()) + 0 * obs),
@@ -48,11 +48,11 @@ def observations(*shape: int) -> dict[str, jax.Array]:
 
 
 def rollout() -> Transition:
-    obs, later = observations(T, N), observations(T, N)
-    later["own"] = later["own"] + 1000
+    obs, next_obs = observations(T, N), observations(T, N)
+    next_obs["own"] = next_obs["own"] + 1000
     ended = jnp.zeros((T, N), bool)
     action = jnp.stack([obs["own"] * 2, obs["own"] * 0 + 7], axis=-1)  # [T, N, 2]
-    return Transition(obs, action, jnp.ones((T, N)), later, ended, ended, ())
+    return Transition(obs, action, jnp.ones((T, N)), next_obs, ended, ended, ())
 
 
 def test_members_enter_in_a_ring_and_the_one_that_is_picked_answers():
@@ -64,18 +64,20 @@ def test_members_enter_in_a_ring_and_the_one_that_is_picked_answers():
     keys = jax.random.split(jax.random.key(1), N)
     state = agent.init(jax.random.key(0), jax.tree.map(lambda x: x[0], obs))
     entered = [0]
-    for learned in range(1, 12):
+    for num_updates in range(1, 12):
         state, metrics = update(state, rollout(), jax.random.key(2))
-        if learned % 2 == 0 and learned != 8:  # the eighth finds the pool frozen
-            entered.append(learned)
-        state = state._replace(is_frozen=jnp.bool_(learned == 7))
+        if num_updates % 2 == 0 and num_updates != 8:  # the eighth finds the pool frozen
+            entered.append(num_updates)
+        state = state._replace(is_frozen=jnp.bool_(num_updates == 7))
         assert metrics["snapshots"] == len(entered)
         ring = {i % 3: member for i, member in enumerate(entered)}  # the later ones win
         filled = [ring[place] for place in sorted(ring)]
         action, memory, extras = act(state, jnp.zeros(N), obs, jax.random.clone(keys))
         own, other, numbers = (np.asarray(obs[name]) for name in ("own", "other", "rival"))
         members = np.array([filled[number % len(filled)] for number in numbers.tolist()])
-        np.testing.assert_array_equal(action, np.stack([learned + own, 100 * members + other], -1))
+        np.testing.assert_array_equal(
+            action, np.stack([num_updates + own, 100 * members + other], -1)
+        )
         np.testing.assert_array_equal(memory, np.ones(N))
         np.testing.assert_array_equal(extras["seen"], own)
         assert len(set(members)) == len(filled)  # all of them were asked
@@ -83,13 +85,13 @@ def test_members_enter_in_a_ring_and_the_one_that_is_picked_answers():
 
 def test_the_learner_is_shown_its_own_side_alone():
     agent = self_play.make(counter(), respond, self_play.Config())
-    played = rollout()
-    first = jax.tree.map(lambda x: x[0, 0], played.obs)
-    _, told = agent.update(agent.init(jax.random.key(0), first), played, jax.random.key(1))
+    transitions = rollout()
+    first = jax.tree.map(lambda x: x[0, 0], transitions.obs)
+    _, metrics = agent.update(agent.init(jax.random.key(0), first), transitions, jax.random.key(1))
     own = np.arange(T * N)
-    assert told["obs"] == own.sum()
-    assert told["next_obs"] == (own + 1000).sum()
-    assert told["action"] == (own * 2).sum()
+    assert metrics["obs"] == own.sum()
+    assert metrics["next_obs"] == (own + 1000).sum()
+    assert metrics["action"] == (own * 2).sum()
 
 
 def test_a_guest_plays_where_the_observation_says_so():

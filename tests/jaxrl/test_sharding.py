@@ -28,8 +28,8 @@ times as much in a few updates. Other draws would differ by 0.01 and more."""
 
 @pytest.fixture(scope="module")
 def quick() -> dict[str, Any]:
-    asked = [f"collectives:{name}" for name in (*QUICK, "ppo_one_block", "dqn_one_block")]
-    return answers(*asked, "differences:dqn", "memory:dqn")
+    questions = [f"collectives:{name}" for name in (*QUICK, "ppo_one_block", "dqn_one_block")]
+    return answers(*questions, "differences:dqn", "memory:dqn")
 
 
 @pytest.mark.slow
@@ -49,8 +49,8 @@ def test_without_blocks_devices_exchange_experience(quick):
 
 @pytest.mark.slow
 def test_devices_exchange_sums_alone_with_every_agent():
-    for found in answers(*(f"collectives:{name}" for name in OTHERS)).values():
-        assert_only_sums(*found)
+    for answer in answers(*(f"collectives:{name}" for name in OTHERS)).values():
+        assert_only_sums(*answer)
 
 
 def test_the_same_blocks_give_the_same_numbers_on_any_devices(quick):
@@ -61,15 +61,15 @@ def test_the_same_blocks_give_the_same_numbers_on_any_devices(quick):
 @pytest.mark.slow
 def test_the_same_blocks_give_the_same_numbers_with_every_agent():
     names = [*QUICK, *(x for x in OTHERS if not x.endswith("_members"))]
-    for name, found in answers(*(f"differences:{name}" for name in names)).items():
-        assert max(found.values()) < ROUNDING, name
+    for name, differences in answers(*(f"differences:{name}" for name in names)).items():
+        assert max(differences.values()) < ROUNDING, name
 
 
 @pytest.mark.slow
 def test_the_same_blocks_give_the_same_numbers_for_long():
     """Until a rounding flips an action, after which runs differ as two seeds do."""
-    for name, found in answers("long_differences:pqn", "long_differences:dqn").items():
-        assert max(found.values()) < 1e-3, name
+    for name, differences in answers("long_differences:pqn", "long_differences:dqn").items():
+        assert max(differences.values()) < 1e-3, name
 
 
 def test_the_replay_is_written_in_place(quick):
@@ -105,19 +105,19 @@ def test_layout_splits_exactly_the_axes_of_environments(name):
     small = shapes(name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sharded_runs, "N", 2 * N)
-        twice = make_run(name, capacity=2 * sharded_runs.CAPACITY)  # so as many rows
-        large = jax.eval_shape(twice.init, jax.random.key(0))
+        larger_run = make_run(name, capacity=2 * sharded_runs.CAPACITY)  # so as many rows
+        large = jax.eval_shape(larger_run.init, jax.random.key(0))
     axes = jax.tree.map(
         lambda a, b: [x != y for x, y in zip(a.shape, b.shape, strict=True)], small, large
     )
-    found = jax.tree.map(
+    layout = jax.tree.map(
         lambda spec, axis: [*spec] + [None] * (len(axis) - len(spec)),
         sharding.layout(small),
         axes,
         is_leaf=lambda x: isinstance(x, P),
     )
     expected = jax.tree.map(lambda differs: "block" if differs else None, axes)
-    assert found == expected
+    assert layout == expected
 
 
 def test_members_come_first():

@@ -10,8 +10,8 @@ from jaxrl.numerics import statistics
 def test_wilson_interval_is_that_of_scipy():
     for successes, count in [(0, 10), (8, 10), (10, 10), (936, 1000), (1, 3)]:
         expected = stats.binomtest(successes, count).proportion_ci(method="wilson")
-        got = statistics.wilson(successes, count)
-        np.testing.assert_allclose(got, (expected.low, expected.high), atol=1e-6)
+        interval = statistics.wilson(successes, count)
+        np.testing.assert_allclose(interval, (expected.low, expected.high), atol=1e-6)
 
 
 def test_wilson_interval_holds_the_rate_it_is_about():
@@ -119,5 +119,5 @@ def test_the_target_of_the_optimality_gap():
     ],
 )
 def test_intervals_of_an_example_are_those_of_rliable(statistic, low, high):
-    got = statistics.stratified_interval(FIRST, resamples=10_000, statistic=statistic)
-    np.testing.assert_allclose(got, (low, high), atol=0.02)
+    interval = statistics.stratified_interval(FIRST, resamples=10_000, statistic=statistic)
+    np.testing.assert_allclose(interval, (low, high), atol=0.02)

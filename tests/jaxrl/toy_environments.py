@@ -105,8 +105,8 @@ class DelayedReward(Toy):
     num_places: int = 2
 
     def advance(self, state, action):
-        late = state.place == 1
-        return jnp.ones((), jnp.int32), jnp.where(late, 1.0, 0.0), late, False
+        is_late = state.place == 1
+        return jnp.ones((), jnp.int32), jnp.where(is_late, 1.0, 0.0), is_late, False
 
     def optimal_q(self, discount):
         return jnp.array([[discount, discount], [1.0, 1.0]])

@@ -24,7 +24,7 @@ CHUNK = 2**15
 """Particles that are moved on at once."""
 
 
-class Filtered(NamedTuple):
+class FilteredStates(NamedTuple):
     """What a filter knows of episodes."""
 
     states: np.ndarray  # float32 [E, T, d, M] particles given the past and the present, unweighted
@@ -33,7 +33,7 @@ class Filtered(NamedTuple):
 
 
 class TrueForecasts(NamedTuple):
-    """Of observations after B starts."""
+    """Forecasts of observations after B starts."""
 
     mean: np.ndarray  # [B, K + 1, n]
     low: np.ndarray  # [B, S, n] 5 % quantile
@@ -44,7 +44,7 @@ class TrueForecasts(NamedTuple):
 
 def filter_episodes(
     model: Model, y: np.ndarray, u: np.ndarray, seed: int = 0, particles: int = PARTICLES
-) -> Filtered:
+) -> FilteredStates:
     """Filters y `[E, T, n]`, NaN where missing and in padding, moved by u `[E, T, m]`."""
     rng = np.random.default_rng(seed)
     episodes, steps, channels = y.shape
@@ -56,11 +56,11 @@ def filter_episodes(
         for t in range(steps):
             logs = log_densities(model.channels, y[e, t], z)  # [n, M]
             log_predictive[e, t] = _log_mean(logs)
-            together = logs.sum(0)
-            log_likelihood[e, t] = _log_mean(together[None])[0]
-            z = states[e, t] = z[:, resample(np.exp(together - together.max()), rng)]
+            joint_logs = logs.sum(0)
+            log_likelihood[e, t] = _log_mean(joint_logs[None])[0]
+            z = states[e, t] = z[:, resample(np.exp(joint_logs - joint_logs.max()), rng)]
             z = advance(model, z, np.nan_to_num(u[e, t])[:, None].astype(np.float32), rng)
-    return Filtered(states, log_predictive, log_likelihood)
+    return FilteredStates(states, log_predictive, log_likelihood)
 
 
 def log_densities(channels: Channels, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ def resample(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def forecast(
     model: Model,
-    filtered: Filtered,
+    filtered: FilteredStates,
     y: np.ndarray,
     u: np.ndarray,
     episode: np.ndarray,
@@ -101,14 +101,14 @@ def forecast(
 
     Inputs after the end of an episode count as 0.
     """
-    later = np.pad(np.nan_to_num(u), ((0, 0), (0, ahead), (0, 0)))
+    padded_inputs = np.pad(np.nan_to_num(u), ((0, 0), (0, ahead), (0, 0)))
     rows = max(1, CHUNK // particles)
     rng = np.random.default_rng(seed)
     parts = []
     for begin in range(0, len(step), rows):
         e, t = episode[begin : begin + rows], step[begin : begin + rows]
         times = t[:, None] + np.arange(ahead + 1)
-        pushes = later[e[:, None], times]  # [B, K + 1, m]
+        pushes = padded_inputs[e[:, None], times]  # [B, K + 1, m]
         every = max(1, filtered.states.shape[-1] // particles)
         z = filtered.states[e, t, :, ::every].transpose(1, 0, 2)  # [d, B, M]
         truth = y[e[:, None], np.minimum(times, y.shape[1] - 1)]  # [B, K + 1, n]

@@ -76,7 +76,7 @@ def numbers(rng: np.random.Generator, count: int, dims: int, noise: float) -> Ch
 # How states move
 
 
-def circling(period: float, growth: float = 0.1, effect: float = 0.25) -> Drift:
+def oscillator_drift(period: float, growth: float = 0.1, effect: float = 0.25) -> Drift:
     """Stuart and Landau's oscillator of radius 1: z growth (1 - |z|²) + z i 2π / period + u."""
     speed = 2 * np.pi / period
 
@@ -90,25 +90,25 @@ def circling(period: float, growth: float = 0.1, effect: float = 0.25) -> Drift:
 
 def stuart_landau(rng: np.random.Generator) -> tuple[Model, Inputs]:
     channels = units(rng, 30, 2, 0.75)
-    return Model(circling(PERIOD), np.full(2, 0.06), channels), pulses
+    return Model(oscillator_drift(PERIOD), np.full(2, 0.06), channels), pulses
 
 
 def many_channels(rng: np.random.Generator) -> tuple[Model, Inputs]:
     channels = units(rng, 200, 2, 0.7)
-    return Model(circling(PERIOD), np.full(2, 0.06), channels), pulses
+    return Model(oscillator_drift(PERIOD), np.full(2, 0.06), channels), pulses
 
 
 def bursts(rng: np.random.Generator) -> tuple[Model, Inputs]:
     """Neurons that fire up to dozens of times in a bin, and then hardly at all."""
     channels = units(rng, 30, 2, 1.3, rate=0.6)
-    return Model(circling(PERIOD), np.full(2, 0.06), channels), pulses
+    return Model(oscillator_drift(PERIOD), np.full(2, 0.06), channels), pulses
 
 
 def counts_and_numbers(rng: np.random.Generator) -> tuple[Model, Inputs]:
     """Ten channels of numbers beside twenty of counts."""
     pairs = zip(numbers(rng, 10, 2, 2.2), units(rng, 20, 2, 0.75), strict=True)
     channels = Channels(*map(np.concatenate, pairs))
-    return Model(circling(PERIOD), np.full(2, 0.06), channels), pulses
+    return Model(oscillator_drift(PERIOD), np.full(2, 0.06), channels), pulses
 
 
 def van_der_pol(rng: np.random.Generator) -> tuple[Model, Inputs]:
@@ -164,7 +164,7 @@ def two_wells(rng: np.random.Generator) -> tuple[Model, Inputs]:
 
 def two_oscillators(rng: np.random.Generator) -> tuple[Model, Inputs]:
     """Cycles of 16.7 and 27 bins side by side; the input moves the first."""
-    first, second = circling(PERIOD), circling(27.0)
+    first, second = oscillator_drift(PERIOD), oscillator_drift(27.0)
 
     def drift(z: np.ndarray, u: np.ndarray) -> np.ndarray:
         return np.concatenate([first(z[:2], u), second(z[2:], 0 * u)])
@@ -211,10 +211,10 @@ def hide(recording: Recording, rng: np.random.Generator) -> Recording:
     """A tenth of the values at random, all of 15 bins now and then, a channel in an episode."""
     y = recording.y.copy()
     y[rng.random(y.shape) < 0.1] = np.nan
-    for of_episode in y:
-        for begin in np.flatnonzero(rng.random(len(of_episode)) < 1 / 300):
-            of_episode[begin : begin + 15] = np.nan
-        of_episode[:, rng.integers(y.shape[-1])] = np.nan
+    for episode_y in y:
+        for begin in np.flatnonzero(rng.random(len(episode_y)) < 1 / 300):
+            episode_y[begin : begin + 15] = np.nan
+        episode_y[:, rng.integers(y.shape[-1])] = np.nan
     return recording._replace(y=y)
 
 

@@ -81,9 +81,9 @@ def test_resampling_draws_in_proportion():
     counts = np.zeros(4)
     rng = np.random.default_rng(0)
     for _ in range(2000):
-        drawn = particle_filter.resample(weights, rng)
-        counts += np.bincount(drawn, minlength=4)
-        assert np.all(np.abs(np.bincount(drawn, minlength=4) - 4 * weights) < 1)
+        indices = particle_filter.resample(weights, rng)
+        counts += np.bincount(indices, minlength=4)
+        assert np.all(np.abs(np.bincount(indices, minlength=4) - 4 * weights) < 1)
     np.testing.assert_allclose(counts / counts.sum(), weights, atol=0.01)
 
 

@@ -12,7 +12,7 @@ from train.vector_field.data import recordings
 RNG = np.random.default_rng(0)
 
 
-def noiseless(build) -> Model:
+def noiseless_model(build) -> Model:
     model, _ = build(np.random.default_rng(0))
     return model._replace(noise=np.zeros(model.dims))
 
@@ -32,7 +32,7 @@ def crossings(x: np.ndarray) -> np.ndarray:
 
 
 def test_stuart_landau_circles_in_its_period():
-    z = path(noiseless(systems.stuart_landau), np.array([0.5, 0.0]), 400)[100:]
+    z = path(noiseless_model(systems.stuart_landau), np.array([0.5, 0.0]), 400)[100:]
     np.testing.assert_allclose(np.hypot(*z.T), 1, atol=0.05)
     np.testing.assert_allclose(np.diff(crossings(z[:, 0])).mean(), PERIOD, rtol=2e-3)
 
@@ -42,7 +42,7 @@ def test_van_der_pol_has_the_known_period_and_amplitude():
 
     By Runge and Kutta's steps; Euler's have a cycle that is 2 % longer.
     """
-    model, z, still = noiseless(systems.van_der_pol), np.array([2.0, 0.0]), np.zeros(1)
+    model, z, still = noiseless_model(systems.van_der_pol), np.array([2.0, 0.0]), np.zeros(1)
     states, h = [], 0.1
     for _ in range(5000):
         states.append(z)
@@ -60,7 +60,7 @@ def test_van_der_pol_has_the_known_period_and_amplitude():
 
 @pytest.mark.parametrize(("u", "fires"), [(0.0, False), (1.0, True)])
 def test_the_input_carries_the_neuron_across_its_hopf_point(u, fires):
-    z = path(noiseless(systems.fitzhugh_nagumo), np.array([-1.0, -2.0]), 500, u)[200:]
+    z = path(noiseless_model(systems.fitzhugh_nagumo), np.array([-1.0, -2.0]), 500, u)[200:]
     assert (np.ptp(z[:, 0]) > 2) == fires
     if fires:
         np.testing.assert_allclose(np.diff(crossings(z[:, 0])).mean(), 39, atol=2)
@@ -107,8 +107,8 @@ def test_a_recording_can_be_read(name, tmp_path, monkeypatch):
 
 
 def test_seeds_repeat_and_differ():
-    first, again, other = (record("short", seed).y for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
+    first, repeated, other = (record("short", seed).y for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, repeated)
     assert np.mean(first == other) < 0.9
 
 

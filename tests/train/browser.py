@@ -38,11 +38,11 @@ def browser(folder: Path) -> Iterator[webdriver.Chrome]:
         options.add_argument(flag)
     options.binary_location = binary
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(driver))
+    chrome = webdriver.Chrome(options=options, service=Service(driver))
     try:
-        yield found
+        yield chrome
     finally:
-        found.quit()
+        chrome.quit()
 
 
 def show(driver: webdriver.Chrome, address: str, size: tuple[int, int] = DESKTOP) -> None:
@@ -51,23 +51,25 @@ def show(driver: webdriver.Chrome, address: str, size: tuple[int, int] = DESKTOP
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     driver.get(address)
-    until(lambda: driver.execute_script("return document.body.dataset.ready === 'yes'"))
+    wait_until(lambda: driver.execute_script("return document.body.dataset.ready === 'yes'"))
 
 
-def until(condition: Callable[[], Any]) -> Any:
+def wait_until(condition: Callable[[], Any]) -> Any:
     """What the condition becomes; fails if that takes too long."""
     begin = time.monotonic()
     while time.monotonic() - begin < PATIENCE:
-        if found := condition():
-            return found
+        if result := condition():
+            return result
         time.sleep(0.02)
     pytest.fail(f"nothing happened for {PATIENCE:.0f} s")
 
 
 def complaints(driver: webdriver.Chrome) -> list[str]:
     """Errors and warnings in the console since the last call, but for those of `colour_at`."""
-    said = [x["message"] for x in driver.get_log("browser") if x["level"] in ("SEVERE", "WARNING")]
-    return [message for message in said if "willReadFrequently" not in message]
+    messages = [
+        x["message"] for x in driver.get_log("browser") if x["level"] in ("SEVERE", "WARNING")
+    ]
+    return [message for message in messages if "willReadFrequently" not in message]
 
 
 def colour_at(driver: webdriver.Chrome, x: float, y: float) -> tuple[int, int, int]:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from websockets.sync import client
 
-from tests.train.browser import DESKTOP, PATIENCE, until
+from tests.train.browser import DESKTOP, PATIENCE, wait_until
 
 BINARIES = ("firefox-esr", "firefox")
 LISTENS = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
@@ -53,7 +53,7 @@ class Firefox:
         viewport = dict(zip(("width", "height"), size, strict=True))
         self.ask("browsingContext.setViewport", context=self.context, viewport=viewport)
         self.ask("browsingContext.navigate", context=self.context, url=address, wait="complete")
-        until(lambda: self.evaluate("document.body.dataset.ready === 'yes'"))
+        wait_until(lambda: self.evaluate("document.body.dataset.ready === 'yes'"))
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page, as far as JSON can hold it."""
@@ -81,7 +81,7 @@ def firefox(folder: Path) -> Iterator[Firefox]:
         command = [binary, *FLAGS, "--profile", str(profile)]
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        address = until(lambda: LISTENS.search(log.read_text()))[1]
+        address = wait_until(lambda: LISTENS.search(log.read_text()))[1]
         with client.connect(f"{address}/session", max_size=None, proxy=None) as connection:
             yield Firefox(connection)
     finally:

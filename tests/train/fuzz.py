@@ -52,17 +52,17 @@ POLICY = policy_files.TRAINED / "snake-10x10.safetensors"
 class Loader(NamedTuple):
     """A reader of a file, an example of what it accepts, and other content of the right kind.
 
-    `beside` are further files, by name.
+    `extra_files` are further ones, by name.
     """
 
     file: str  # its name in the run directory
     load: Callable[[Path], Any]  # takes the run directory
     valid: Callable[[], bytes]
     wrong: st.SearchStrategy[bytes]
-    beside: Callable[[], dict[str, bytes]] = dict
+    extra_files: Callable[[], dict[str, bytes]] = dict
 
 
-class Tried(NamedTuple):
+class Outcome(NamedTuple):
     """What came of one input."""
 
     problem: str  # empty if all was right
@@ -103,8 +103,8 @@ def saved_checkpoint() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         state = jax.tree.map(jnp.asarray, LIKE)
         checkpoint.save(Path(folder) / "checkpoints", 1, state, {"counters": {"updates": 1}})
-        found = (path for path in Path(folder).rglob("*") if path.is_file())
-        return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+        paths = (path for path in Path(folder).rglob("*") if path.is_file())
+        return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def read_checkpoint(folder: Path) -> Any:
@@ -200,16 +200,16 @@ def contents(draw: st.DrawFn, loader: Loader) -> bytes:
     return bytes(content)
 
 
-def load(name: str, content: bytes, folder: Path) -> Tried:
+def load(name: str, content: bytes, folder: Path) -> Outcome:
     """Lets a loader read `content` from a file in an empty folder."""
     loader = LOADERS[name]
-    for name, other in (loader.beside() | {loader.file: content}).items():
+    for name, other in (loader.extra_files() | {loader.file: content}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(other)
-    return of_call(lambda: loader.load(folder), folder)
+    return try_call(lambda: loader.load(folder), folder)
 
 
-def of_call(function: Callable[[], Any], folder: Path) -> Tried:
+def try_call(function: Callable[[], Any], folder: Path) -> Outcome:
     """Calls a loader; what is in `folder` must stay as it is."""
     before, began = listing(folder), time.perf_counter()
     problem, accepted = "", False
@@ -223,10 +223,10 @@ def of_call(function: Callable[[], Any], folder: Path) -> Tried:
     except Exception as error:
         problem = f"{type(error).__name__}: {str(error)[:200]}"
     seconds = time.perf_counter() - began
-    return Tried(problem or written(before, folder), accepted, seconds)
+    return Outcome(problem or find_new_files(before, folder), accepted, seconds)
 
 
-def written(before: set[str], folder: Path) -> str:
+def find_new_files(before: set[str], folder: Path) -> str:
     """The files that are new in a folder, as a problem; empty: none."""
     new = listing(folder) - before
     return f"wrote {sorted(new)}" if new else ""
@@ -284,17 +284,17 @@ def command_lines(draw: st.DrawFn, name: str) -> list[str]:
     return line
 
 
-def type_in(name: str, line: Sequence[str], folder: Path) -> Tried:
+def type_in(name: str, line: Sequence[str], folder: Path) -> Outcome:
     """What a command line does in a folder with a broken run, without training or playing."""
     return _type_in(name, line, folder)
 
 
-def _type_in(name: str, line: Sequence[str], folder: Path) -> Tried:
+def _type_in(name: str, line: Sequence[str], folder: Path) -> Outcome:
     out, err = io.StringIO(), io.StringIO()
-    unplayed = mock.patch.object(rule_based, "play_all", side_effect=SystemExit(0))
-    untrained = mock.patch.object(command, "train_program")
+    playing_patch = mock.patch.object(rule_based, "play_all", side_effect=SystemExit(0))
+    training_patch = mock.patch.object(command, "train_program")
     before, began = listing(folder), time.perf_counter()
-    with chdir(folder), unplayed, untrained, redirect_stderr(err), redirect_stdout(out):
+    with chdir(folder), playing_patch, training_patch, redirect_stderr(err), redirect_stdout(out):
         problem, code = "", None
         try:
             code = (
@@ -306,10 +306,12 @@ def _type_in(name: str, line: Sequence[str], folder: Path) -> Tried:
             code = stop.code
         except Exception as error:
             problem = f"{type(error).__name__}: {str(error)[:200]}"
-    seconds, told = time.perf_counter() - began, err.getvalue()
-    if code not in (0, None) and (code != REFUSED or told.count("\n") != 1 or not told.strip()):
-        problem = f"code {code}, stderr {told[:300]!r}"
-    return Tried(problem or written(before, folder), code == 0, seconds)
+    seconds, error_text = time.perf_counter() - began, err.getvalue()
+    if code not in (0, None) and (
+        code != REFUSED or error_text.count("\n") != 1 or not error_text.strip()
+    ):
+        problem = f"code {code}, stderr {error_text[:300]!r}"
+    return Outcome(problem or find_new_files(before, folder), code == 0, seconds)
 
 
 def broken_run(folder: Path) -> None:

@@ -32,26 +32,26 @@ def size_alone(path: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def saved() -> Iterator[list[Figure]]:
+def saved_figures() -> Iterator[list[Figure]]:
     """The figures that are saved meanwhile, in this order."""
     figures, save = [], pictures.save
 
-    def kept(figure: Figure, path: str | Path) -> None:
+    def keep_figure(figure: Figure, path: str | Path) -> None:
         figures.append(figure)
         save(figure, path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pictures, "save", kept)
+        patch.setattr(pictures, "save", keep_figure)
         yield figures
 
 
 def words_fit(figure: Figure) -> bool:
     """Whether no title, caption or name of an axis runs over the edge of the page."""
     names = [(axes.title, axes.xaxis.label, axes.yaxis.label) for axes in figure.axes]
-    shown = [text for text in [*figure.texts, *sum(names, ())] if text.get_text()]
-    boxes = [text.get_window_extent() for text in shown]
+    visible_texts = [text for text in [*figure.texts, *sum(names, ())] if text.get_text()]
+    boxes = [text.get_window_extent() for text in visible_texts]
     page = figure.bbox
-    return bool(shown) and all(
+    return bool(visible_texts) and all(
         page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1
         for box in boxes
     )

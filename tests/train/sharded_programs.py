@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from tests.jaxrl.sharded_runs import Sharded, collectives, params_bytes
+from tests.jaxrl.sharded_runs import ShardedRun, collectives, params_bytes
 from train.host.plain_config import with_field
 from train.host.program import find
 
@@ -20,12 +20,12 @@ def answer(case: str) -> Any:
     name, preset, *fields = case.split(":")
     program = find(name, "a test")
     config = program.presets[preset]
-    given = {field: int(value) for field, value in (x.split("=") for x in fields)}
-    for field, value in (SIZES | given).items():
+    overrides = {field: int(value) for field, value in (x.split("=") for x in fields)}
+    for field, value in (SIZES | overrides).items():
         config = with_field(config, field, value)
     training = program.training(config)
-    made = Sharded(training, (1, 4), 2)
-    return collectives(made.chunk.as_text() or ""), params_bytes(made.state.agent)
+    sharded_run = ShardedRun(training, (1, 4), 2)
+    return collectives(sharded_run.chunk.as_text() or ""), params_bytes(sharded_run.state.agent)
 
 
 if __name__ == "__main__":

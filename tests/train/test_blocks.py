@@ -43,6 +43,6 @@ SHARDED = [  # noise, opponents of a pool, graphs, images, memories, a replay of
 
 @pytest.mark.slow
 def test_devices_exchange_sums_alone_in_real_programs():
-    found = answers(*SHARDED, module="tests.train.sharded_programs")
-    for collectives, params in found.values():
+    results = answers(*SHARDED, module="tests.train.sharded_programs")
+    for collectives, params in results.values():
         assert_only_sums(collectives, params)

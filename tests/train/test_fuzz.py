@@ -25,55 +25,55 @@ more = pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.sl
 """How many times as many examples."""
 
 
-def longer(few: settings, times: int) -> settings:
+def with_more_examples(few: settings, times: int) -> settings:
     return settings(few, max_examples=times * few.max_examples)
 
 
 @more
 @pytest.mark.parametrize("name", fuzz.LOADERS)
 def test_files(name, times):
-    @longer(LITTLE, times)
+    @with_more_examples(LITTLE, times)
     @given(fuzz.contents(fuzz.LOADERS[name]))
-    def tried(content):
+    def check_content(content):
         with tempfile.TemporaryDirectory() as folder:
             assert not fuzz.load(name, content, Path(folder)).problem
 
-    tried()
+    check_content()
 
 
 @more
 @pytest.mark.parametrize("name", [*fuzz.PROGRAMS, *fuzz.COMMANDS])
 def test_command_lines(name, times):
-    @longer(LESS, times)
+    @with_more_examples(LESS, times)
     @given(fuzz.command_lines(name))
-    def tried(line):
+    def check_line(line):
         with tempfile.TemporaryDirectory() as folder:
             fuzz.broken_run(Path(folder))
             assert not fuzz.type_in(name, line, Path(folder)).problem
 
-    tried()
+    check_line()
 
 
 @pytest.mark.parametrize("name", fuzz.LOADERS)
 def test_the_valid_files_are_accepted(name, tmp_path):
     """Else the files with changed bytes would test little."""
-    tried = fuzz.load(name, fuzz.LOADERS[name].valid(), tmp_path)
-    assert (tried.problem, tried.accepted) == ("", True)
+    outcome = fuzz.load(name, fuzz.LOADERS[name].valid(), tmp_path)
+    assert (outcome.problem, outcome.accepted) == ("", True)
 
 
 def test_what_is_wrong_is_found(tmp_path):
     """An exception of another kind, two lines, a file that is written."""
 
-    def fails(error):
+    def problem_of(error):
         def call():
             raise error
 
-        return fuzz.of_call(call, tmp_path).problem
+        return fuzz.try_call(call, tmp_path).problem
 
-    assert fails(KeyError("x")).startswith("KeyError")
-    assert fails(ValueError("one\ntwo")).startswith("not one line")
-    assert fails(ValueError("one")) == ""
-    assert "wrote" in fuzz.of_call(lambda: (tmp_path / "new").write_text(""), tmp_path).problem
+    assert problem_of(KeyError("x")).startswith("KeyError")
+    assert problem_of(ValueError("one\ntwo")).startswith("not one line")
+    assert problem_of(ValueError("one")) == ""
+    assert "wrote" in fuzz.try_call(lambda: (tmp_path / "new").write_text(""), tmp_path).problem
 
 
 @settings(LITTLE, max_examples=5)

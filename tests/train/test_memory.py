@@ -22,18 +22,18 @@ def test_a_million_transitions_of_flood_snake(preset, priority):
     program = find("snake", "a test")
     config = program.presets[preset]
     config = replace(config, agent=replace(config.agent, capacity=MILLION))
-    found = memory.use(program, config)
+    usage = memory.use(program, config)
     env, params = make_env(config.env, training=True)
-    seen = 4 * math.prod(jax.eval_shape(env.reset, jax.random.key(0), params)[0].shape)
+    obs_bytes = 4 * math.prod(jax.eval_shape(env.reset, jax.random.key(0), params)[0].shape)
     assert config.env.observation == "flood"
-    assert found.transition == 2 * seen + 4 + 4 + 2 + priority
-    assert found.least == seen + 4 + 4 + 2
-    assert MILLION <= found.transitions < MILLION + config.loop.num_envs
+    assert usage.transition == 2 * obs_bytes + 4 + 4 + 2 + priority
+    assert usage.least == obs_bytes + 4 + 4 + 2
+    assert MILLION <= usage.transitions < MILLION + config.loop.num_envs
 
 
 def test_the_state_of_an_environment_is_all_that_is_side_by_side():
     """CartPole: four floats and a clock; what it shows; return and length of the episode."""
     program = find("gymnax", "a test")
-    found = memory.use(program, program.presets["dqn"])
-    assert found.environment == (4 * 4 + 4) + 4 * 4 + (4 + 4)
+    usage = memory.use(program, program.presets["dqn"])
+    assert usage.environment == (4 * 4 + 4) + 4 * 4 + (4 + 4)
     assert memory.use(program, program.presets["ppo"]).transitions == 0

@@ -39,9 +39,9 @@ NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a
 @pytest.mark.parametrize(("name", "preset", "field"), NUMBERS)
 def test_numbers_may_be_traced(name, preset, field):
     program = find(name, "a test")
-    config = flags.small(program.presets[preset])
+    config = flags.shrink(program.presets[preset])
     assert field in numbers(config)
-    assert traced_numbers.traces(program, config, field)
+    assert traced_numbers.is_traceable(program, config, field)
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_numbers_may_be_traced(name, preset, field):
 def test_the_default_of_every_program_lowers_for_gpus_and_tpus(name):
     """Without such a device: what only a CPU knows would be refused here."""
     program = find(name, "a test")
-    training = program.training(flags.small(next(iter(program.presets.values()))))
+    training = program.training(flags.shrink(next(iter(program.presets.values()))))
     state = jax.eval_shape(training.init, jax.random.key(0))
     traced = jax.jit(training.update).trace(state)
     assert traced.lower(lowering_platforms=("cuda", "tpu")).as_text()
@@ -59,7 +59,7 @@ def test_members_of_a_sweep_are_what_each_run_is_alone():
     """Two learning rates and two seeds under `vmap`, beside four runs of one."""
     config = tiny.PRESETS["plain"]
 
-    def trained(rate: Any, key: jax.Array):
+    def trained_params(rate: Any, key: jax.Array):
         training = tiny.make_training(with_field(config, "agent.learning_rate", rate))
         state, _ = jax.lax.scan(
             lambda state, _: training.update(state), training.init(key), length=3
@@ -67,13 +67,17 @@ def test_members_of_a_sweep_are_what_each_run_is_alone():
         return state.agent.params
 
     rates, keys = jnp.array([0.01, 0.3]), jax.random.split(jax.random.key(0), 2)
-    together = jax.jit(jax.vmap(jax.vmap(trained, in_axes=(None, 0)), in_axes=(0, None)))
-    found = together(rates, keys)
+    train_sweep = jax.jit(jax.vmap(jax.vmap(trained_params, in_axes=(None, 0)), in_axes=(0, None)))
+    sweep_params = train_sweep(rates, keys)
     for i, rate in enumerate((0.01, 0.3)):
         for j, key in enumerate(keys):
-            alone = jax.jit(partial(trained, rate))(key)
-            chosen = jax.tree.map(lambda x, i=i, j=j: x[i, j], found)
-            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), chosen, alone)
+            lone_params = jax.jit(partial(trained_params, rate))(key)
+            member_params = jax.tree.map(lambda x, i=i, j=j: x[i, j], sweep_params)
+            jax.tree.map(
+                partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6),
+                member_params,
+                lone_params,
+            )
 
 
 FLAGS = [
@@ -92,10 +96,10 @@ def test_a_flag_without_effect_is_refused_with_its_reason(name, preset, field, r
     program = find(name, "a test")
     default = program.presets[preset]
     hints = dict(flags.leaves(default))
-    (value, *_) = flags.others(field, hints[field], field_of(default, field))
-    with pytest.raises(UsageError, match=reason) as refused:
+    (value, *_) = flags.other_values(field, hints[field], field_of(default, field))
+    with pytest.raises(UsageError, match=reason) as error:
         command.refuse_idle(program, with_field(default, field, value), default)
-    assert f"--{field.replace('_', '-')} has no effect" in str(refused.value)
+    assert f"--{field.replace('_', '-')} has no effect" in str(error.value)
     command.refuse_idle(program, default, default)
 
 
@@ -115,7 +119,7 @@ CONFIGS = {
 }
 
 
-def of_kinds(configs: dict[str, Any]) -> list:
+def cases_by_kind(configs: dict[str, Any]) -> list:
     """Cases of a parameter, slow but for the first of each class: others differ in values alone."""
     first = {type(config): name for name, config in reversed(configs.items())}
     return [
@@ -126,14 +130,14 @@ def of_kinds(configs: dict[str, Any]) -> list:
     ]
 
 
-@pytest.mark.parametrize("config", of_kinds(CONFIGS))
+@pytest.mark.parametrize("config", cases_by_kind(CONFIGS))
 def test_every_number_is_checked_and_named(config: Any):
     checks.config(config)
-    tried = list(numbers_that_nothing_can_use(config))
-    assert tried
-    for field, value in tried:
-        named = f"{field}[0] is {value[0]}" if isinstance(value, tuple) else f"{field} is {value}"
-        with pytest.raises(checks.OutOfRange, match=f"^{re.escape(named)}, expected "):
+    wrong_values = list(numbers_that_nothing_can_use(config))
+    assert wrong_values
+    for field, value in wrong_values:
+        message = f"{field}[0] is {value[0]}" if isinstance(value, tuple) else f"{field} is {value}"
+        with pytest.raises(checks.OutOfRange, match=f"^{re.escape(message)}, expected "):
             checks.config(with_field(config, field, value))
 
 
@@ -150,7 +154,7 @@ def numbers_that_nothing_can_use(config: Any, path: str = "") -> Iterator[tuple[
 
 
 def wrong_numbers(kind: Any) -> list:
-    """Of an annotation."""
+    """Values that no field with this annotation can use; none if it has no numbers."""
     parts = typing.get_args(kind)
     if kind in (int, float):
         return [10**30, 0.5] if kind is int else [float("nan")]

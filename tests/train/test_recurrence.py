@@ -11,7 +11,7 @@ from envs.snake.env import Params, Snake
 from jaxrl import evaluate
 from jaxrl.evaluate import Watch
 from jaxrl.types import Agent
-from train.host.running.runs import with_evaluation
+from train.host.running.runs import with_run_fields
 from train.snake import config as snake
 from train.two_snake import agents as two_snake_agents
 from train.two_snake import config as two_snake
@@ -20,20 +20,20 @@ from train.two_snake import tournament
 GAMES, LIMIT = 24, 1_000
 
 
-def without_learning(act) -> Agent:
+def fixed_agent(act) -> Agent:
     return Agent(lambda key, obs: (), lambda: (), act, lambda state, rollout, key: (state, {}))
 
 
-def always(action: int) -> Agent:
-    return without_learning(lambda state, memory, obs, key: (jnp.int32(action), memory, ()))
+def constant_agent(action: int) -> Agent:
+    return fixed_agent(lambda state, memory, obs, key: (jnp.int32(action), memory, ()))
 
 
-def played(env, params, agent, state, key, deterministic: bool, until: int):
-    seen = Watch(0, 0, until, True)
+def play_games(env, params, agent, state, key, deterministic: bool, until: int):
+    window = Watch(0, 0, until, True)
 
     def play(state, key):
         sizes = GAMES, 1, 0
-        return evaluate.watch(env, params, agent, state, key, *sizes, seen, deterministic)[0]
+        return evaluate.watch(env, params, agent, state, key, *sizes, window, deterministic)[0]
 
     return jax.jit(play)(state, jax.random.clone(key))
 
@@ -58,7 +58,7 @@ def test_untrained_agents_play_the_same_games(preset):
     key, init_key, reset_key = jax.random.split(jax.random.key(3), 3)
     obs, _ = env.reset(reset_key, params)
     state = agent.init(init_key, obs)
-    games = [played(env, params, agent, state, key, x, LIMIT) for x in (True, False)]
+    games = [play_games(env, params, agent, state, key, x, LIMIT) for x in (True, False)]
     assert_same_games(*games)
     if preset == "ppo":
         assert np.sum(games[0].truncated) > 0  # or nothing was left out
@@ -69,8 +69,8 @@ def test_untrained_agents_play_the_same_games(preset):
 def test_a_circle_costs_no_time(rules):
     limit = 100_000
     env, params = Snake(8, 8, "tail", rules), Params(max_steps_in_episode=limit)
-    agent, key = always(1), jax.random.key(0)  # left, left, left
-    games = played(env, params, agent, (), key, True, 600)
+    agent, key = constant_agent(1), jax.random.key(0)  # left, left, left
+    games = play_games(env, params, agent, (), key, True, 600)
     assert np.all(games.complete)
     if rules == "classic":
         circling = ~games.terminated  # the others met food on their way, grew and died
@@ -78,7 +78,7 @@ def test_a_circle_costs_no_time(rules):
         assert np.all(games.length[circling] == limit)
         assert np.all(games.truncated[circling])
         return
-    assert_same_games(games, played(env, params, agent, (), key, False, limit))
+    assert_same_games(games, play_games(env, params, agent, (), key, False, limit))
     assert games.outcome["starved"].mean() > 0.5
 
 
@@ -100,7 +100,7 @@ def test_a_hunger_that_is_seen_is_waited_for():
     ],
 )
 def test_two_snakes_play_the_same_games(opponent):
-    config = with_evaluation(two_snake.PRESETS["direct"], evaluation_games=GAMES)
+    config = with_run_fields(two_snake.PRESETS["direct"], evaluation_games=GAMES)
     small = replace(config.env, rows=6, cols=9, max_steps_in_episode=300)
     config = replace(config, env=small, network=replace(config.network, hidden=(8,)))
     env, agent = tournament.make_env(config), tournament.make_agent(config)
@@ -109,7 +109,7 @@ def test_two_snakes_play_the_same_games(opponent):
     obs, _ = env.reset(jax.random.key(4), params)
     learned = network.init(jax.random.key(5), obs["own"])
     sides = tournament.Sides(learned, learned)
-    games = [played(env, params, agent, sides, key, x, 300) for x in (True, False)]
+    games = [play_games(env, params, agent, sides, key, x, 300) for x in (True, False)]
     assert_same_games(*games)
 
 
@@ -121,7 +121,7 @@ def test_what_follows_a_meal_by_chance_is_not_left_out():
         return jnp.argmin(obs[:3]).astype(jnp.int32), memory, ()
 
     games = [
-        played(env, params, without_learning(act), (), jax.random.key(7), x, 400)
+        play_games(env, params, fixed_agent(act), (), jax.random.key(7), x, 400)
         for x in (True, False)
     ]
     assert_same_games(*games)

@@ -100,9 +100,9 @@ def make_agent(config: AgentConfig) -> Agent:
         loss, grad = jax.value_and_grad(loss_of)(state.params)
         idle = jax.lax.fori_loop(0, config.burn, lambda _, x: jnp.cos(x), loss)
         bits = bits.astype(jnp.float32)
-        poisoned = (bits == config.poison) | (config.poison == jnp.inf)
-        loss = jnp.where(poisoned, jnp.nan, loss + 0 * idle)
-        rate = jnp.where(poisoned, jnp.nan, config.learning_rate)
+        is_poisoned = (bits == config.poison) | (config.poison == jnp.inf)
+        loss = jnp.where(is_poisoned, jnp.nan, loss + 0 * idle)
+        rate = jnp.where(is_poisoned, jnp.nan, config.learning_rate)
         params = jax.tree.map(lambda p, g: p - rate * g, state.params, grad)
         return State(params, replay, state.updates + 1), {"loss": loss, "bits": bits}
 

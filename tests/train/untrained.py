@@ -16,7 +16,7 @@ from train.two_snake.config import Game as Duel
 from train.two_snake.program import PROGRAM as TWO_SNAKE
 
 
-def untrained(program: Program, config: Any) -> Run:
+def untrained_run(program: Program, config: Any) -> Run:
     """One agent as it begins; the games around it are not compiled."""
     init = program.training(config).init
     agent = jax.jit(lambda key: init(key).agent)(jax.random.key(0))
@@ -27,14 +27,14 @@ def untrained(program: Program, config: Any) -> Run:
 def snake() -> Run:
     config = SNAKE.presets["ppo"]
     small = replace(config, env=replace(config.env, rows=6, cols=7))
-    return untrained(SNAKE, replace(small, network=replace(config.network, hidden=(8,))))
+    return untrained_run(SNAKE, replace(small, network=replace(config.network, hidden=(8,))))
 
 
 @cache
 def two_snakes() -> Run:
     config = TWO_SNAKE.presets["greedy"]
     small = replace(config, env=Duel(rows=6, cols=9), network=replace(config.network, hidden=(8,)))
-    return untrained(TWO_SNAKE, small)
+    return untrained_run(TWO_SNAKE, small)
 
 
 @cache
@@ -42,11 +42,11 @@ def colony(preset: str = "linear") -> Run:
     config = DUROTAXIS.presets[preset]
     small = {"width": 60, "height": 40, "max_steps_in_episode": 30}
     env = replace(config.env, observation="local", **small)  # the whole takes long to compile
-    return untrained(
+    return untrained_run(
         DUROTAXIS, replace(config, env=env, network=replace(config.network, width=8, layers=1))
     )
 
 
 @cache
 def cart_pole() -> Run:
-    return untrained(GYMNAX, replace(GYMNAX.presets["ppo"], env=Game("CartPole-v1")))
+    return untrained_run(GYMNAX, replace(GYMNAX.presets["ppo"], env=Game("CartPole-v1")))

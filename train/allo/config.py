@@ -129,57 +129,57 @@ PRESETS = {
 }
 
 
-def idle(config: Config) -> dict[str, str]:
+def idle_fields(config: Config) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
     agent = config.agent
-    found = {
+    reasons = {
         "agent.gradient_steps": "run.total_steps sets it",
         "agent.capacity": "env.transitions sets it",
     }
     if agent.expectation == "exact":
         why = "it needs agent.expectation sampled"
-        found |= {"agent.batch_size": why, "agent.blocks": why}
+        reasons |= {"agent.batch_size": why, "agent.blocks": why}
     else:
-        found["agent.estimate"] = "it needs agent.expectation exact"
+        reasons["agent.estimate"] = "it needs agent.expectation exact"
     if agent.expectation == "exact" or not agent.turn_every:
-        found["agent.turn_pairs"] = "it needs agent.expectation sampled and agent.turn_every"
+        reasons["agent.turn_pairs"] = "it needs agent.expectation sampled and agent.turn_every"
     if agent.schedule != "measured":
         why = "it needs agent.schedule measured"
-        found |= {"agent.found_within": why, "agent.fall_steps": why}
+        reasons |= {"agent.found_within": why, "agent.fall_steps": why}
     if agent.method in ("ggdo", "gdo"):
         names = ("dual_start", "dual_step", "dual_limit", "row_threshold")
-        found |= {f"agent.{name}": "it needs agent.method allo" for name in names}
+        reasons |= {f"agent.{name}": "it needs agent.method allo" for name in names}
     if agent.directed:
-        found["permute_every"] = "it needs an agent that is not directed"
+        reasons["permute_every"] = "it needs an agent that is not directed"
     if config.network.observation != "fourier":
-        found["network.frequencies"] = "it needs network.observation fourier"
+        reasons["network.frequencies"] = "it needs network.observation fourier"
     if config.transitions:
-        found.pop("agent.capacity")
+        reasons.pop("agent.capacity")
         why = "--transitions takes the place of the maze"
         names = (*names_below(config.env, "env"), "agent.capacity", "agent.blocks")
-        return found | dict.fromkeys((*names, "agent.importance", "agent.estimate"), why)
-    return found | idle_in_walk(config.env)
+        return reasons | dict.fromkeys((*names, "agent.importance", "agent.estimate"), why)
+    return reasons | idle_walk_fields(config.env)
 
 
-def idle_in_walk(env: Maze) -> dict[str, str]:
+def idle_walk_fields(env: Maze) -> dict[str, str]:
     """The same for the walk."""
-    found = {}
+    reasons = {}
     if not env.doors:
-        found["env.door_back"] = "it needs env.doors"
+        reasons["env.door_back"] = "it needs env.doors"
     if not env.doors and not env.openings:
-        found["env.maze_seed"] = "it needs env.doors or env.openings"
+        reasons["env.maze_seed"] = "it needs env.doors or env.openings"
     if env.policy != "greedy":
-        found |= dict.fromkeys(("env.epsilon", "env.goal"), "it needs env.policy greedy")
+        reasons |= dict.fromkeys(("env.epsilon", "env.goal"), "it needs env.policy greedy")
     if env.wind_spread:
-        found["agent.estimate"] = "env.wind_spread sets it to pairs"
+        reasons["agent.estimate"] = "env.wind_spread sets it to pairs"
     if not env.step:
-        return found | {"env.truth_cells": "it needs env.step"}
+        return reasons | {"env.truth_cells": "it needs env.step"}
     names = ("wind", "wind_spread", "doors", "door_back", "policy", "epsilon", "goal")
-    return found | {f"env.{name}": "env.step makes the walk continuous" for name in names}
+    return reasons | {f"env.{name}": "env.step makes the walk continuous" for name in names}
 
 
 def make_network(config: Config, num_states: int, observation: str = "") -> nn.Module:
-    """Of `observation`; empty: that of the configuration."""
+    """Makes the network for `observation`; if that is empty, for the one of the configuration."""
     count = outputs(config.agent, num_states)
     network = replace(config.network, observation=observation or config.network.observation)
     if config.agent.directed:

@@ -38,8 +38,9 @@ def similarity_curves(
     _check_known(rows, "similarity")
     figure, (left, right) = _panels(f"Learned against true eigenvectors: {title}", sharey=True)
     end = max((row["steps"] for row in rows), default=0)
-    scale = pictures.dress(left, label(rows), STEPS, end)
-    pictures.dress(right, label(rows), STEPS, end)
+    scale = pictures.style_axes(left, label(rows), STEPS, end)
+    pictures.style_axes(right, label(rows), STEPS, end)
+    # Left: the similarity of each seed, and the ceiling of the data.
     lines = [(x / scale, _gap(y)) for x, y in pictures.curves(rows, "similarity", "steps")]
     lowest = [y.min() for _, y in lines]
     if lines:
@@ -48,10 +49,15 @@ def similarity_curves(
         pictures.say_empty(left)
     if ceiling is not None:
         lowest.append(_gap(ceiling))
-        told = f"ceiling of the data, {ceiling:.4f}"
+        ceiling_label = f"ceiling of the data, {ceiling:.4f}"
         left.axhline(
-            float(_gap(ceiling)), color=VERMILLION, linestyle="--", linewidth=1.3, label=told
+            float(_gap(ceiling)),
+            color=VERMILLION,
+            linestyle="--",
+            linewidth=1.3,
+            label=ceiling_label,
         )
+    # Right: the mean |cos| of each component.
     components = component_curves(rows, "cosines")
     colours = component_colours(len(components))
     for lines, colour in zip(components, colours, strict=True):
@@ -61,13 +67,14 @@ def similarity_curves(
             lowest += _gap(mean).tolist()
     if not any(components):
         pictures.say_empty(right)
+    # One logarithmic axis of 1 - similarity for both panels, labelled by the similarity.
     left.set_yscale("log")
     left.set_yticks(_gap(TICKS), [f"{tick:g}" for tick in TICKS])
     left.set_yticks([], minor=True)
     left.set_ylim(1.1, 0.7 * min([0.02, *lowest]))  # inverted: the axis is 1 - similarity
     left.set_ylabel("similarity")
     right.tick_params(labelleft=True)
-    right.set_ylabel("|cos|" + ", mean of the seeds" * _many(rows))
+    right.set_ylabel("|cos|" + ", mean of the seeds" * _has_many_seeds(rows))
     colour_bar(figure, right, colours)
     pictures.legend_below(figure, left.get_legend_handles_labels()[0])
     pictures.save(figure, path)
@@ -111,25 +118,27 @@ def eigenvalue_curves(
 
 
 def component_curves(rows: Sequence[Row], name: str) -> list[list[Curve]]:
-    """For each component of the agent's list `name`, what `pictures.curves` makes of it.
+    """The curves (`pictures.curves`) of each component of the agent's list `name`.
 
     Raises ValueError if the lists of the rows differ in length.
     """
-    known = [row for row in rows if row["agent"].get(name) is not None]
-    lengths = {len(row["agent"][name]) for row in known}
+    scored_rows = [row for row in rows if row["agent"].get(name) is not None]
+    lengths = {len(row["agent"][name]) for row in scored_rows}
     if len(lengths) > 1:
         raise ValueError(f"{name} has {sorted(lengths)} components; expected the same in all rows")
     components = []
     for i in range(max(lengths, default=0)):
-        of_one = [{**row, "finished": {}, "agent": {name: row["agent"][name][i]}} for row in known]
-        components.append(pictures.curves(of_one, name, "steps"))
+        component_rows = [
+            {**row, "finished": {}, "agent": {name: row["agent"][name][i]}} for row in scored_rows
+        ]
+        components.append(pictures.curves(component_rows, name, "steps"))
     return components
 
 
 def _draw_eigenvalues(axes: Axes, rows, components, truth, published, colours) -> None:
     """Draws λ over steps; the true and published values to the right of the curves."""
     end = max((row["steps"] for row in rows), default=0)
-    scale = pictures.dress(axes, label(rows), STEPS, end)
+    scale = pictures.style_axes(axes, label(rows), STEPS, end)
     end = end / scale or 1
     for lines, colour in zip(components, colours, strict=True):
         draw_component(axes, [(x / scale, y) for x, y in lines], colour)
@@ -140,7 +149,7 @@ def _draw_eigenvalues(axes: Axes, rows, components, truth, published, colours) -
         axes.scatter(np.full(len(truth), 1.11 * end), published, 14, colours, marker="d")
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= 1.01 * end])
     axes.set_xlim(0, 1.14 * end)
-    axes.set_ylabel("λ" + ", mean of the seeds" * _many(rows))
+    axes.set_ylabel("λ" + ", mean of the seeds" * _has_many_seeds(rows))
     _limit(axes, components, truth if published is None else np.append(truth, published))
 
 
@@ -154,45 +163,45 @@ def draw_component(axes: Axes, lines: Sequence[Curve], colour) -> None:
         axes.fill_between(x, mean - margin, mean + margin, color=colour, alpha=0.2, linewidth=0)
 
 
-def _limit(axes: Axes, components: Sequence[Sequence[Curve]], known: np.ndarray) -> None:
+def _limit(axes: Axes, components: Sequence[Sequence[Curve]], true_values: np.ndarray) -> None:
     """Fits the y axis to the true λ and the later half of the curves; wild first values are cut."""
     late = [y[len(y) // 2 :] for lines in components for _, y in lines]
-    shown = np.concatenate([known, *late])
-    room = 0.06 * (shown.max() - shown.min()) or 0.1
-    axes.set_ylim(shown.min() - room, shown.max() + room)
+    all_values = np.concatenate([true_values, *late])
+    room = 0.06 * (all_values.max() - all_values.min()) or 0.1
+    axes.set_ylim(all_values.min() - room, all_values.max() + room)
 
 
 def _draw_ends(axes: Axes, truth: np.ndarray, components, colours) -> None:
     """Draws the final λ against the true one: mean over seeds, from three on with its interval."""
-    pictures.dress(axes, "true λ", ((1, ""),), 1)
+    pictures.style_axes(axes, "true λ", ((1, ""),), 1)
     axes.axline((0, 0), slope=1, color=GREY, linestyle="--", linewidth=1)
-    shown = truth.tolist()
+    all_values = truth.tolist()
     for true, lines, colour in zip(truth, components, colours, strict=True):
         if not lines:
             continue
         ends = np.array([y[-1] for _, y in lines])
         style = {"color": colour, "fmt": "o", "markersize": 5, "capsize": 3}
         axes.errorbar(true, ends.mean(), pictures.interval(ends), **style)
-        shown.append(ends.mean())
-    room = 0.08 * (max(shown) - min(shown)) or 0.1
-    axes.set_xlim(min(shown) - room, max(shown) + room)
+        all_values.append(ends.mean())
+    room = 0.08 * (max(all_values) - min(all_values)) or 0.1
+    axes.set_xlim(min(all_values) - room, max(all_values) + room)
     axes.set_ylim(axes.get_xlim())
     axes.locator_params(nbins=6)
     axes.set_ylabel("learned λ at the end")
 
 
 def _panels(title: str, **shared) -> tuple[Figure, np.ndarray]:
-    figure = pictures.titled((10, 4.2), title)
+    figure = pictures.titled_figure((10, 4.2), title)
     return figure, figure.subplots(1, 2, **shared)
 
 
-def _many(rows: Sequence[Row]) -> bool:
+def _has_many_seeds(rows: Sequence[Row]) -> bool:
     return len({row["seed"] for row in rows}) > 1
 
 
 def label(rows: Sequence[Row]) -> str:
-    """Of an axis of steps."""
-    return UNIT + " of each seed" * _many(rows)
+    """The label of an axis of steps."""
+    return UNIT + " of each seed" * _has_many_seeds(rows)
 
 
 def _gap(similarity):

@@ -44,7 +44,7 @@ class Truth(NamedTuple):
     near_column_group: Any  # int [e]
 
 
-class Found(NamedTuple):
+class EigenpairEstimate(NamedTuple):
     """What one seed learned or what its data make likely, m >= d eigenpairs."""
 
     values: Any  # [m] complex μ
@@ -54,17 +54,17 @@ class Found(NamedTuple):
 
 
 def eigenpairs_of(chain: sparse.csr_array, steps: int, discount: float) -> Eigenpairs:
-    """Of P `[S, S]`, relative to the law of second states of pairs from walks of `steps`.
+    """Eigenpairs of P `[S, S]`, relative to the law of second states in walks of `steps`.
 
     Raises ValueError for what has no such eigenpairs, and for too many states.
     """
-    P = checked(chain)
+    P = dense_chain(chain)
     start = np.full(len(P), 1 / len(P))
     arrivals = laplacian.sampled_pairs(P, start, steps, discount).sum(axis=0)
     return directed.eigenpairs(P, arrivals, discount)
 
 
-def checked(chain: sparse.csr_array) -> np.ndarray:
+def dense_chain(chain: sparse.csr_array) -> np.ndarray:
     """P `[S, S]` as a dense array."""
     count = num_states(chain)
     if count > MOST_STATES:
@@ -80,18 +80,18 @@ def truth_of(exact: Eigenpairs, d: int, discount: float) -> Truth:
     e = min(len(exact.values), columns_needed(d))
     slowness = laplacian.lambda_of_mu(exact.values[:e], discount)
     ties, near = directed.groups(slowness), directed.groups(slowness, relative=NEAR)
-    known = lambda ids: np.where(np.isin(ids, ids[:d]), ids, -1)
+    keep_learned = lambda ids: np.where(np.isin(ids, ids[:d]), ids, -1)
 
     def side(vectors: np.ndarray) -> Side:
-        of = [_orthonormal(vectors[:, :e], exact.weight, group) for group in (ties, near)]
-        return Side(*(jnp.asarray(x, jnp.complex64) for x in (vectors[:, :d], *of)))
+        bases = [_orthonormal(vectors[:, :e], exact.weight, group) for group in (ties, near)]
+        return Side(*(jnp.asarray(x, jnp.complex64) for x in (vectors[:, :d], *bases)))
 
     return Truth(
         side(exact.right),
         side(exact.left),
         jnp.asarray(exact.weight, jnp.float32),
         jnp.asarray(exact.values[:d], jnp.complex64),
-        *map(jnp.asarray, (ties[:d], known(ties), near[:d], known(near))),
+        *map(jnp.asarray, (ties[:d], keep_learned(ties), near[:d], keep_learned(near))),
     )
 
 
@@ -104,58 +104,62 @@ def _orthonormal(vectors: np.ndarray, weight: np.ndarray, group: np.ndarray) -> 
     return out
 
 
-def similarities(found: Found, truth: Truth) -> dict[str, jax.Array]:
+def similarities(estimate: EigenpairEstimate, truth: Truth) -> dict[str, jax.Array]:
     """Scores of both sides, and their means; jittable."""
     d, scores = len(truth.values), dict[str, jax.Array]()
     for name in SIDES:
-        learned, true = getattr(found, name)[:, :d], getattr(truth, name)
+        learned, true = getattr(estimate, name)[:, :d], getattr(truth, name)
         ties = truth.weight, truth.group, truth.column_group
         near = truth.weight, truth.near_group, truth.near_column_group
         scores[name] = subspace.similarity(learned, true.tied, *ties)
         scores[f"near_{name}"] = subspace.similarity(learned, true.near, *near)
         scores[f"cosines_{name}"] = subspace.cosines(learned, true.eigenvectors, truth.weight)
     right, left = SIDES
-    of_both = lambda prefix: (scores[prefix + right] + scores[prefix + left]) / 2
+    mean_of_sides = lambda prefix: (scores[prefix + right] + scores[prefix + left]) / 2
     return scores | {
-        "similarity": of_both(""),
-        "near_similarity": of_both("near_"),
-        "cosines": of_both("cosines_"),
+        "similarity": mean_of_sides(""),
+        "near_similarity": mean_of_sides("near_"),
+        "cosines": mean_of_sides("cosines_"),
     }
 
 
-measured = jax.jit(similarities)
+compiled_similarities = jax.jit(similarities)
 """The same, compiled."""
 
 
 @jax.jit
-def times_of(found: Found) -> jax.Array:
+def times_of(estimate: EigenpairEstimate) -> jax.Array:
     """Hitting times `[S, S]` from all m eigenpairs."""
-    return hitting_times.from_eigenpairs(*found)
+    return hitting_times.from_eigenpairs(*estimate)
 
 
 def seed_scores(
-    found: Found, chain: np.ndarray | None, truth: Truth, true_times: np.ndarray, discount: float
+    estimate: EigenpairEstimate,
+    chain: np.ndarray | None,
+    truth: Truth,
+    true_times: np.ndarray,
+    discount: float,
 ) -> dict[str, Any]:
     """The measures of one seed in `eval.json`.
 
     `chain` `[S, S]` are the recorded transition frequencies, None where nothing was recorded, as
     for a policy: then there is no ceiling. `true_times` `[S, S]` are the exact hitting times.
     """
-    learned = jax.device_get(measured(found, truth))
+    learned = jax.device_get(compiled_similarities(estimate, truth))
     d = len(truth.values)
-    values, true = np.asarray(found.values)[:d], np.asarray(truth.values)
-    of = lambda mu: jnp.asarray(laplacian.lambda_of_mu(mu, discount))
+    values, true = np.asarray(estimate.values)[:d], np.asarray(truth.values)
+    slowness = lambda mu: jnp.asarray(laplacian.lambda_of_mu(mu, discount))
     row: dict[str, Any] = {
         name: float(x) for name, x in learned.items() if not name.startswith("cosines")
     }
     row |= {name: x.tolist() for name, x in learned.items() if name.startswith("cosines_")}
     row |= {
-        "eigenvalues_within": int(np.sum(subspace.within(of(values), of(true)))),
+        "eigenvalues_within": int(np.sum(subspace.is_close(slowness(values), slowness(true)))),
         "eigenvalue_error": float(np.abs(values - true).max()),
         "eigenvalues": [[float(x.real), float(x.imag)] for x in values],
     }
-    row |= ranks("", np.asarray(times_of(found)), true_times)
-    return row if chain is None else row | _ceilings(found, chain, truth, true_times, discount)
+    row |= ranks("", np.asarray(times_of(estimate)), true_times)
+    return row if chain is None else row | _ceilings(estimate, chain, truth, true_times, discount)
 
 
 def ranks(prefix: str, times: np.ndarray, true_times: np.ndarray) -> dict[str, float]:
@@ -170,7 +174,11 @@ def ranks(prefix: str, times: np.ndarray, true_times: np.ndarray) -> dict[str, f
 
 
 def _ceilings(
-    found: Found, chain: np.ndarray, truth: Truth, true_times: np.ndarray, discount: float
+    estimate: EigenpairEstimate,
+    chain: np.ndarray,
+    truth: Truth,
+    true_times: np.ndarray,
+    discount: float,
 ) -> dict[str, Any]:
     """Scores of the exact solution for the recorded walk, and of its commute times.
 
@@ -178,35 +186,39 @@ def _ceilings(
     """
     chain = chain / chain.sum(axis=1, keepdims=True)  # float32 adds up to 1 only nearly
     try:
-        best = directed.eigenpairs(chain, np.asarray(found.weight, float), discount)
-        times = hitting_times.exact(chain)
+        best = directed.eigenpairs(chain, np.asarray(estimate.weight, float), discount)
+        times = hitting_times.exact_times(chain)
     except ValueError:
         return {}
     d = len(truth.values)
     values, right, left = (jnp.asarray(x[..., :d], jnp.complex64) for x in best[:3])
-    ceiling = jax.device_get(measured(Found(values, right, left, found.weight), truth))
+    ceiling = jax.device_get(
+        compiled_similarities(EigenpairEstimate(values, right, left, estimate.weight), truth)
+    )
     names = (*SIDES, "similarity", "near_similarity")
     row = {f"ceiling_{name}": float(ceiling[name]) for name in names}
     row |= ranks("ceiling_", times, true_times)
-    return row | ranks("symmetric_", commute_times(chain, found), true_times)
+    return row | ranks("symmetric_", commute_times(chain, estimate), true_times)
 
 
-def without_direction(chain: np.ndarray, found: Found) -> tuple[jax.Array, jax.Array]:
+def symmetric_eigenpairs(
+    chain: np.ndarray, estimate: EigenpairEstimate
+) -> tuple[jax.Array, jax.Array]:
     """Eigenvectors `[S, m]` and eigenvalues 1 - μ `[m]` of the self-adjoint part of a walk.
 
-    As many exact ones as `found` has, so that direction is all that they lack.
+    As many exact ones as `estimate` has, so that direction is all that they lack.
     """
-    m = len(found.values)
-    whole = laplacian.eigensystem(np.asarray(found.weight, float)[:, None] * chain)
-    some = whole.vectors[:, :m], whole.values[:m]
-    return tuple(jnp.asarray(x, jnp.float32) for x in some)  # pyright: ignore[reportReturnType]
+    m = len(estimate.values)
+    whole = laplacian.eigensystem(np.asarray(estimate.weight, float)[:, None] * chain)
+    leading = whole.vectors[:, :m], whole.values[:m]
+    return tuple(jnp.asarray(x, jnp.float32) for x in leading)  # pyright: ignore[reportReturnType]
 
 
-def commute_times(chain: np.ndarray, found: Found) -> np.ndarray:
-    """`[S, S]` from `without_direction`."""
-    known = without_direction(chain, found)
-    of_goal = lambda goal: potentials.commute_time(*known, goal)
-    return np.asarray(jax.vmap(of_goal, out_axes=1)(jnp.arange(len(chain))))
+def commute_times(chain: np.ndarray, estimate: EigenpairEstimate) -> np.ndarray:
+    """Commute times `[S, S]` from `symmetric_eigenpairs`."""
+    eigenpairs = symmetric_eigenpairs(chain, estimate)
+    times_to_goal = lambda goal: potentials.commute_time(*eigenpairs, goal)
+    return np.asarray(jax.vmap(times_to_goal, out_axes=1)(jnp.arange(len(chain))))
 
 
 def unfinished_seeds(seeds: list[dict[str, Any]]) -> str:

@@ -35,7 +35,7 @@ def loss_curves(
     known; `factor` is 4 times the weight of the graph term. Raises ValueError for another number
     of true λ than there are duals.
     """
-    figure = pictures.titled((12, 6.6), f"Loss and multipliers: {title}")
+    figure = pictures.titled_figure((12, 6.6), f"Loss and multipliers: {title}")
     panels = figure.subplots(2, 3).ravel()
     for axes, (name, (heading, is_log)) in zip(np.delete(panels, 3), PANELS.items(), strict=True):
         _draw_measure(axes, rows, name, is_log)
@@ -81,4 +81,4 @@ def _draw_duals(axes: Axes, rows: Sequence[Row], truth: np.ndarray | None, facto
 
 def _dress(axes: Axes, rows: Sequence[Row]) -> float:
     end = max((row["steps"] for row in rows), default=0)
-    return pictures.dress(axes, curves.label(rows), STEPS, end)
+    return pictures.style_axes(axes, curves.label(rows), STEPS, end)

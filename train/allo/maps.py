@@ -49,11 +49,11 @@ class Eigenvectors(NamedTuple):
 def heat_maps(layout: Layout, pairs: Eigenvectors, path: str | Path, title: str) -> None:
     """Draws each learned eigenvector below the true one, both on one colour scale around 0.
 
-    Learned columns are rotated onto the true ones, see `aligned`. Raises ValueError for shapes that
-    do not match and for numbers that are not finite.
+    Learned columns are rotated onto the true ones, see `align_columns`. Raises ValueError for
+    shapes that do not match and for numbers that are not finite.
     """
     truth = np.asarray(pairs.truth, float)
-    pairs = pairs._replace(truth=truth, learned=aligned(truth, pairs.learned, pairs.group))
+    pairs = pairs._replace(truth=truth, learned=align_columns(truth, pairs.learned, pairs.group))
     d = truth.shape[1]
     for name in ("values", "found", "cosines"):
         check_shape(name, getattr(pairs, name), (d,))
@@ -96,7 +96,7 @@ def _draw_pair(
             axes.set_ylabel(name, fontsize=8, color=GREY, labelpad=3)
 
 
-def aligned(truth: np.ndarray, learned: np.ndarray, group: np.ndarray) -> np.ndarray:
+def align_columns(truth: np.ndarray, learned: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Learned columns `[S, d]`, rotated by orthogonal maps to be nearest to the true ones.
 
     Components of one group, int `[d]`, have equal λ, so that any basis of their space is as good;

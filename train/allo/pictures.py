@@ -26,23 +26,25 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     problem, agent_config = make_problem(config), learning_config(config)
     if agent_config.directed:
         return directed_pictures.draw_all(directory, config, problem, agents)
+    # Arrays: eigenvectors and eigenvalues of every seed, beside the true ones.
     network = network_of(config, problem)
     truth = jax.device_get(problem.truth)
     d = agent_config.num_features
     points = jnp.asarray(problem.inputs)
     features_of = partial(allo_state.features, network, agent_config)
     learned = np.stack([features_of(agent, points) for agent in agents])
-    found = np.stack([allo_state.eigenvalues(agent_config, agent) for agent in agents])
+    learned_values = np.stack([allo_state.eigenvalues(agent_config, agent) for agent in agents])
     visits = np.sum([visits_of(config, problem, agent) for agent in agents], axis=0)
     arrays = {
         "learned": learned,  # [seeds, S, d]
-        "learned_eigenvalues": found,  # [seeds, d]
+        "learned_eigenvalues": learned_values,  # [seeds, d]
         "true": truth.vectors[:, :d],
         "true_eigenvalues": truth.values,
         "cells": problem.layout.cells,  # [S, 2] row and column of each state
         "seeds": np.array(config.run.seeds),
     }
     run_directory.write_arrays(directory / "eigenvectors.npz", arrays)
+    # The recorded rows, the ceiling of the data, and titles.
     rows = metrics_file.read_metrics(directory)
     evaluation = scores.read_evaluation(directory)
     ceiling = None
@@ -51,9 +53,10 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     cosines = similarity.similarities(jnp.asarray(learned[0]), problem.truth)["cosines"]
     title = f"{problem.layout.name}, {quantity(len(truth.weight), 'states')}"
     name = lambda stem: directory / f"{stem}.png"
+    # Eigenvectors of the first seed; curves and visits of all.
     vectors, first = truth.vectors[:, :d], f"{title}, seed {config.run.seeds[0]}"
     pairs = maps.Eigenvectors(
-        vectors, learned[0], truth.values, found[0], np.asarray(cosines), truth.group
+        vectors, learned[0], truth.values, learned_values[0], np.asarray(cosines), truth.group
     )
     maps.heat_maps(problem.layout, pairs, name("eigenvectors"), first)
     curves.similarity_curves(rows, name("similarity"), ceiling, title)
@@ -70,8 +73,8 @@ def visits_of(config: Config, problem: Problem, agent: AgentState) -> np.ndarray
     if problem.is_numbered:
         return np.asarray(allo_walks.visits(learning_config(config), agent))
     layout, parts = problem.layout, config.env.truth_cells
-    seen = np.asarray(agent.walk.data.state)[np.asarray(agent.walk.data.left) > 0]
+    visited_coordinates = np.asarray(agent.walk.data.state)[np.asarray(agent.walk.data.left) > 0]
     size = layout.height // parts, layout.width // parts
-    rows, cols = (continuous.positions(seen, *size) * parts).astype(int).T
-    counted = layout.index[rows, cols]
-    return np.bincount(counted[counted >= 0], minlength=layout.num_states)
+    rows, cols = (continuous.positions(visited_coordinates, *size) * parts).astype(int).T
+    states = layout.index[rows, cols]
+    return np.bincount(states[states >= 0], minlength=layout.num_states)

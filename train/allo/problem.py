@@ -22,7 +22,7 @@ from train.allo import directed_scores, scores
 from train.allo.recorded import policies
 from train.allo.recorded.winds import sampled_pairs
 from train.host.machine import memory
-from train.host.machine.progress import busy
+from train.host.machine.progress import show_activity
 
 DENSE = 500
 """States up to which all eigenvectors are computed, from matrices of states by states."""
@@ -114,14 +114,14 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
     )
     policy = policies.table(maze.policy, maze.epsilon, maze.goal, layout, maze.wind)
     check_policy(policy, agent)
-    learned = None if agent.importance else policy
-    with busy(f"computing the true eigenvectors of {num_states:,} states"):
+    learned_policy = None if agent.importance else policy
+    with show_activity(f"computing the true eigenvectors of {num_states:,} states"):
         if maze.wind_spread:
-            found = of_winds(maze, layout, learned, agent.discount)
-            chain, truth, published = None, scores.truth_of(found, agent.num_features), None
+            eigensystem = wind_eigensystem(maze, layout, learned_policy, agent.discount)
+            chain, truth, published = None, scores.truth_of(eigensystem, agent.num_features), None
         else:
-            numbers = tables.Dynamics(np.asarray(params.successor), np.asarray(params.probability))
-            chain = tables.sparse_transitions(numbers, learned)
+            dynamics = tables.Dynamics(np.asarray(params.successor), np.asarray(params.probability))
+            chain = tables.sparse_transitions(dynamics, learned_policy)
             truth, published = make_truth(chain, maze.walk_steps, agent)
     inputs = OBSERVATIONS[name](layout)
     if name == "rendered":  # what all pictures share would drown what tells them apart
@@ -135,10 +135,10 @@ def make_truth(
     """What an agent learns in walks of `steps`, and published eigenvalues if any."""
     d = agent.num_features
     if agent.directed:
-        found = directed_scores.eigenpairs_of(chain, steps, agent.discount)
-        return directed_scores.truth_of(found, d, agent.discount), None
-    found, published = exact(chain, steps, agent.discount, d)
-    return scores.truth_of(found, d), published
+        solution = directed_scores.eigenpairs_of(chain, steps, agent.discount)
+        return directed_scores.truth_of(solution, d, agent.discount), None
+    solution, published = solve_eigensystem(chain, steps, agent.discount, d)
+    return scores.truth_of(solution, d), published
 
 
 def make_env(maze: Maze, layout: Layout) -> Grid:
@@ -150,7 +150,9 @@ def make_env(maze: Maze, layout: Layout) -> Grid:
     return Grid(layout, "index", maze.wind)
 
 
-def of_winds(maze: Maze, layout: Layout, policy: np.ndarray | None, discount: float) -> Eigensystem:
+def wind_eigensystem(
+    maze: Maze, layout: Layout, policy: np.ndarray | None, discount: float
+) -> Eigensystem:
     """The eigenvectors of walks that have a wind each. Raises ValueError for too many states."""
     if layout.num_states > DENSE:
         raise ValueError(
@@ -174,12 +176,14 @@ def continuous_problem(maze: Maze, layout: Layout, observation: str, agent: allo
     fine = continuous.fine_layout(layout, maze.truth_cells)
     env = continuous.ContinuousMaze(layout, maze.step)
     params = dataclasses.replace(env.default_params, max_steps_in_episode=maze.walk_steps)
-    with busy(f"computing the true eigenfunctions on {fine.num_states:,} cells"):
+    with show_activity(f"computing the true eigenfunctions on {fine.num_states:,} cells"):
         chain = continuous.fine_chain(layout, maze.step, maze.truth_cells)
-        found, published = exact(chain, maze.walk_steps, agent.discount, agent.num_features)
+        eigensystem, published = solve_eigensystem(
+            chain, maze.walk_steps, agent.discount, agent.num_features
+        )
     middles = (fine.cells + 0.5).astype(np.float32) / maze.truth_cells
     inputs = continuous.coordinates(middles, layout.height, layout.width)
-    truth = scores.truth_of(found, agent.num_features)
+    truth = scores.truth_of(eigensystem, agent.num_features)
     return Problem(fine, env, params, inputs, chain, truth, published, is_numbered=False)
 
 
@@ -207,7 +211,7 @@ def check_policy(policy: np.ndarray | None, agent: allo.Config) -> None:
         )
 
 
-def exact(
+def solve_eigensystem(
     chain: sparse.csr_array, steps: int, discount: float, d: int
 ) -> tuple[Eigensystem, np.ndarray | None]:
     """The eigenvectors that the scores of d features need, and d published eigenvalues if any.
@@ -218,18 +222,18 @@ def exact(
     num_states, count = sparse_laplacian.num_states(chain), scores.columns_needed(d)
     start = np.full(num_states, 1 / num_states)
     if num_states > DENSE and count < num_states // 4:
-        found, mu = sparse_laplacian.eigensystem(chain, start, steps, discount, count)
-        return found, None if mu is None else laplacian.successor_lambda(mu[:d], discount)
+        eigensystem, mu = sparse_laplacian.eigensystem(chain, start, steps, discount, count)
+        return eigensystem, None if mu is None else laplacian.successor_lambda(mu[:d], discount)
     if num_states > DENSE_AT_MOST:
         raise ValueError(
             f"agent.num_features is {d} in a maze of {num_states:,} states; expected fewer than "
             f"{num_states // 8}, as the truth of so many is not computed"
         )
     P = chain.toarray()
-    found = laplacian.eigensystem(laplacian.sampled_pairs(P, start, steps, discount))
+    eigensystem = laplacian.eigensystem(laplacian.sampled_pairs(P, start, steps, discount))
     if not np.allclose(P, P.T, atol=1e-12):
-        return found, None
-    return found, laplacian.published_eigensystem(P, discount).values[:d]
+        return eigensystem, None
+    return eigensystem, laplacian.published_eigensystem(P, discount).values[:d]
 
 
 def check_exact(num_states: int, num_seeds: int, matrices: int = MATRICES) -> None:
@@ -248,6 +252,6 @@ def make_layout(maze: Maze) -> Layout:
     if maze.maze_file:
         layout = layouts.load(maze.maze_file, maze.allow_disconnected)
     else:
-        layout = mazes.named(maze.maze)
+        layout = mazes.layout_by_name(maze.maze)
     layout = random_passages.with_openings(layout, maze.openings, maze.maze_seed)
     return random_passages.with_doors(layout, maze.doors, maze.maze_seed, maze.door_back)

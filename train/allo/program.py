@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 from train.allo import pictures, scene, training
-from train.allo.config import PRESETS, SUMMARIES, Config, idle
+from train.allo.config import PRESETS, SUMMARIES, Config, idle_fields
 from train.allo.recorded import recorded_pictures, recorded_training
 from train.host.program import Program, Run
 from train.host.running.run import Result, train_program
@@ -13,7 +13,7 @@ from train.host.training import Evaluation, Training
 
 
 def make_training(config: Config) -> Training:
-    """Of a maze, or of recorded data. Raises ValueError, in one line, for what does not fit."""
+    """Learning in a maze or from recorded data. Raises ValueError for what does not fit."""
     return (recorded_training if config.transitions else training).make_training(config)
 
 
@@ -35,7 +35,7 @@ PROGRAM = Program(
     training=make_training,
     module=__name__,
     summaries=SUMMARIES,
-    idle=idle,
+    idle=idle_fields,
     environment=environment,
     static=dict.fromkeys(
         ("agent.discount", *(f"env.{name}" for name in ("wind", "wind_spread", "step"))),

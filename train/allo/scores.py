@@ -56,31 +56,31 @@ def columns_of(group: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 def similarities(features: jax.Array, truth: Truth) -> dict[str, jax.Array]:
     """Scores of features `[S, d]`: scalars, and `cosines` `[d]`; jittable."""
-    same = (features, truth.vectors, truth.weight)
+    arrays = (features, truth.vectors, truth.weight)
     return {
-        "similarity": subspace.similarity(*same, truth.group, truth.column_group),
-        "near_similarity": subspace.similarity(*same, truth.near_group, truth.near_column_group),
-        "cosines": subspace.cosines(*same),
-        "collapsed": jnp.sum(subspace.collapsed(features, truth.weight)),
+        "similarity": subspace.similarity(*arrays, truth.group, truth.column_group),
+        "near_similarity": subspace.similarity(*arrays, truth.near_group, truth.near_column_group),
+        "cosines": subspace.cosines(*arrays),
+        "collapsed": jnp.sum(subspace.is_collapsed(features, truth.weight)),
     }
 
 
-measured = jax.jit(similarities)
+compiled_similarities = jax.jit(similarities)
 """The same, compiled."""
 
 
 def seed_scores(
-    features: jax.Array, found: jax.Array, pairs: jax.Array | None, truth: Truth
+    features: jax.Array, eigenvalues: jax.Array, pairs: jax.Array | None, truth: Truth
 ) -> dict[str, Any]:
     """The measures of one seed in `eval.json`.
 
-    `features` `[S, d]` and eigenvalues `found` `[d]` were learned; `pairs` `[S, S]` is the
+    `features` `[S, d]` and `eigenvalues` `[d]` were learned; `pairs` `[S, S]` is the
     distribution of state pairs estimated from the recorded transitions. A state in which no pair
     begins was never left: its features are the network's extrapolation. `pairs` is NaN where
     nothing was recorded, as for a policy: then there is no ceiling and no eigenvalue. It is None
     where S is above `CEILING`: then there is no ceiling.
     """
-    learned = jax.device_get(measured(features, truth))
+    learned = jax.device_get(compiled_similarities(features, truth))
     row: dict[str, Any] = {
         "similarity": float(learned["similarity"]),
         "near_similarity": float(learned["near_similarity"]),
@@ -90,21 +90,21 @@ def seed_scores(
     }
     if pairs is not None and not np.isfinite(pairs).all():
         return row
-    error = np.abs(found - np.asarray(truth.values))
+    error = np.abs(eigenvalues - np.asarray(truth.values))
     row |= {
-        "eigenvalues_within": int(np.sum(subspace.within(found, truth.values))),
+        "eigenvalues_within": int(np.sum(subspace.is_close(eigenvalues, truth.values))),
         "eigenvalue_error": float(error.max()),
-        "eigenvalues": np.asarray(found).tolist(),
+        "eigenvalues": np.asarray(eigenvalues).tolist(),
     }
-    has_none = pairs is None or len(pairs) > CEILING
-    return row if has_none else row | _ceilings(np.asarray(pairs, float), truth)
+    lacks_ceiling = pairs is None or len(pairs) > CEILING
+    return row if lacks_ceiling else row | _ceilings(np.asarray(pairs, float), truth)
 
 
 def _ceilings(pairs: np.ndarray, truth: Truth) -> dict[str, Any]:
     """The scores of the exact eigenvectors of the law `[S, S]` that the data make likely."""
     empirical = laplacian.eigensystem(pairs, missing="drop")
     best = jnp.asarray(empirical.vectors[:, : len(truth.values)], jnp.float32)
-    ceiling = jax.device_get(measured(best, truth))
+    ceiling = jax.device_get(compiled_similarities(best, truth))
     return {
         "ceiling": float(ceiling["similarity"]),
         "near_ceiling": float(ceiling["near_similarity"]),
@@ -149,9 +149,9 @@ def seeds_table(
         cells = (number(row[name]) if name in row else "" for name in columns)
         table.add_row(str(row["seed"]), *cells)
     if len(seeds) > 1:
-        of_all = ([row[name] for row in seeds if name in row] for name in columns)
+        column_values = ([row[name] for row in seeds if name in row] for name in columns)
         table.add_section()
-        table.add_row("mean", *(number(float(np.mean(x))) if x else "" for x in of_all))
+        table.add_row("mean", *(number(float(np.mean(x))) if x else "" for x in column_values))
     return table
 
 

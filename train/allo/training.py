@@ -12,7 +12,7 @@ from rich.table import Table
 from envs.grid import layouts
 from jaxrl import acting
 from jaxrl.loop import Config as LoopConfig
-from jaxrl.loop import Metrics, make_loop, world_of
+from jaxrl.loop import LoopMetrics, make_loop, world_of
 from jaxrl.spectral.learning import allo, allo_state, allo_walks
 from jaxrl.types import AgentState
 from train.allo import problem as problems
@@ -23,7 +23,7 @@ from train.allo.problem import Problem
 from train.allo.recorded import policies
 from train.host.machine import constants
 from train.host.scoring import scores as host_scores
-from train.host.training import Evaluation, Trained, Training
+from train.host.training import Evaluation, TrainedAgents, Training
 
 SCORE = "similarity"
 
@@ -39,38 +39,43 @@ class State(NamedTuple):
 
 def make_training(config: Config) -> Training:
     """Raises ValueError, in one line, for what does not fit together."""
+    # The agent, whose inputs are a table where states are numbered, and the walks that it records.
     problem = make_problem(config)
     network, agent_config = network_of(config, problem), learning_config(config)
     env = config.env
     num_envs = -(-env.transitions // env.walk_steps)
-    numbered = jnp.asarray(problem.inputs) if problem.is_numbered else None
+    numbered_inputs = jnp.asarray(problem.inputs) if problem.is_numbered else None
     agent = allo.make(
-        network, agent_config, 4, numbered, num_envs, env.walk_steps, walker_of(problem)
+        network, agent_config, 4, numbered_inputs, num_envs, env.walk_steps, walker_of(problem)
     )
     points = None if problem.is_numbered else jnp.asarray(problem.inputs)
     walkers = make_loop(problem.env, problem.params, agent, LoopConfig(num_envs, env.walk_steps))
 
     def init(key: jax.Array) -> State:
+        # All walks, in one rollout: later updates record nothing.
         start = walkers.init(key)
 
         def walk(world: acting.World, _):
             return acting.step(problem.env, problem.params, agent, start.agent, world)
 
         world, (rollout, _) = jax.lax.scan(walk, world_of(start), length=env.walk_steps)
-        learner = allo_walks.recorded(agent_config, start.agent, rollout)
+        learner = allo_walks.record_rollout(agent_config, start.agent, rollout)
         return State(learner, problem.truth, world.key, start.updates)
 
-    def update(state: State) -> tuple[State, Metrics]:
+    def update(state: State) -> tuple[State, LoopMetrics]:
         key, learn_key, permute_key = jax.random.split(state.key, 3)
         learner, metrics = allo.learn(network, agent_config, state.agent, learn_key)
         metrics |= measures(network, agent_config, learner, state.truth, points)
         metrics["settled"] = allo_state.is_settled(agent_config, learner).astype(jnp.float32)
         updates = state.updates + 1
+        # The measures are those before the permutation, which tests the stability of the order.
         if config.permute_every:
             due = updates % (config.permute_every // agent_config.steps_per_update) == 0
-            learner = learner._replace(learner=allo.permuted(learner.learner, permute_key, due))
+            learner = learner._replace(
+                learner=allo.permute_outputs(learner.learner, permute_key, due)
+            )
         state = State(learner, state.truth, key, updates)
-        return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
+        return state, LoopMetrics(jnp.zeros((), jnp.int32), {}, metrics)
 
     return Training(
         init=init,
@@ -84,7 +89,7 @@ def make_training(config: Config) -> Training:
         unit="gradient steps",
         score=SCORE,
         budget_shapes_learning=agent_config.schedule != "constant",
-        settled="settled" if agent_config.schedule == "measured" else "",
+        converged_metric="settled" if agent_config.schedule == "measured" else "",
     )
 
 
@@ -97,8 +102,8 @@ def measures(
     """
     if config.directed:
         return directed_run.measures(network, state, truth)
-    found = scores.similarities(allo_state.features(network, config, state, points), truth)
-    return found | {"eigenvalues": allo_state.eigenvalues(config, state)}
+    similarities = scores.similarities(allo_state.features(network, config, state, points), truth)
+    return similarities | {"eigenvalues": allo_state.eigenvalues(config, state)}
 
 
 def snapshot(
@@ -128,7 +133,7 @@ def make_problem(config: Config) -> Problem:
     return problems.make_problem(config.env, observation, learning_config(config), num_seeds)
 
 
-def evaluate(config: Config, problem: Problem, *trained: *Trained) -> Evaluation:
+def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Evaluation:
     """Scores of every seed's eigenvectors against the true ones, and the data's ceiling."""
     network, agent_config = network_of(config, problem), learning_config(config)
     inputs, d = jnp.asarray(problem.inputs), agent_config.num_features
@@ -141,21 +146,23 @@ def evaluate(config: Config, problem: Problem, *trained: *Trained) -> Evaluation
         return features, allo_state.eigenvalues(agent_config, agent), pairs
 
     started = time.perf_counter()
-    read_of = constants.trace(read, trained[0][0]).compile()
+    compiled_read = constants.trace(read, trained[0][0]).compile()
     compile_seconds = time.perf_counter() - started
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
-        features, found, pairs = read_of(agent)
-        return scores.seed_scores(features, found, pairs, problem.truth)
+        features, eigenvalues, pairs = compiled_read(agent)
+        return scores.seed_scores(features, eigenvalues, pairs, problem.truth)
 
     def table(content: dict[str, Any]) -> Table:
-        made = scores.scores_table(content["seeds"], d)
+        scores_table = scores.scores_table(content["seeds"], d)
         if len(regions) > 1:
-            made.caption = f"{made.caption}\nThe maze falls into {len(regions)} regions."
-        return made
+            scores_table.caption = (
+                f"{scores_table.caption}\nThe maze falls into {len(regions)} regions."
+            )
+        return scores_table
 
-    return host_scores.measured(
+    return host_scores.evaluate_by_measure(
         *trained,
         SCORE,
         measure,

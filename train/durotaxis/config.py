@@ -149,6 +149,7 @@ class Config:
 
 def make_env(experiment: Experiment) -> tuple[Durotaxis, Params]:
     """The environment and its parameters. Raises ValueError for invalid settings."""
+    # What shapes the arrays, and is compiled.
     env = Durotaxis(
         capacity=experiment.capacity,
         num_founders=experiment.num_founders,
@@ -160,7 +161,8 @@ def make_env(experiment: Experiment) -> tuple[Durotaxis, Params]:
         deletion=experiment.deletion,
         recovery_nodes=experiment.recovery_nodes,
     )
-    ground, placed = ground_of(experiment)
+    # Numbers, which may change without another compilation.
+    ground, goal_placement = ground_of(experiment)
     params = Params(
         law=Law(
             exponential=np.bool_(experiment.ground == "exponential"),
@@ -172,8 +174,8 @@ def make_env(experiment: Experiment) -> tuple[Durotaxis, Params]:
         field=ground,
         ranges=experiment.ranges,
         bounds=experiment.bounds,
-        width=float(placed.length),
-        height=float(placed.breadth),
+        width=float(goal_placement.length),
+        height=float(goal_placement.breadth),
         critical_nodes=experiment.critical_nodes,
         threshold_nodes=experiment.threshold_nodes,
         delay=experiment.delay,
@@ -194,10 +196,10 @@ def ground_of(experiment: Experiment) -> tuple[np.ndarray, Placement]:
     """
     scale = experiment.field_pixel_size
     scale = None if scale is None else scale / experiment.pixel_size
-    measured = read_field(experiment.field_file, scale, experiment.field_range)
-    height, width = measured.shape if measured.size else (experiment.height, experiment.width)
-    placed = placement.place(experiment.goal, width, height)
-    return placement.turned(measured, placed), placed
+    stiffness = read_field(experiment.field_file, scale, experiment.field_range)
+    height, width = stiffness.shape if stiffness.size else (experiment.height, experiment.width)
+    goal_placement = placement.place(experiment.goal, width, height)
+    return placement.rotate_field(stiffness, goal_placement), goal_placement
 
 
 def name_of(weights: RewardSet) -> str:
@@ -240,42 +242,47 @@ def check_held(env: Experiment) -> None:
 
 def idle(config: Config) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
-    env, found = config.env, {}
+    env, reasons = config.env, {}
+    # Learner, curriculum and network.
     if config.anneal:
-        found["agent.anneal_updates"] = "anneal sets it"
+        reasons["agent.anneal_updates"] = "anneal sets it"
     if config.agent.target_entropy is None:
-        found["agent.entropy_gain"] = "it needs agent.target-entropy"
+        reasons["agent.entropy_gain"] = "it needs agent.target-entropy"
     if config.curriculum.first_width is None:
-        found["curriculum.share"] = "it needs curriculum.first_width"
+        reasons["curriculum.share"] = "it needs curriculum.first_width"
     if config.network.torso == "pooled":
-        found["network.heads"] = "it needs network.torso graph"
+        reasons["network.heads"] = "it needs network.torso graph"
+    # The ground and its units.
     if env.field_file:
         names = ("ground", "slope", "base", "width", "height")
-        found |= {f"env.{name}": "the ground is that of env.field_file" for name in names}
+        reasons |= {f"env.{name}": "the ground is that of env.field_file" for name in names}
     if not env.field_file:
         names = ("env.field_pixel_size", "env.field_range")
-        found |= dict.fromkeys(names, "it needs env.field_file")
+        reasons |= dict.fromkeys(names, "it needs env.field_file")
     if env.units == "px":
-        found["env.stiffness_unit"] = "it needs env.units physical"
+        reasons["env.stiffness_unit"] = "it needs env.units physical"
         if env.field_pixel_size is None:
-            found["env.pixel_size"] = "it needs env.units physical or env.field_pixel_size"
+            reasons["env.pixel_size"] = "it needs env.units physical or env.field_pixel_size"
     if not env.field_file and env.ground == "random":
-        found |= dict.fromkeys(("env.slope", "env.base"), "random ground is drawn from env.ranges")
+        reasons |= dict.fromkeys(
+            ("env.slope", "env.base"), "random ground is drawn from env.ranges"
+        )
     if env.field_file or env.ground != "random":
         names = (f"env.ranges.{x.name}" for x in fields(env.ranges))
-        found |= dict.fromkeys(names, "it needs env.ground random")
-    chosen = names_of_action(env.action, env.spawning)
-    for name in (x.name for x in fields(env.bounds) if x.name not in chosen):
-        found[f"env.bounds.{name}"] = f"env.action {env.action} has no such number"
+        reasons |= dict.fromkeys(names, "it needs env.ground random")
+    # The action, and recovery.
+    action_names = names_of_action(env.action, env.spawning)
+    for name in (x.name for x in fields(env.bounds) if x.name not in action_names):
+        reasons[f"env.bounds.{name}"] = f"env.action {env.action} has no such number"
     if env.action != "ratio" and not holds_spawn(config):
         names, why = (x.name for x in fields(env.spawn)), "it needs env.action ratio"
-        found |= dict.fromkeys((f"env.spawn.{name}" for name in names), why)
+        reasons |= dict.fromkeys((f"env.spawn.{name}" for name in names), why)
     if not env.recovery_nodes:
         names = ("env.max_recoveries", "env.recovery_price")
-        found |= dict.fromkeys(names, "it needs env.recovery_nodes")
+        reasons |= dict.fromkeys(names, "it needs env.recovery_nodes")
     if env.spawning == "isotropic":
-        found["env.spawn.theta"] = "it needs env.spawning directed"
-    return found
+        reasons["env.spawn.theta"] = "it needs env.spawning directed"
+    return reasons
 
 
 def experiment(**changes: Any) -> Experiment:

@@ -22,7 +22,7 @@ from train.durotaxis.episodes.shown import Look, look_of
 from train.durotaxis.training import SCORE, make_parts
 from train.host.errors import UsageError, in_one_line
 from train.host.files import run_directory
-from train.host.machine.progress import busy
+from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.plain_config import check_options, plain
 from train.host.program import Run
@@ -89,24 +89,29 @@ class Options:
 
 def evaluate(run: Run, options: Options) -> Table:
     """Plays, writes the results and returns the table to print. Raises UsageError."""
+    # The experiment of the run, changed by the options.
     check_options(options)
-    experiment = asked_for(run.config.env, options)
-    unmoved = replace(run.config.curriculum, first_width=None)  # may be wider than the new ground
-    config = replace(run.config, env=experiment, curriculum=unmoved)
+    experiment = apply_options(run.config.env, options)
+    curriculum = replace(run.config.curriculum, first_width=None)  # may exceed the new ground
+    config = replace(run.config, env=experiment, curriculum=curriculum)
     try:
         env, params, agent = make_parts(config, greedy=not options.sampled)
     except ValueError as error:
         raise UsageError(in_one_line(error)) from error
+    # All episodes of each seed.
     started = time.perf_counter()
-    played: list[list[Episode]] = []
+    episodes_by_seed: list[list[Episode]] = []
     keys = scores.evaluation_keys(options.key, run.seeds)
-    with busy(f"playing {quantity(options.episodes, 'colonies')} of each seed"):
+    with show_activity(f"playing {quantity(options.episodes, 'colonies')} of each seed"):
         for key, learned in zip(keys, run.agents, strict=True):
-            played.append(colonies.play(env, params, agent, learned, key, options.episodes))
+            episodes_by_seed.append(
+                colonies.play(env, params, agent, learned, key, options.episodes)
+            )
     seconds = time.perf_counter() - started
-    ended = [colonies.ended(episodes) for episodes in played]
+    results_by_seed = [colonies.episode_results(episodes) for episodes in episodes_by_seed]
+    # Their summary.
     content = {
-        "experiment": plain(experiment) | measured(experiment, params),
+        "experiment": plain(experiment) | measured_ground(experiment, params),
         "units": look_of(experiment)[1]._asdict(),
         "options": asdict(options),
         "updates": run.updates,
@@ -114,23 +119,28 @@ def evaluate(run: Run, options: Options) -> Table:
         **run_directory.provenance(),
         "seeds": [
             {"seed": seed, **tables.summary(episodes), "endings": endings(whole)}
-            for seed, episodes, whole in zip(run.seeds, ended, played, strict=True)
+            for seed, episodes, whole in zip(
+                run.seeds, results_by_seed, episodes_by_seed, strict=True
+            )
         ],
     }
+    # The files; `eval.json` is of the run's own experiment alone.
     if experiment == run.config.env:
-        scored = games.summarised(run.seeds, games.Played(ended, 0.0, seconds), SCORE)
-        evaluation = scores.Evaluation(scored, scores.evaluation_table(scored))
+        game_summary = games.evaluation_content(
+            run.seeds, games.GameResults(results_by_seed, 0.0, seconds), SCORE
+        )
+        evaluation = scores.Evaluation(game_summary, scores.evaluation_table(game_summary))
         extra = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
         scores.write_evaluation(run.directory, evaluation, **extra)
     folder = fresh_folder(run.directory, experiment)
     look = look_of(experiment)
-    write(folder, run.seeds, played, content, look, env.component_names)
+    write(folder, run.seeds, episodes_by_seed, content, look, env.component_names)
     if options.graphml:
-        write_graphs(folder / "graphs", run.seeds, played, look)
+        write_graphs(folder / "graphs", run.seeds, episodes_by_seed, look)
     return table(content, folder)
 
 
-def measured(experiment: Experiment, params: Params) -> dict[str, Any]:
+def measured_ground(experiment: Experiment, params: Params) -> dict[str, Any]:
     """The size of measured ground, px, which has no law."""
     if not experiment.field_file:
         return {}
@@ -138,7 +148,7 @@ def measured(experiment: Experiment, params: Params) -> dict[str, Any]:
     return {**size, "ground": "measured", "slope": None, "base": None}
 
 
-def asked_for(experiment: Experiment, options: Options) -> Experiment:
+def apply_options(experiment: Experiment, options: Options) -> Experiment:
     """The experiment as the options change it. Raises UsageError for flags without effect."""
     names = {
         "substrate": "ground",
@@ -149,25 +159,33 @@ def asked_for(experiment: Experiment, options: Options) -> Experiment:
         **{name: name for name in ("units", "pixel_size", "stiffness_unit", "width", "height")},
         **{name: name for name in ("num_founders", "threshold_nodes")},
     }
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    if "substrate" in given:
-        if "field_file" in given:
+    overrides = {
+        name: getattr(options, name) for name in names if getattr(options, name) is not None
+    }
+    if "substrate" in overrides:
+        if "field_file" in overrides:
             raise UsageError("--substrate and --field-file exclude each other: leave one out")
         experiment = replace(experiment, field_file="", field_pixel_size=None, field_range=None)
-    changed = replace(experiment, **{names[name]: value for name, value in given.items()})
-    _refuse_idle(changed, given)
-    room = max(changed.capacity, changed.num_founders, math.ceil(changed.threshold_nodes))
-    return replace(changed, capacity=room)
+    changed_experiment = replace(
+        experiment, **{names[name]: value for name, value in overrides.items()}
+    )
+    _refuse_idle(changed_experiment, overrides)
+    room = max(
+        changed_experiment.capacity,
+        changed_experiment.num_founders,
+        math.ceil(changed_experiment.threshold_nodes),
+    )
+    return replace(changed_experiment, capacity=room)
 
 
-def _refuse_idle(experiment: Experiment, given: dict[str, Any]) -> None:
+def _refuse_idle(experiment: Experiment, overrides: dict[str, Any]) -> None:
     """Raises UsageError for flags that have no effect on this ground."""
     for name in ("field_pixel_size", "field_range"):
-        if name in given and not experiment.field_file:
+        if name in overrides and not experiment.field_file:
             raise UsageError(
                 f"--{name.replace('_', '-')} would have no effect without --field-file"
             )
-    if "stiffness_unit" in given and experiment.units == "px":
+    if "stiffness_unit" in overrides and experiment.units == "px":
         raise UsageError("--stiffness-unit would have no effect without --units physical")
     if experiment.field_file:
         idle, why = ("m", "b", "width", "height"), "the ground is a measured field"
@@ -175,18 +193,21 @@ def _refuse_idle(experiment: Experiment, given: dict[str, Any]) -> None:
         idle, why = ("m", "b"), "random ground has new numbers in every episode"
     else:
         return
-    found = [f"--{name}" for name in idle if name in given]
-    if found:
+    flags = [f"--{name}" for name in idle if name in overrides]
+    if flags:
         raise UsageError(
-            f"{' and '.join(found)} would have no effect, as {why}: leave out, or give --substrate "
+            f"{' and '.join(flags)} would have no effect, as {why}: leave out, or give --substrate "
             f"linear or exponential"
         )
 
 
 def endings(episodes: list[Episode]) -> dict[str, int]:
     """The number of episodes by how they ended, the most frequent first."""
-    found = [episode.ending for episode in episodes]
-    return {name: found.count(name) for name in sorted(set(found), key=lambda e: -found.count(e))}
+    all_endings = [episode.ending for episode in episodes]
+    return {
+        name: all_endings.count(name)
+        for name in sorted(set(all_endings), key=lambda e: -all_endings.count(e))
+    }
 
 
 def fresh_folder(directory: Path, experiment: Experiment) -> Path:
@@ -202,7 +223,7 @@ def fresh_folder(directory: Path, experiment: Experiment) -> Path:
 def write(
     folder: Path,
     seeds: list[int],
-    played: list[list[Episode]],
+    episodes_by_seed: list[list[Episode]],
     content: dict[str, Any],
     look: Look,
     components: Sequence[str],
@@ -213,29 +234,36 @@ def write(
     """
 
     def rows():
-        for seed, episodes in zip(seeds, played, strict=True):
+        for seed, episodes in zip(seeds, episodes_by_seed, strict=True):
             for number, episode in enumerate(episodes):
-                yield tables.rows(shown.told(episode, look), seed, number, components)
+                yield tables.rows(shown.place_and_convert(episode, look), seed, number, components)
 
-    along = [[shown.measured(episode, look) for episode in episodes] for episodes in played]
-    of_seeds = [tables.episode_rows(*pair) for pair in zip(along, seeds, strict=True)]
+    measured_episodes = [
+        [shown.convert_units(episode, look) for episode in episodes]
+        for episodes in episodes_by_seed
+    ]
+    tables_by_seed = [
+        tables.episode_rows(*pair) for pair in zip(measured_episodes, seeds, strict=True)
+    ]
     tables.write_csv(folder / "trajectory.csv", rows())
     tables.write_npz(folder / "trajectory.npz", rows())
-    tables.write_csv(folder / "episodes.csv", of_seeds)
-    everyone = [episode for episodes in along for episode in episodes]
-    length = float(look.placed.length)
-    pictures.trajectories(everyone, folder / "trajectories.png", length, look.units)
+    tables.write_csv(folder / "episodes.csv", tables_by_seed)
+    all_episodes = [episode for episodes in measured_episodes for episode in episodes]
+    length = float(look.placement.length)
+    pictures.trajectories(all_episodes, folder / "trajectories.png", length, look.units)
     text = json.dumps(run_directory.finite_or_null(content), indent=1)
     run_directory.write_whole(folder / "summary.json", text + "\n")
 
 
-def write_graphs(folder: Path, seeds: list[int], played: list[list[Episode]], look: Look) -> None:
+def write_graphs(
+    folder: Path, seeds: list[int], episodes_by_seed: list[list[Episode]], look: Look
+) -> None:
     """Writes the descent of every colony."""
     folder.mkdir()
-    for seed, episodes in zip(seeds, played, strict=True):
+    for seed, episodes in zip(seeds, episodes_by_seed, strict=True):
         for number, episode in enumerate(episodes):
             path = folder / f"seed{seed}-episode{number}.graphml"
-            graphml.write(path, shown.told(episode, look))
+            graphml.write(path, shown.place_and_convert(episode, look))
 
 
 def table(content: dict[str, Any], folder: Path) -> Table:

@@ -42,12 +42,12 @@ def read_field(
             f"{path} has stiffness from {values.min():g} to {values.max():g}; expected none below "
             "0 and some above: raise negative values to 0"
         )
-    ground = resampled(values, scale, path)
+    ground = resample(values, scale, path)
     print_once(_line(path, values, scale or 1.0, ground))
     return ground
 
 
-def resampled(values: np.ndarray, scale: float | None, name: str = "the field") -> np.ndarray:
+def resample(values: np.ndarray, scale: float | None, name: str = "the field") -> np.ndarray:
     """Values of pixels that are `scale` px wide and high, at cells of 1 px; float32.
 
     Bilinear between the middles of pixels; where several fall into a cell, their weighted mean.

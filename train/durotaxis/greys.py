@@ -53,8 +53,8 @@ def read(path: str) -> Greys:
 
 def _refuse(image: Image.Image, tags: Any) -> None:
     """Raises ValueError for an image whose numbers are not one grey, or float, for each pixel."""
-    frames, about = getattr(image, "n_frames", 1), _about_imagej(tags)
-    frames = max(frames, int(about.get("images", 1)))
+    frames, metadata = getattr(image, "n_frames", 1), _imagej_metadata(tags)
+    frames = max(frames, int(metadata.get("images", 1)))
     if frames > 1 or image.width * image.height > LARGEST:
         raise ValueError(
             f"it has {frames} pictures of {image.width} x {image.height}; at most {LARGEST:,} "
@@ -64,7 +64,7 @@ def _refuse(image: Image.Image, tags: Any) -> None:
         raise ValueError(f"its mode is {image.mode}: save it in grey, without transparency")
     if image.has_transparency_data:
         raise ValueError("some of it is transparent: fill the gaps")
-    if "cf" in about:
+    if "cf" in metadata:
         raise ValueError("ImageJ has calibrated its numbers: convert it to 32 bits there")
     formats = {*tags.get(SAMPLE_FORMAT, (UNSIGNED,))}
     if tags and (image.mode == "I" or not formats <= {UNSIGNED, FLOATING}):
@@ -74,7 +74,7 @@ def _refuse(image: Image.Image, tags: Any) -> None:
         )
 
 
-def _about_imagej(tags: Any) -> dict[str, str]:
+def _imagej_metadata(tags: Any) -> dict[str, str]:
     """What ImageJ has written about a TIFF: `images`, of which only one may look like one, `cf`, if
     its numbers are calibrated, and more."""
     lines = str(tags.get(DESCRIPTION, "")).splitlines()

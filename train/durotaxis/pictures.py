@@ -20,7 +20,15 @@ from train.durotaxis.episodes import shown
 from train.durotaxis.episodes.record import Episode
 from train.durotaxis.episodes.shown import Look
 from train.host.numbers import quantity
-from train.host.showing.pictures import BLUE, GREY, STEPS, VERMILLION, dress, legend_below, save
+from train.host.showing.pictures import (
+    BLUE,
+    GREY,
+    STEPS,
+    VERMILLION,
+    legend_below,
+    save,
+    style_axes,
+)
 
 INK, NEW, STAR = "#14181c", "#f08028", "#ff60a8"
 PRINT = 300  # dots per inch
@@ -42,9 +50,9 @@ def film(episode: Episode, params: Params, path: str | Path, look: Look | None =
     """Writes the GIF of an episode, of about ten seconds, or longer for a long episode."""
     count = len(episode.ids)
     fps = float(np.clip(count / 10, 5, 30))
-    look = look or shown.plain(params)
+    look = look or shown.default_look(params)
     stiffness = shown.stiffness_in(look, episode.law, params)
-    colony = shown.placed(episode, look).colony
+    colony = shown.place_episode(episode, look).colony
     drawing.film(stiffness, colony, episode.deleted, path, fps, episode.ending, *look)
 
 
@@ -57,19 +65,24 @@ def strip(
     """
     if count < 2:
         raise ValueError(f"a strip needs at least 2 moments; got {count}")
-    look = look or shown.plain(params)
+    # The moments, in units; the close-up has the same side in all of them.
+    look = look or shown.default_look(params)
     stiffness = shown.stiffness_in(look, episode.law, params)
     moments = sorted({round(x) for x in np.linspace(0, len(episode.ids) - 1, count)})
-    episode = shown.placed(episode, look)
+    episode = shown.place_episode(episode, look)
     reach = drawing.reach_of(jax.tree.map(lambda x: x[moments], episode.colony), share=1.0)
-    episode, unit = shown.measured(episode, look), look.units.length
-    reach, goal = reach * unit, scenery.goal_line(look.placed) * unit
-    across = min(3, len(moments))
-    down = -(-len(moments) // across)
+    episode, unit = shown.convert_units(episode, look), look.units.length
+    reach, goal = reach * unit, scenery.goal_line(look.placement) * unit
+    # A panel for each moment, as wide and high as the ground asks for.
+    num_columns = min(3, len(moments))
+    num_rows = -(-len(moments) // num_columns)
     height, width = stiffness.shape
-    tall = float(np.clip(8.4 / across * height / width, 1.0, 5.0))
-    figure = Figure(figsize=(10, down * (tall + 0.32) + 0.75), dpi=PRINT, layout="constrained")
-    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    panel_height = float(np.clip(8.4 / num_columns * height / width, 1.0, 5.0))
+    figure = Figure(
+        figsize=(10, num_rows * (panel_height + 0.32) + 0.75), dpi=PRINT, layout="constrained"
+    )
+    grid = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
+    # Ground, goal, way of the centroid and colony, and the colony once more at close range.
     is_log = scenery.shades(stiffness)[1]
     norm = (LogNorm if is_log else Normalize)(
         float(np.nanmin(stiffness)), float(np.nanmax(stiffness))
@@ -83,6 +96,7 @@ def strip(
         if episode.alive[moment].any():
             _draw_close_up(axes, image, episode, moment, reach, goal)
         _entitle(axes, episode, moment)
+    # Labels, colour bar and legend, once for all panels.
     for axes in grid.flat[len(moments) :]:
         axes.set_visible(False)
     for axes in grid[-1]:
@@ -108,7 +122,7 @@ def trajectories(
     figure = Figure(figsize=(7, 4), dpi=200, layout="constrained")
     axes = figure.subplots()
     end = max(len(episode.ids) - 1 for episode in episodes)
-    scale = dress(axes, "steps", STEPS, end)
+    scale = style_axes(axes, "steps", STEPS, end)
     counts: dict[str, int] = {}
     for episode in episodes:
         counts[episode.ending] = counts.get(episode.ending, 0) + 1
@@ -146,8 +160,8 @@ def _draw_moment(axes: Axes, episode: Episode, moment: int, size: float, detaile
     axes.add_collection(LineCollection(edges, colors="white", linewidths=0.7, zorder=3))
     is_new = (episode.colony.birth[moment] == moment) & (moment > 0)
     style = {"s": size, "edgecolors": INK, "linewidths": 0.5}
-    for chosen, colour in ((~is_new, "white"), (is_new, NEW)):
-        axes.scatter(*points[alive & chosen].T, c=colour, zorder=4, **style)
+    for mask, colour in ((~is_new, "white"), (is_new, NEW)):
+        axes.scatter(*points[alive & mask].T, c=colour, zorder=4, **style)
     if detailed:
         doomed = points[episode.deleted[moment]]
         axes.scatter(*doomed.T, s=0.5 * size, c=INK, marker="x", linewidths=1.0, zorder=5)

@@ -23,8 +23,8 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     """The curves of a run, and the climb of one of `games` colonies played with `key`."""
     experiment, title = run.config.env, environment(run.config)
     curve = curves.draw_curve(run.directory, SCORE, title)
-    learned = spawn_pictures.draw(run.directory, run.seeds, experiment, title)
-    curve = [curve] if learned is None else [curve, learned]
+    spawn_path = spawn_pictures.draw(run.directory, run.seeds, experiment, title)
+    curve = [curve] if spawn_path is None else [curve, spawn_path]
     if not games:
         return curve
     return [*curve, *draw_climb(run, games, key, run.directory, evaluation)[0]]
@@ -32,13 +32,13 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
     """The climb of one of `games` colonies, and a line with the share of them that arrived."""
-    config = runs.with_evaluation(run.config, evaluation_greedy=True)
-    paths, played = draw_climb(run._replace(config=config), games, key, directory)
-    arrived = scores.number_text(played["seeds"][0]["arrived"], ".1%")
+    config = runs.with_run_fields(run.config, evaluation_greedy=True)
+    paths, content = draw_climb(run._replace(config=config), games, key, directory)
+    arrived = scores.number_text(content["seeds"][0]["arrived"], ".1%")
     line = (
         f"{quantity(games, 'colonies')}: {arrived} arrived"
         if arrived
-        else scores.without_score(played)
+        else scores.missing_score_note(content)
     )
     return [*paths, line or ""]
 
@@ -46,15 +46,15 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | s
 def draw_climb(
     run: Run, games: int, key: jax.Array, directory: Path, evaluation: Evaluation | None = None
 ) -> tuple[list[Path], dict[str, Any]]:
-    """Pictures of a typical colony of `games` (`episodes.chosen`), and the scores of all."""
-    config = runs.with_evaluation(run.config, evaluation_games=games)
+    """Pictures of a typical colony of `games` (`playing.typical_index`), and the scores of all."""
+    config = runs.with_run_fields(run.config, evaluation_games=games)
     if evaluation is None:
-        alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
-        evaluation = make_training(config).evaluate(*alone)
-    ended = evaluation.detail.episodes[0]
+        first_seed = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
+        evaluation = make_training(config).evaluate(*first_seed)
+    episodes = evaluation.detail.episodes[0]
     env, params, agent = make_parts(config, greedy=config.run.evaluation_greedy)
-    shown = playing.chosen(ended)
-    (episode,) = playing.play(env, params, agent, run.agents[0], key, games, [shown])
+    episode_index = playing.typical_index(episodes)
+    (episode,) = playing.play(env, params, agent, run.agents[0], key, games, [episode_index])
     look = look_of(config.env)
     return pictures.climb(episode, params, directory, look), evaluation.content
 

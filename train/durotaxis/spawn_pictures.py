@@ -34,13 +34,13 @@ def draw(directory: Path, seeds: Sequence[int], experiment: Experiment, title: s
     the reward an episode, and the losses. Several seeds are one: their means and extremes.
     """
     rows = read_metrics(directory)
-    members = [x for x in series.by_member(rows, seeds) if x]
+    members = [x for x in series.split_by_member(rows, seeds) if x]
     if not members or "action_min" not in members[0][0]["agent"]:
         return None
     names = names_of_action(experiment.action, experiment.spawning)
-    down = -(-(len(names) + 2) // 4)
-    figure = pictures.titled((13, 2.7 * down + 0.6), title)
-    grid = figure.subplots(down, 4, squeeze=False)
+    num_rows = -(-(len(names) + 2) // 4)
+    figure = pictures.titled_figure((13, 2.7 * num_rows + 0.6), title)
+    grid = figure.subplots(num_rows, 4, squeeze=False)
     steps = np.array([row["steps"] for row in members[0]], float)
     units = units_of(experiment)
     for k, (axes, name) in enumerate(zip(grid.flat, names, strict=False)):
@@ -51,11 +51,11 @@ def draw(directory: Path, seeds: Sequence[int], experiment: Experiment, title: s
         for end, label in ((low, "bounds"), (high, None)):
             axes.axhline(end, color=GREY, linewidth=0.8, linestyle="--", label=label)
         axes.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
-    rewards, losses, *rest = grid.flat[len(names) :]
-    found = [name for name in members[0][0]["finished"] if name.startswith(REWARD)]
-    _draw_measures(rewards, "reward an episode", steps, members, "finished", found)
+    rewards, losses, *unused_axes = grid.flat[len(names) :]
+    reward_names = [name for name in members[0][0]["finished"] if name.startswith(REWARD)]
+    _draw_measures(rewards, "reward an episode", steps, members, "finished", reward_names)
     _draw_measures(losses, "losses", steps, members, "agent", LOSSES)
-    for axes in rest:
+    for axes in unused_axes:
         axes.set_visible(False)
     handles, _ = grid.flat[0].get_legend_handles_labels()
     pictures.legend_below(figure, handles)
@@ -80,12 +80,15 @@ def factor_of(name: str, units: Units) -> float:
 def _draw_number(
     axes: Axes, x: np.ndarray, members: list[list[series.Row]], k: int, factor: float
 ) -> None:
-    of = lambda name: _cut(series.parts(members, "agent", name)[k], len(x)) * factor
-    mean, deviation = np.nanmean(of("action_mean"), 0), np.nanmean(of("action_deviation"), 0)
+    scaled_parts = lambda name: _cut(series.parts(members, "agent", name)[k], len(x)) * factor
+    mean, deviation = (
+        np.nanmean(scaled_parts("action_mean"), 0),
+        np.nanmean(scaled_parts("action_deviation"), 0),
+    )
     axes.plot(x, mean, color=BLUE, label="mean")
     band = {"color": BLUE, "alpha": 0.2, "linewidth": 0, "label": "one deviation"}
     axes.fill_between(x, mean - deviation, mean + deviation, **band)
-    low, high = np.nanmin(of("action_min"), 0), np.nanmax(of("action_max"), 0)
+    low, high = np.nanmin(scaled_parts("action_min"), 0), np.nanmax(scaled_parts("action_max"), 0)
     axes.plot(x, low, ":", color=VERMILLION, linewidth=1, label="smallest and largest")
     axes.plot(x, high, ":", color=VERMILLION, linewidth=1)
 
@@ -100,27 +103,27 @@ def _draw_measures(
 ) -> None:
     """The means over the seeds of measures that are not 0 throughout."""
     scale = _panel(axes, title, steps)
-    shown = 0
+    num_lines = 0
     for name in names:
         parts = series.parts(members, group, name)
         if not parts or not np.nan_to_num(values := _cut(parts[0], len(steps))).any():
             continue
-        colour, dashes = COLOURS[shown % 6], DASHES[shown // 6 % len(DASHES)]
+        colour, dashes = COLOURS[num_lines % 6], DASHES[num_lines // 6 % len(DASHES)]
         label = name.removeprefix(REWARD).replace("_", " ")
-        known = np.isfinite(values).any(0)
+        is_finite = np.isfinite(values).any(0)
         mean = np.full(len(steps), np.nan)
-        mean[known] = np.nanmean(values[:, known], 0)
+        mean[is_finite] = np.nanmean(values[:, is_finite], 0)
         axes.plot(steps / scale, mean, dashes, label=label, linewidth=1.2, color=colour)
-        shown += 1
+        num_lines += 1
     axes.set_yscale("symlog", linthresh=1.0)
-    if shown:
-        axes.legend(fontsize=6, frameon=False, ncols=1 + shown // 8)
+    if num_lines:
+        axes.legend(fontsize=6, frameon=False, ncols=1 + num_lines // 8)
 
 
 def _panel(axes: Axes, title: str, steps: np.ndarray) -> float:
     """Title and axes; returns the divisor of the steps."""
     axes.set_title(title, size=10, loc="left", parse_math=False)
-    scale = pictures.dress(axes, "environment steps", STEPS, float(steps[-1]))
+    scale = pictures.style_axes(axes, "environment steps", STEPS, float(steps[-1]))
     axes.xaxis.label.set_fontsize(8)
     axes.tick_params(labelsize=8)
     return scale

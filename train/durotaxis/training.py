@@ -9,8 +9,14 @@ import jax.numpy as jnp
 from envs.durotaxis import actions
 from envs.durotaxis.env import Durotaxis, Params
 from jaxrl.agents import ppo
-from jaxrl.loop import Curriculum, Metrics, make_loop
-from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic, PooledTorso, held
+from jaxrl.loop import Curriculum, LoopMetrics, make_loop
+from jaxrl.networks.graph import (
+    GraphActorCritic,
+    GraphTorso,
+    HybridActorCritic,
+    PooledTorso,
+    set_held,
+)
 from jaxrl.types import Agent
 from jaxrl.wrappers import graph_cropping
 from train.durotaxis.config import Config, check, held_spawn, holds_spawn, make_env
@@ -61,14 +67,16 @@ def make_curriculum(config: Config, params: Params) -> Curriculum | None:
     def params_at(updates: jax.Array) -> Params:
         if first is None:
             return params
-        done = jnp.clip(updates / (config.curriculum.share * total), 0.0, 1.0)
-        return replace(params, width=jnp.round(first + done * (params.width - first)))  # whole px
+        progress = jnp.clip(updates / (config.curriculum.share * total), 0.0, 1.0)
+        return replace(
+            params, width=jnp.round(first + progress * (params.width - first))
+        )  # whole px
 
-    def advance(updates: jax.Array, state: ppo.State, metrics: Metrics):
+    def advance(updates: jax.Array, state: ppo.State, metrics: LoopMetrics):
         if not holds:
             return updates + 1, state, {}
         is_held = lambda updates: updates < config.curriculum.hold_spawn * total
-        state = state._replace(params=held(state.params, is_held(updates + 1)))
+        state = state._replace(params=set_held(state.params, is_held(updates + 1)))
         return updates + 1, state, {"stage": jnp.where(is_held(updates), 1.0, 2.0)}
 
     return Curriculum(lambda: jnp.zeros((), jnp.int32), params_at, advance)
@@ -85,7 +93,7 @@ def make_parts(config: Config, greedy: bool = False) -> tuple[Durotaxis, Params,
     network = make_network(config, env)
     agent = ppo.make(network, agent_config, greedy, config.loop.blocks)
     has_share = "delete_ratio" in actions.names(env.action, env.spawning)
-    return env, params, chances.explaining_share(agent, network) if has_share else agent
+    return env, params, chances.explain_share(agent, network) if has_share else agent
 
 
 def make_network(config: Config, env: Durotaxis) -> Any:

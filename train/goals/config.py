@@ -75,11 +75,11 @@ def check(config: Config) -> None:
         raise ValueError("expected the directory of a run of train.allo: python -m train.goals RUN")
 
 
-def plan(config: Config, ways: np.ndarray) -> tasks.Config:
-    """Sizes that suit the maze; `ways` `[S, S]` are its shortest distances, perhaps infinite."""
-    longest = np.max(ways, where=np.isfinite(ways), initial=2)
+def plan(config: Config, distances: np.ndarray) -> tasks.Config:
+    """Sizes that suit the maze; `distances` `[S, S]` are the shortest ones, perhaps infinite."""
+    longest = np.max(distances, where=np.isfinite(distances), initial=2)
     return tasks.Config(
-        evaluate_every=-(-(config.steps or STEPS_PER_STATE * len(ways)) // CHECKPOINTS),
+        evaluate_every=-(-(config.steps or STEPS_PER_STATE * len(distances)) // CHECKPOINTS),
         games=GAMES,
         min_distance=config.distance or int(min(FAR, longest // 2)),
     )

@@ -30,7 +30,7 @@ class Representation(NamedTuple):
     times: jax.Array | None = None  # [S, S] hitting times from row to column, of a directed walk
 
 
-class Help(NamedTuple):
+class Guidance(NamedTuple):
     """Potentials and options, from which each arm takes its own."""
 
     potentials: dict[str, jax.Array]  # each [G, R, S]: "learned", "true", "", which is 0, and
@@ -38,28 +38,29 @@ class Help(NamedTuple):
     options: Options  # [R, O, S]
 
 
-def make_help(
+def make_guidance(
     params: Params,
-    learned: Sequence[Representation],
+    representations: Sequence[Representation],
     goals: np.ndarray,
-    ways: np.ndarray,
+    distances: np.ndarray,
     num_learners: int,
-) -> Help:
+) -> Guidance:
     """Learner r gets what was learned by the training seed with the index r modulo their number.
 
-    `goals` `[G]` are states, `ways` those of `tasks.ways`.
+    `goals` `[G]` are states, `distances` those of `tasks.goal_distances`.
     """
-    of_learner = np.arange(num_learners) % len(learned)
-    near = jnp.stack([nearness(one, goals) for one in learned], axis=1)  # [G, seeds, S]
-    exact = jnp.repeat(jnp.asarray(true_nearness(ways[goals]))[:, None], num_learners, axis=1)
+    of_learner = np.arange(num_learners) % len(representations)
+    near = jnp.stack([nearness(one, goals) for one in representations], axis=1)  # [G, seeds, S]
+    exact = jnp.repeat(jnp.asarray(true_nearness(distances[goals]))[:, None], num_learners, axis=1)
     tables = {"learned": near[:, of_learner], "true": exact, "": jnp.zeros_like(exact)}
-    if learned[0].times is not None:
-        symmetric = [nearness(one._replace(times=None), goals) for one in learned]
+    if representations[0].times is not None:
+        symmetric = [nearness(one._replace(times=None), goals) for one in representations]
         tables["symmetric"] = jnp.stack(symmetric, axis=1)[:, of_learner]
-    climbing = [
-        options.eigenoptions(one.features, params.successor, params.probability) for one in learned
+    seed_options = [
+        options.eigenoptions(one.features, params.successor, params.probability)
+        for one in representations
     ]
-    return Help(tables, jax.tree.map(lambda *x: jnp.stack(x)[of_learner], *climbing))
+    return Guidance(tables, jax.tree.map(lambda *x: jnp.stack(x)[of_learner], *seed_options))
 
 
 def represent(config: Config, problem: Problem, agent: AgentState) -> Representation:
@@ -70,22 +71,22 @@ def represent(config: Config, problem: Problem, agent: AgentState) -> Representa
     """
     learning = learning_config(config)
     if learning.directed:
-        found, chain = directed_run.learned(config, problem, agent)
+        spectrum, chain = directed_run.eigenpairs_and_chain(config, problem, agent)
         if chain is None:
             raise ValueError("a directed policy has no transitions: give the run that it is from")
-        times = directed_scores.times_of(found)
-        return Representation(*directed_scores.without_direction(chain, found), times)
+        times = directed_scores.times_of(spectrum)
+        return Representation(*directed_scores.symmetric_eigenpairs(chain, spectrum), times)
     features = allo_state.features(make_network(config, problem.layout.num_states), learning, agent)
     features = np.asarray(features)  # not committed to a device, or later code compiles twice
     if learning.method == "allo":
-        found = allo_state.eigenvalues(learning, agent)
+        spectrum = allo_state.eigenvalues(learning, agent)
     else:  # there are no multipliers to read them from
-        found = quotients(features, np.asarray(allo_walks.pair_law(learning, agent)))
-    values = of_one_step(np.asarray(found), learning.discount, config.env.walk_steps)
+        spectrum = rayleigh_quotients(features, np.asarray(allo_walks.pair_law(learning, agent)))
+    values = one_step_eigenvalues(np.asarray(spectrum), learning.discount, config.env.walk_steps)
     return Representation(jnp.asarray(features), jnp.asarray(values, jnp.float32))
 
 
-def quotients(features: np.ndarray, law: np.ndarray) -> np.ndarray:
+def rayleigh_quotients(features: np.ndarray, law: np.ndarray) -> np.ndarray:
     """Rayleigh quotients ½ E[(u(s) - u(s'))²] / E[u(s)²] over pairs of the law `[S, S]`, `[d]`.
 
     0 for features that are 0.
@@ -96,7 +97,7 @@ def quotients(features: np.ndarray, law: np.ndarray) -> np.ndarray:
     return energy / np.maximum(first @ square, np.finfo(np.float32).tiny)
 
 
-def of_one_step(values: np.ndarray, discount: float, walk_steps: int) -> np.ndarray:
+def one_step_eigenvalues(values: np.ndarray, discount: float, walk_steps: int) -> np.ndarray:
     """1 - μ of the walk from λ `[d]` of pairs sampled from walks of `walk_steps` transitions.
 
     The inverse of `laplacian.horizon_lambda`, which falls with μ for 0 <= μ <= 1; λ outside of its
@@ -107,25 +108,25 @@ def of_one_step(values: np.ndarray, discount: float, walk_steps: int) -> np.ndar
     return np.interp(values, sampled, gaps)
 
 
-def nearness(learned: Representation, goals: np.ndarray) -> jax.Array:
+def nearness(representation: Representation, goals: np.ndarray) -> jax.Array:
     """The potential of every goal, `[G, S]`, from learned hitting times or commute times.
 
     Both by their square roots: of the commute time that is the distance in the embedding.
     """
 
     def of_goal(goal: jax.Array) -> jax.Array:
-        if learned.times is not None:
-            return potentials.from_distance(jnp.sqrt(learned.times[:, goal]))
-        return potentials.from_distance(potentials.commute_distance(*learned[:2], goal))
+        if representation.times is not None:
+            return potentials.from_distance(jnp.sqrt(representation.times[:, goal]))
+        return potentials.from_distance(potentials.commute_distance(*representation[:2], goal))
 
     return jax.vmap(of_goal)(jnp.asarray(goals))
 
 
-def true_nearness(ways: np.ndarray) -> np.ndarray:
+def true_nearness(distances: np.ndarray) -> np.ndarray:
     """The potential from the fewest moves to each goal, both `[G, S]`.
 
     States that cannot reach a goal get the potential of the farthest that can.
     """
-    finite = np.isfinite(ways)
-    farthest = np.max(ways, axis=1, keepdims=True, where=finite, initial=1)
-    return -np.where(finite, ways, farthest) / farthest
+    finite = np.isfinite(distances)
+    farthest = np.max(distances, axis=1, keepdims=True, where=finite, initial=1)
+    return -np.where(finite, distances, farthest) / farthest

@@ -11,7 +11,7 @@ from jaxrl.types import Agent
 from train.goals import tasks
 from train.goals.training import Experiment, make_experiment
 from train.host.numbers import quantity
-from train.host.program import Run, Wanted
+from train.host.program import EpisodeSelection, Run
 from train.host.showing import episodes
 from train.host.showing.episodes import Episode, Recording, Scene
 
@@ -19,7 +19,7 @@ SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("g
 SIDES = ("up", "right", "down", "left")
 
 
-def show(run: Run, wanted: Wanted) -> Scene | None:
+def show(run: Run, selection: EpisodeSelection) -> Scene | None:
     """A greedy walk of the first learner of each arm to a goal; goals in turn, arms within each.
 
     All arms begin in the same state. None for what has no learners, such as a policy.
@@ -29,13 +29,13 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
     experiment = make_experiment(run.config)
     several = len(run.seeds) > 1
     agents = run.state.learners.train.agent  # [A, G, R, ...], perhaps after seeds
-    agents = jax.tree.map(lambda x: x[wanted.member], agents) if several else agents
-    which = [divmod(i, len(experiment.arms)) for i in range(wanted.count)]
-    shown = [(g, a) for g, a in which if g < len(experiment.goals)]
+    agents = jax.tree.map(lambda x: x[selection.member], agents) if several else agents
+    indices = [divmod(i, len(experiment.arms)) for i in range(selection.count)]
+    pairs = [(g, a) for g, a in indices if g < len(experiment.goals)]
     env = experiment.problem.env  # a greedy learner needs no numbers but its table
     player = q_learning.make(q_learning.Config(), env.num_states, env.num_actions, greedy=True)
-    walks = [_walk(experiment, player, agents, a, g, wanted) for g, a in shown]
-    return Scene(SCRIPTS, walks, frames.of_layout(experiment.problem.layout))
+    walks = [_walk(experiment, player, agents, a, g, selection) for g, a in pairs]
+    return Scene(SCRIPTS, walks, frames.layout_data(experiment.problem.layout))
 
 
 def _walk(
@@ -44,26 +44,26 @@ def _walk(
     agents: q_learning.State,
     arm: int,
     goal: int,
-    wanted: Wanted,
+    selection: EpisodeSelection,
 ) -> Episode:
     """One episode of the first learner of an arm."""
     problem, target = experiment.problem, int(experiment.goals[goal])
     learned = jax.tree.map(lambda x: x[arm, goal, 0], agents)
     task = tasks.task(problem.params, target, experiment.plan)
-    key = jax.random.fold_in(wanted.key, goal)
-    (played,) = episodes.record(problem.env, task, player, learned, key, 1, wanted.limit)
-    return episode(played, learned, experiment.arms[arm].name, target)
+    key = jax.random.fold_in(selection.key, goal)
+    (recording,) = episodes.record(problem.env, task, player, learned, key, 1, selection.limit)
+    return episode(recording, learned, experiment.arms[arm].name, target)
 
 
-def episode(played: Recording, learned: q_learning.State, arm: str, goal: int) -> Episode:
+def episode(recording: Recording, learned: q_learning.State, arm: str, goal: int) -> Episode:
     """One walk, as the report shows it: `position` `[M]`, and what the learner knows."""
-    arrived = "arrived" if played.terminated else "did not arrive"
-    states = np.asarray(played.state.position)
+    arrived = "arrived" if recording.terminated else "did not arrive"
+    states = np.asarray(recording.state.position)
     return Episode(
-        title=f"{arm}: {arrived} after {quantity(played.steps, 'steps')}",
+        title=f"{arm}: {arrived} after {quantity(recording.steps, 'steps')}",
         frames={"position": states},
-        lines=episodes.lines(played),
-        bars=episodes.bars(played, SIDES),
+        lines=episodes.lines(recording),
+        bars=episodes.bars(recording, SIDES),
         constants={
             "goal": goal,
             "value": np.max(learned.q, axis=1),

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from train.goals.tasks import Progress
 from train.host.numbers import quantity
-from train.host.showing.pictures import BLUE, GREY, VERMILLION, save, titled
+from train.host.showing.pictures import BLUE, GREY, VERMILLION, save, titled_figure
 
 RESAMPLES = 1000
 LOWER, UPPER = 25, 974  # indices of the 95 % interval in the sorted values of the resamples
@@ -45,17 +45,19 @@ class Arm:
     """The arm without help that has the same initial values."""
 
 
-def summaries(arms: Sequence[Arm], found: Sequence[Progress]) -> dict[str, dict[str, Any]]:
+def summaries(arms: Sequence[Arm], arm_progress: Sequence[Progress]) -> dict[str, dict[str, Any]]:
     """Every measure of every arm, with its 95 % interval, from progress `[G, R, ...]`."""
-    of_arm = {arm.name: progress for arm, progress in zip(arms, found, strict=True)}
-    return {arm.name: _summary(arm, of_arm) for arm in arms}
+    progress_by_name = {
+        arm.name: progress for arm, progress in zip(arms, arm_progress, strict=True)
+    }
+    return {arm.name: _summary(arm, progress_by_name) for arm in arms}
 
 
-def _summary(arm: Arm, of_arm: dict[str, Progress]) -> dict[str, Any]:
-    progress = of_arm[arm.name]
+def _summary(arm: Arm, progress_by_name: dict[str, Progress]) -> dict[str, Any]:
+    progress = progress_by_name[arm.name]
     gained = None
     if arm.control:  # paired by goal and random numbers, which narrows the interval
-        gained = interval(progress.area - of_arm[arm.control].area, mean)
+        gained = interval(progress.area - progress_by_name[arm.control].area, mean)
     return {
         "control": arm.control or None,
         "area": interval(progress.area, mean),
@@ -90,13 +92,13 @@ def interval(x: ArrayLike, statistic: Callable[[np.ndarray], np.ndarray]) -> dic
     rng, sample = np.random.default_rng(0), np.asarray(x)
     goals, learners = sample.shape[:2]
 
-    def again() -> np.ndarray:
+    def resample() -> np.ndarray:
         rows, columns = rng.integers(goals, size=goals), rng.integers(learners, size=learners)
         return statistic(sample[rows][:, columns])
 
-    values = np.sort([again() for _ in range(RESAMPLES)], axis=0)
-    found = {"value": statistic(sample), "low": values[LOWER], "high": values[UPPER]}
-    return {name: np.asarray(value, float).tolist() for name, value in found.items()}
+    values = np.sort([resample() for _ in range(RESAMPLES)], axis=0)
+    estimate = {"value": statistic(sample), "low": values[LOWER], "high": values[UPPER]}
+    return {name: np.asarray(value, float).tolist() for name, value in estimate.items()}
 
 
 def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
@@ -116,16 +118,16 @@ def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
         gained = arm["gained"]
         result.add_row(
             name,
-            written(arm["area"], "{:.3f}"),
-            written(gained, "{:+.3f}") if gained else "",
-            written(arm["first"], "{:,.0f}", arm["steps"]),
-            written(arm["success"], "{:.3f}"),
-            written(arm["length"], "{:.1f}"),
+            interval_text(arm["area"], "{:.3f}"),
+            interval_text(gained, "{:+.3f}") if gained else "",
+            interval_text(arm["first"], "{:,.0f}", arm["steps"]),
+            interval_text(arm["success"], "{:.3f}"),
+            interval_text(arm["length"], "{:.1f}"),
         )
     return result
 
 
-def written(found: dict[str, float], form: str, checkpoints: Sequence[int] = ()) -> str:
+def interval_text(estimate: dict[str, float], form: str, checkpoints: Sequence[int] = ()) -> str:
     """`0.913` and below it its interval, if it has a width.
 
     A number of steps before the first of the `checkpoints` or after the last is shown as a bound.
@@ -137,7 +139,7 @@ def written(found: dict[str, float], form: str, checkpoints: Sequence[int] = ())
         is_bound = len(checkpoints) > 0 and value <= checkpoints[0]
         return "≤ " * is_bound + form.format(value)
 
-    value, low, high = (number(found[name]) for name in ("value", "low", "high"))
+    value, low, high = (number(estimate[name]) for name in ("value", "low", "high"))
     return value if low == value == high else f"{value}\n{low} to {high}"
 
 
@@ -146,7 +148,7 @@ def draw(content: dict[str, Any], row: dict[str, Any], path: Path) -> None:
     goals, learners = len(content["goals"]), quantity(content["learners"], "learners")
     learners = f"{quantity(goals, 'goals')}, {learners} of each"
     title = f"{content['maze']}: {learners}; mean and 95 % interval"
-    figure = titled((8.5, 4.2), title)
+    figure = titled_figure((8.5, 4.2), title)
     axes = figure.subplots()
     for (name, arm), (color, dashes) in zip(row["arms"].items(), STYLES, strict=False):
         steps, curve = arm["steps"], arm["success_curve"]

@@ -131,7 +131,7 @@ def steps_to(env_params: Params, goal: jax.Array | int) -> jax.Array:
     return jax.lax.while_loop(lambda carry: carry[1], shorten, (start, jnp.array(True)))[0]
 
 
-def ways(env_params: Params) -> np.ndarray:
+def goal_distances(env_params: Params) -> np.ndarray:
     """`steps_to` every goal, `[S, S]`: goal, then state. Host code."""
     goals = jnp.arange(len(env_params.successor))
     one_by_one = jax.jit(lambda goals: jax.lax.map(partial(steps_to, env_params), goals))
@@ -145,10 +145,10 @@ def draw_goals(env_params: Params, count: int, seed: int, config: Config) -> np.
     """
     order = np.random.default_rng(seed).permutation(len(env_params.successor))
     starts = jax.jit(lambda goal: task(env_params, goal, config).num_starts)
-    found = list(islice((goal for goal in order if int(starts(goal)) > 0), count))
-    if len(found) < count:
+    goals = list(islice((goal for goal in order if int(starts(goal)) > 0), count))
+    if len(goals) < count:
         raise ValueError(
-            f"{count} goals were asked for, but only {len(found)} states have a start "
+            f"{count} goals were asked for, but only {len(goals)} states have a start "
             f"{config.min_distance} moves away: ask for fewer, or for a smaller distance"
         )
-    return np.array(found, np.int32)
+    return np.array(goals, np.int32)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Group
 
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from jaxrl.spectral.control import q_learning
 from jaxrl.spectral.control.options import Options
 from jaxrl.types import PyTree
@@ -24,16 +24,16 @@ from train.host.errors import UsageError
 from train.host.program import Run
 from train.host.running import runs
 from train.host.scoring import scores as host_scores
-from train.host.training import Evaluation, Trained, Training
+from train.host.training import Evaluation, TrainedAgents, Training
 
 MOST_STATES = 5_000
-"""Of a maze; a table of distances has the square of it."""
+"""States of a maze, at most; a table of distances has the square of it."""
 SCORE = "area"
 """Area under the success curve of the arm `SCORED`: its mean over the checkpoints."""
 SCORED = "learned distance"
 
 
-class Found(NamedTuple):
+class LearnerResults(NamedTuple):
     """Results of the learners at each checkpoint; 0 at those not reached yet."""
 
     success: jax.Array  # [A, G, R, C] share of greedy episodes that arrived
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 class State(NamedTuple):
     """All learners in training."""
 
-    agent: Found
+    agent: LearnerResults
     learners: Learner  # [A, G, R, ...]
     key: jax.Array
     updates: jax.Array  # int32, checkpoints so far
@@ -67,30 +67,32 @@ def make_training(config: Config) -> Training:
     check(config)
     experiment = make_experiment(config)
     count, arms = config.run.total_updates(1), experiment.arms
-    of_all = partial(for_all_learners, experiment)
+    map_all = partial(map_learners, experiment)
 
+    # all learners begin with the same keys in every arm and goal
     def init(key: jax.Array) -> State:
         key, learner_key = jax.random.split(key)
         keys = jax.random.split(learner_key, config.learners)
-        start = of_all(tasks.begin)(keys)
+        start = map_all(tasks.begin)(keys)
         empty = jnp.zeros((len(arms), len(experiment.goals), config.learners, count))
-        return State(Found(empty, empty), start, key, jnp.zeros((), jnp.int32))
+        return State(LearnerResults(empty, empty), start, key, jnp.zeros((), jnp.int32))
 
-    def update(state: State) -> tuple[State, Metrics]:
-        learners, success, length = of_all(tasks.checkpoint)(state.learners)
-        found = Found(
+    # an update is a checkpoint: training and greedy episodes of all learners
+    def update(state: State) -> tuple[State, LoopMetrics]:
+        learners, success, length = map_all(tasks.checkpoint)(state.learners)
+        results = LearnerResults(
             state.agent.success.at[..., state.updates].set(success),
             state.agent.length.at[..., state.updates].set(length),
         )
         updates = state.updates + 1
-        areas = jnp.sum(jnp.mean(found.success, axis=(1, 2)), axis=-1) / updates  # [A]
+        areas = jnp.sum(jnp.mean(results.success, axis=(1, 2)), axis=-1) / updates  # [A]
         measures = {
             SCORE: areas[[arm.name for arm in arms].index(SCORED)],
             "success": jnp.mean(success, axis=(1, 2)),
             "length": jnp.mean(length, axis=(1, 2)),
         }
-        after = State(found, learners, state.key, updates)
-        return after, Metrics(jnp.zeros((), jnp.int32), {}, measures)
+        after = State(results, learners, state.key, updates)
+        return after, LoopMetrics(jnp.zeros((), jnp.int32), {}, measures)
 
     return Training(
         init=init,
@@ -113,12 +115,12 @@ def make_experiment(config: Config) -> Experiment:
             f"the maze of {config.learned} has {count:,} states; expected at most {MOST_STATES:,}, "
             "as the distances between all pairs are computed: train on a smaller maze"
         )
-    params, ways = problem.params, tasks.ways(problem.params)
-    sizes = plan(config, ways)
+    params, distances = problem.params, tasks.goal_distances(problem.params)
+    sizes = plan(config, distances)
     goals = tasks.draw_goals(params, config.goals, config.run.seed, sizes)
     arms = ARMS + DIRECTED if run.config.agent.directed else ARMS
-    learned = [features.represent(run.config, problem, agent) for agent in run.agents]
-    given = features.make_help(params, learned, goals, ways, config.learners)
+    representations = [features.represent(run.config, problem, agent) for agent in run.agents]
+    guidance = features.make_guidance(params, representations, goals, distances, config.learners)
     numbers = [learner(arm, config.weight) for arm in arms]
     return Experiment(
         run=run,
@@ -126,8 +128,8 @@ def make_experiment(config: Config) -> Experiment:
         arms=arms,
         plan=sizes,
         goals=goals,
-        potentials=jnp.stack([given.potentials[arm.potential] for arm in arms]),
-        options=given.options,
+        potentials=jnp.stack([guidance.potentials[arm.potential] for arm in arms]),
+        options=guidance.options,
         numbers=jax.tree.map(lambda *x: jnp.stack([jnp.asarray(each) for each in x]), *numbers),
     )
 
@@ -150,7 +152,7 @@ def load(directory: str) -> Run:
     return run
 
 
-def for_all_learners(experiment: Experiment, body: Any) -> Any:
+def map_learners(experiment: Experiment, body: Any) -> Any:
     """`body(env, params, agent, greedy, learner, plan)` for `[A, G, R]` learners.
 
     Arms differ in numbers alone and share one compilation. Before the start learners are keys,
@@ -158,38 +160,38 @@ def for_all_learners(experiment: Experiment, body: Any) -> Any:
     """
     env, params = experiment.problem.env, experiment.problem.params
 
-    def one(numbers: q_learning.Config, goal, potential, options, learner: PyTree):
+    def call_one(numbers: q_learning.Config, goal, potential, options, learner: PyTree):
         make = partial(q_learning.make, numbers, env.num_states, env.num_actions)
         agents = (make(potential, options, greedy=greedy) for greedy in (False, True))
         task = tasks.task(params, goal, experiment.plan)
         return body(env, task, *agents, learner, experiment.plan)
 
-    def all_of_them(learners: PyTree) -> PyTree:
-        begun = None if isinstance(learners, jax.Array) else 0
-        of_learners = jax.vmap(one, in_axes=(None, None, 0, 0, 0))
-        of_goals = jax.vmap(of_learners, in_axes=(None, 0, 0, None, begun))
-        of_arms = jax.vmap(of_goals, in_axes=(0, None, 0, None, begun))
+    def map_all(learners: PyTree) -> PyTree:
+        learner_axis = None if isinstance(learners, jax.Array) else 0
+        of_learners = jax.vmap(call_one, in_axes=(None, None, 0, 0, 0))
+        of_goals = jax.vmap(of_learners, in_axes=(None, 0, 0, None, learner_axis))
+        of_arms = jax.vmap(of_goals, in_axes=(0, None, 0, None, learner_axis))
         goals = jnp.asarray(experiment.goals)
         return of_arms(
             experiment.numbers, goals, experiment.potentials, experiment.options, learners
         )
 
-    return all_of_them
+    return map_all
 
 
-def evaluate(config: Config, experiment: Experiment, *trained: *Trained) -> Evaluation:
+def evaluate(config: Config, experiment: Experiment, *trained: *TrainedAgents) -> Evaluation:
     """Every measure of every arm, with its interval over goals and learners."""
     sizes, maze = experiment.plan, experiment.problem.layout
 
-    def measure(found: Found, key: jax.Array) -> dict[str, Any]:
+    def measure(results: LearnerResults, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
-        success, length = np.asarray(found.success), np.asarray(found.length)
+        success, length = np.asarray(results.success), np.asarray(results.length)
         progress = [tasks.progress(*pair, sizes) for pair in zip(success, length, strict=True)]
         arms = scores.summaries(experiment.arms, progress)
         area = arms[SCORED]["area"]
         return {SCORE: {"mean": area["value"], **area}, "arms": arms}
 
-    return host_scores.measured(
+    return host_scores.evaluate_by_measure(
         *trained,
         SCORE,
         measure,

@@ -14,7 +14,7 @@ from jaxrl.types import Agent
 from jaxrl.wrappers import normalisation
 from train.gymnax import environments, networks
 from train.gymnax.actions import has_parts
-from train.gymnax.environments import Game, Made
+from train.gymnax.environments import Game, Task
 from train.gymnax.joined import JoinedBox
 from train.gymnax.networks import Network
 from train.host import schedules
@@ -95,14 +95,14 @@ class SAC(Config):
 AnyConfig = PPO | Recurrent | PQN | DQN | SAC
 
 
-def make_agent(config: AnyConfig, made: Made, greedy: bool = False) -> Agent:
+def make_agent(config: AnyConfig, task: Task, greedy: bool = False) -> Agent:
     """The agent of a configuration, for the spaces of an environment."""
-    spaces, network = (network_observation(config, made), made.action), config.network
+    spaces, network = (network_observation(config, task), task.action), config.network
     num_envs, blocks = config.loop.num_envs, config.loop.blocks
     if isinstance(config, SAC):
-        both = networks.actor_and_critics(network, *spaces)
-        return sac.make(*both, config.agent, greedy, num_envs, blocks)
-    agent = annealed(config)
+        network_pair = networks.actor_and_critics(network, *spaces)
+        return sac.make(*network_pair, config.agent, greedy, num_envs, blocks)
+    agent = with_annealing(config)
     if isinstance(config, DQN):
         return dqn.make(networks.q_network(network, *spaces), agent, greedy, num_envs, blocks)
     if isinstance(config, PQN):
@@ -112,31 +112,31 @@ def make_agent(config: AnyConfig, made: Made, greedy: bool = False) -> Agent:
         module, build = recurrent_ppo, networks.recurrent
     plain = module.make(build(network, *spaces), agent, greedy, blocks)
     scale = replace(config.normalise, discount=config.agent.discount)
-    joined = isinstance(made.observation, JoinedBox)
-    chosen = ~made.observation.is_of_image() if joined else None
-    integers = isinstance(made.observation, Box)
-    return normalisation.make(plain, scale, num_envs, integers, chosen)
+    is_joined = isinstance(task.observation, JoinedBox)
+    normalised_mask = ~task.observation.is_of_image() if is_joined else None
+    integers = isinstance(task.observation, Box)
+    return normalisation.make(plain, scale, num_envs, integers, normalised_mask)
 
 
-def network_observation(config: AnyConfig, made: Made) -> Any:
+def network_observation(config: AnyConfig, task: Task) -> Any:
     """The space of what the network sees: of observations, or of normalised ones."""
     is_normalised = isinstance(config, PPO | Recurrent) and config.normalise.observations
-    if is_normalised and isinstance(made.observation, JoinedBox):
-        return made.observation.with_free_numbers()
-    if is_normalised and isinstance(made.observation, Box):
-        return Box(-np.inf, np.inf, made.observation.shape)
-    return made.observation
+    if is_normalised and isinstance(task.observation, JoinedBox):
+        return task.observation.with_free_numbers()
+    if is_normalised and isinstance(task.observation, Box):
+        return Box(-np.inf, np.inf, task.observation.shape)
+    return task.observation
 
 
-def annealed(config: AnyConfig) -> Any:
+def with_annealing(config: AnyConfig) -> Any:
     """The configuration of the agent, with its schedules in updates."""
-    whole = float(config.run.total_updates(config.loop.steps_per_update))
+    total_updates = float(config.run.total_updates(config.loop.steps_per_update))
     agent = config.agent
     if not isinstance(config, SAC) and config.anneal:
         each = config.agent.updates_per_rollout if isinstance(config, DQN) else 1
-        agent = replace(agent, anneal_updates=whole * each)
+        agent = replace(agent, anneal_updates=total_updates * each)
     if isinstance(config, PQN):
-        agent = replace(agent, epsilon_updates=config.explore_share * whole)
+        agent = replace(agent, epsilon_updates=config.explore_share * total_updates)
     if isinstance(config, DQN):
         agent = schedules.scheduled_agent(agent, config, config.run.total_steps)
     return agent
@@ -169,40 +169,40 @@ def idle(config: AnyConfig) -> dict[str, str]:
 
     Raises ValueError for an environment that cannot be made.
     """
-    made = environments.make(config.env)
-    found = {} if made.shows_images else {"network.channels": "it needs images"}
+    task = environments.make(config.env)
+    reasons = {} if task.shows_images else {"network.channels": "it needs images"}
     if getattr(config, "anneal", False):
-        found["agent.anneal_updates"] = "anneal sets it"
-    if not isinstance(config, PPO) or made.family == "continuous" or has_parts(made.action):
-        found["network.shared"] = "it needs a preset of ppo and discrete actions"
+        reasons["agent.anneal_updates"] = "anneal sets it"
+    if not isinstance(config, PPO) or task.family == "continuous" or has_parts(task.action):
+        reasons["network.shared"] = "it needs a preset of ppo and discrete actions"
     if not isinstance(config, Recurrent):
-        found["network.memory"] = "it needs a preset of recurrent"
+        reasons["network.memory"] = "it needs a preset of recurrent"
     if isinstance(config, PQN):
-        found["agent.epsilon_updates"] = "explore_share sets it"
+        reasons["agent.epsilon_updates"] = "explore_share sets it"
     if isinstance(config, PPO | Recurrent):
-        found["agent.component_weights"] = "these rewards have no components"
+        reasons["agent.component_weights"] = "these rewards have no components"
         if config.agent.target_entropy is None:
-            found["agent.entropy_gain"] = "it needs agent.target-entropy"
-        found |= idle_in_normalisation(config.normalise)
+            reasons["agent.entropy_gain"] = "it needs agent.target-entropy"
+        reasons |= idle_in_normalisation(config.normalise)
     if isinstance(config, DQN):
-        found |= schedules.idle(config.agent, config)
-        found |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
+        reasons |= schedules.idle(config.agent, config)
+        reasons |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
     if isinstance(config, SAC) and not config.agent.learn_temperature:
         names = ("temperature_learning_rate", "target_entropy")
-        found |= {f"agent.{name}": "it needs agent.learn-temperature" for name in names}
-    return found
+        reasons |= {f"agent.{name}": "it needs agent.learn-temperature" for name in names}
+    return reasons
 
 
 def idle_in_normalisation(normalise: normalisation.Config) -> dict[str, str]:
     """The same for the fields of the normalisation."""
-    found = {"normalise.discount": "agent.discount sets it"}
+    reasons = {"normalise.discount": "agent.discount sets it"}
     if not normalise.observations:
-        found["normalise.observation_clip"] = "it needs normalise.observations"
+        reasons["normalise.observation_clip"] = "it needs normalise.observations"
     if not normalise.rewards:
-        found["normalise.reward_clip"] = "it needs normalise.rewards"
+        reasons["normalise.reward_clip"] = "it needs normalise.rewards"
     if not (normalise.observations or normalise.rewards):
-        found["normalise.epsilon"] = "it needs normalise.observations or normalise.rewards"
-    return found
+        reasons["normalise.epsilon"] = "it needs normalise.observations or normalise.rewards"
+    return reasons
 
 
 def preset_for(preset: str, config: AnyConfig) -> str:
@@ -210,8 +210,8 @@ def preset_for(preset: str, config: AnyConfig) -> str:
 
     Raises ValueError for an environment that cannot be made.
     """
-    suited = f"{preset}_{environments.make(config.env).family}"
-    return suited if suited in PRESETS else preset
+    preset_name = f"{preset}_{environments.make(config.env).family}"
+    return preset_name if preset_name in PRESETS else preset
 
 
 MINATAR = Game("Breakout-MinAtar")

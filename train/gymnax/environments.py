@@ -20,9 +20,9 @@ from jaxrl.checks import INT32, Range, Share, may_be_positive
 from train.gymnax import own_file
 from train.gymnax.actions import has_parts
 from train.gymnax.joined import JoinedBox, is_image, join
-from train.host.command_line.suggestions import perhaps
+from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import in_one_line
-from train.host.numbers import whole
+from train.host.numbers import parse_integer
 from train.host.running.origin import explain
 
 
@@ -47,8 +47,8 @@ class Game:
     """Newest observations that are shown together."""
 
 
-class Made(NamedTuple):
-    """An environment that agents can be trained in."""
+class Task(NamedTuple):
+    """An environment that agents can be trained in, with its parameters and spaces."""
 
     env: Any
     params: Any
@@ -69,9 +69,10 @@ class Made(NamedTuple):
         return "minatar" if is_image(self.observation) else "classic"
 
 
-def make(game: Game) -> Made:
+def make(game: Game) -> Task:
     """The environment of a configuration. Raises ValueError, in one line, if there is none."""
-    env, params = named(game.id, pairs("env.options", game.options))
+    # the environment itself
+    env, params = make_by_id(game.id, pairs("env.options", game.options))
     params = with_numbers(game.id, params, pairs("env.numbers", game.numbers))
     try:
         limit = time_limit(params)
@@ -79,6 +80,7 @@ def make(game: Game) -> Made:
         raise ValueError(f"env.id {game.id}: {error}") from error
     if ":" in game.id:
         own_file.check(game.id, env, params, game.options)
+    # wrappers: of actions and observations that algorithms do not take, then those of the flags
     if not has_plain_actions(env, params):
         env = wrappers.PlainActions(env)
     raw_space = observation_space(env, params)
@@ -93,6 +95,7 @@ def make(game: Game) -> Made:
         env = wrappers.LastAction(env)
     if game.frame_stack > 1:
         env = wrappers.FrameStack(env, game.frame_stack)
+    # the spaces
     with jax.ensure_compile_time_eval():  # bounds are numbers where a sweep traces others, too
         observation, action = observation_space(env, params), env.action_space(params)
     if not isinstance(observation, spaces.Box | spaces.Discrete):
@@ -102,19 +105,19 @@ def make(game: Game) -> Made:
         )
     if isinstance(raw_space, Composite) and isinstance(observation, spaces.Box):
         observation = join(raw_space, observation, game.frame_stack)
-    return Made(env, params, limit, observation, action)
+    return Task(env, params, limit, observation, action)
 
 
-def named(name: str, options: dict[str, Any]) -> tuple[environment.Environment, Any]:
+def make_by_id(name: str, options: dict[str, Any]) -> tuple[environment.Environment, Any]:
     """`(env, params)` of an id."""
     if ":" in name:
         return own_file.load(name, options)
-    known = {**dict.fromkeys(gymnax.registered_envs), **envs.ALL}
-    if name not in known:
-        names = ", ".join(known)
+    registry = {**dict.fromkeys(gymnax.registered_envs), **envs.ALL}
+    if name not in registry:
+        names = ", ".join(registry)
         raise ValueError(
-            f"env.id {name} cannot be made: it is unknown{perhaps(name, known)}; expected "
-            f"MODULE:NAME or one of {names}"
+            f"env.id {name} cannot be made: it is unknown{suggestion_text(name, registry)}; "
+            f"expected MODULE:NAME or one of {names}"
         )
     try:
         return gymnax_corrections.make(name, **options)
@@ -123,26 +126,26 @@ def named(name: str, options: dict[str, Any]) -> tuple[environment.Environment, 
         raise ValueError(f"env.id {name} cannot be made: {reason}") from error
 
 
-def pairs(field: str, given: tuple[str, ...]) -> dict[str, Any]:
+def pairs(field: str, texts: tuple[str, ...]) -> dict[str, Any]:
     """NAME=VALUE as a dict; values are numbers, tuples, booleans or else text; 1e3 is whole.
 
     A list becomes a tuple, as environments must be hashable.
     """
-    found = {}
-    for text in given:
+    values = {}
+    for text in texts:
         name, is_pair, value = text.partition("=")
         if not (is_pair and name.isidentifier()):
             raise ValueError(f"{field} has {text!r}, expected NAME=VALUE, such as rows=6")
         try:
-            found[name] = ast.literal_eval(value)
+            values[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found[name] = float(value) if value.lower() in ("inf", "-inf", "nan") else value
-        if isinstance(found[name], list):
-            found[name] = tuple(found[name])
-        if isinstance(found[name], float) and "." not in value:
+            values[name] = float(value) if value.lower() in ("inf", "-inf", "nan") else value
+        if isinstance(values[name], list):
+            values[name] = tuple(values[name])
+        if isinstance(values[name], float) and "." not in value:
             with contextlib.suppress(ValueError):
-                found[name] = whole(value)
-    return found
+                values[name] = parse_integer(value)
+    return values
 
 
 def with_numbers(name: str, params: Any, numbers: dict[str, Any]) -> Any:

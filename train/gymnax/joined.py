@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from gymnax.environments.spaces import Box
 
-from envs.spaces import flat
+from envs.spaces import flatten
 from envs.wrappers.flatten_observation import size
 
 
@@ -37,11 +37,11 @@ def join(space: Any, whole: Box, frames: int) -> Box:
 
     What each frame shows beyond these, such as the last action, is one more part.
     """
-    parts = [part for part, _ in flat(space)]
+    parts = [part for part, _ in flatten(space)]
     if not any(is_image(part) for part in parts):
         return whole
-    rest = whole.shape[0] // frames - sum(size(part) for part in parts)
-    return JoinedBox(whole, (*parts, *([free_box(rest)] if rest else [])), frames)
+    extra_size = whole.shape[0] // frames - sum(size(part) for part in parts)
+    return JoinedBox(whole, (*parts, *([free_box(extra_size)] if extra_size else [])), frames)
 
 
 def is_image(space: Any) -> bool:

@@ -61,7 +61,7 @@ def torso(network: Network, observation: Any) -> nn.Module:
 def first_layers(network: Network, observation: Any) -> tuple[nn.Module, ...]:
     """What makes observations vectors, `[...] -> [..., D]`, if they are none, and scales them."""
     if isinstance(observation, JoinedBox):
-        return (by_parts(network, observation),)
+        return (part_layers(network, observation),)
     if isinstance(observation, spaces.Discrete):
         return (OneHot(observation.n),)
     shape = tuple(observation.shape)
@@ -78,7 +78,7 @@ def first_layers(network: Network, observation: Any) -> tuple[nn.Module, ...]:
     return layers
 
 
-def by_parts(network: Network, observation: JoinedBox) -> Parts:
+def part_layers(network: Network, observation: JoinedBox) -> Parts:
     """The first layers of each part: of images those of images; categories are one-hot by now."""
     shapes, layers = [], []
     for part in observation.parts:
@@ -136,7 +136,10 @@ def q_network(network: Network, observation: Any, action: Any) -> QNetwork:
 def actor_and_critics(
     network: Network, observation: Any, action: Any
 ) -> tuple[GaussianActor, QFunctions]:
-    """Of SAC. Raises ValueError unless observations are vectors and actions lie in a box."""
+    """The networks of SAC.
+
+    Raises ValueError unless observations are vectors and actions lie in a box.
+    """
     if not isinstance(action, spaces.Box) or has_parts(action):
         raise ValueError(
             f"actions are {action}, expected a Box of floats: use {algorithms_for(action)}"

@@ -11,15 +11,15 @@ from train.host.training import Training
 def make_training(config: AnyConfig) -> Training:
     """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
-    made = environments.make(config.env)
-    loop = make_loop(made.env, made.params, make_agent(config, made), config.loop)
-    player = make_agent(config, made, config.run.evaluation_greedy)
-    most = limits.most_steps(made.limit, config.run.evaluation_steps)
+    task = environments.make(config.env)
+    loop = make_loop(task.env, task.params, make_agent(config, task), config.loop)
+    player = make_agent(config, task, config.run.evaluation_greedy)
+    most = limits.most_steps(task.limit, config.run.evaluation_steps)
     return Training(
         init=loop.init,
         update=loop.update,
-        evaluate=games.of_player(made.env, made.params, player, config.run.evaluation_games, most),
-        player=player_inside(made.env, made.params, player),
+        evaluate=games.of_player(task.env, task.params, player, config.run.evaluation_games, most),
+        player=player_inside(task.env, task.params, player),
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         budget_shapes_learning=follows_budget(config),

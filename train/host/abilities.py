@@ -12,8 +12,8 @@ from typing import Any
 from train.host import undrawn
 from train.host.errors import UsageError
 from train.host.player import Player
-from train.host.program import Program, Run, Wanted
-from train.host.running.runs import with_evaluation
+from train.host.program import EpisodeSelection, Program, Run
+from train.host.running.runs import with_run_fields
 from train.host.showing.episodes import Scene
 from train.host.showing.live import Live
 
@@ -26,10 +26,10 @@ def player_of(run: Run, greedy: bool = True) -> Player:
     """Who acts by the agents of a run. Raises UsageError if nobody does."""
     program, config = run.program, run.config
     if run.plays_games:
-        config = with_evaluation(config, evaluation_greedy=greedy)
+        config = with_run_fields(config, evaluation_greedy=greedy)
     player = program.training(config).player
     if player is None:
-        raise _lacks_player(program, "do not act step by step")
+        raise _no_player_error(program, "do not act step by step")
     return player
 
 
@@ -40,7 +40,7 @@ def live_of(run: Run, member: int) -> Live:
         return program.live(run, member)
     player = program.training(run.config).player
     if player is None:
-        raise _lacks_player(program, "cannot be watched live")
+        raise _no_player_error(program, "cannot be watched live")
     if names := missing_methods(player):
         raise UsageError(
             f"policies of {program.address} cannot be watched live: the environment has no "
@@ -49,15 +49,15 @@ def live_of(run: Run, member: int) -> Live:
     return undrawn.live(player, run.agents[member], program.address)
 
 
-def scene_of(run: Run, wanted: Wanted) -> Scene | None:
+def scene_of(run: Run, selection: EpisodeSelection) -> Scene | None:
     """Episodes to be looked at, without a drawing if the program has none; None: there are none."""
     program = run.program
     if program.episodes is not None:
-        return program.episodes(run, wanted)
+        return program.episodes(run, selection)
     player = program.training(run.config).player
     if player is None or missing_methods(player):
         return None
-    return undrawn.show(player, run.agents[wanted.member], wanted, program.address)
+    return undrawn.show(player, run.agents[selection.member], selection, program.address)
 
 
 def film_of(program: Program) -> Callable[..., Any]:
@@ -75,9 +75,9 @@ def missing_methods(player: Player) -> str:
     return ", ".join(name for name in STEPWISE if not hasattr(player.env, name))
 
 
-def _lacks_player(program: Program, what: str) -> UsageError:
+def _no_player_error(program: Program, problem: str) -> UsageError:
     advice = program.alternative or (
         "their Training has no player: let games.of_player make its evaluation, or give it "
         f"Training(player=Player(env, params, agent)); {PAGE}"
     )
-    return UsageError(f"policies of {program.address} {what}: {advice}")
+    return UsageError(f"policies of {program.address} {problem}: {advice}")

@@ -81,8 +81,8 @@ def refuse_flags() -> None:
     if not os.environ.get("XLA_FLAGS"):
         return
     code = "from jaxlib import xla_client; xla_client.CompileOptions()"
-    heard = os.environ | {quiet_libraries.XLA: "0"}
-    attempt = subprocess.run([sys.executable, "-c", code], env=heard, capture_output=True)
+    environment = os.environ | {quiet_libraries.XLA: "0"}
+    attempt = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
     complaint = COMPLAINT.search(attempt.stderr.decode(errors="replace"))
     if attempt.returncode and complaint:
         raise ImportError(f"XLA refuses XLA_FLAGS ({complaint[1]}): change or unset it")

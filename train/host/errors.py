@@ -39,7 +39,7 @@ class Interrupted(RunError):
 
 
 @contextmanager
-def naming(path: str | Path) -> Iterator[None]:
+def os_errors_with_path(path: str | Path) -> Iterator[None]:
     """Adds the file's name to an OSError that has none, as after writing to a full disk."""
     try:
         yield
@@ -62,8 +62,8 @@ def message_of(error: BaseException) -> str:
         return "its message cannot be shown"
 
 
-def of_the_system(error: OSError) -> str:
+def os_error_message(error: OSError) -> str:
     """One line about what the file system refused, where, and what to do once that is mended."""
-    said = error.strerror or in_one_line(error) or type(error).__name__
-    where = f"{error.filename}: " if error.filename else ""
-    return "; ".join([f"{where}{said}", *getattr(error, "__notes__", [])])
+    reason = error.strerror or in_one_line(error) or type(error).__name__
+    location = f"{error.filename}: " if error.filename else ""
+    return "; ".join([f"{location}{reason}", *getattr(error, "__notes__", [])])

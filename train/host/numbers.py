@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 MOST_DIGITS = 300
-"""Of a whole number with an exponent: 1e999999999 fits into no memory."""
+"""Digits of a whole number with an exponent, at most: 1e999999999 fits into no memory."""
 FLAGS = ConstructorRegistry()
-"""How the flags of a command are read: whole numbers by `whole`, others as tyro does."""
+"""How the flags of a command are read: whole numbers by `parse_integer`, others as tyro does."""
 
 
-def whole(text: str) -> int:
+def parse_integer(text: str) -> int:
     """The number that `text` says: 1000, 1_000, 1e3 or 1000.0. Raises ValueError for others."""
     try:
         return int(text)
@@ -39,19 +39,19 @@ def quantity(count: int, things: str) -> str:
 
 
 @FLAGS.primitive_rule
-def _of_flag(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
+def _integer_flag(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
     if info.type is not int:
         return None
     return PrimitiveConstructorSpec(
         nargs=1,
         metavar="INT",
-        instance_from_str=lambda words: whole(words[0]),
+        instance_from_str=lambda words: parse_integer(words[0]),
         is_instance=lambda value: isinstance(value, int),
         str_from_instance=lambda value: [str(value)],
     )
 
 
-def as_declared(kind: Any, value: Any) -> Any:
+def convert_value(kind: Any, value: Any) -> Any:
     """A value of a file as a field of this kind holds it, if it is a number or several.
 
     YAML takes 1e-4 and 1e6 for text, and 1 for an integer where a float or a name is expected. What
@@ -59,19 +59,19 @@ def as_declared(kind: Any, value: Any) -> Any:
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        return as_declared(arguments[0], value)
+        return convert_value(arguments[0], value)
     if origin in (typing.Union, types.UnionType):
-        return as_declared(next(x for x in arguments if x is not types.NoneType), value)
+        return convert_value(next(x for x in arguments if x is not types.NoneType), value)
     if isinstance(value, list):
         kinds = arguments if origin is tuple else (Any,)
         if len(kinds) != len(value) or kinds[-1] is ...:
             kinds = kinds[:1] * len(value)
-        return tuple(as_declared(of_one, x) for of_one, x in zip(kinds, value, strict=True))
+        return tuple(convert_value(item_kind, x) for item_kind, x in zip(kinds, value, strict=True))
     if kind not in (int, float, str) or isinstance(value, bool):
         return value
     if not isinstance(value, int | float | str):
         return value
     try:
-        return whole(str(value)) if kind is int else kind(value)
+        return parse_integer(str(value)) if kind is int else kind(value)
     except (ValueError, OverflowError):
         return value

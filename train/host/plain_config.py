@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxrl import checks
 from train.host.errors import UsageError
-from train.host.numbers import as_declared
+from train.host.numbers import convert_value
 
 C = TypeVar("C")
 MOST_NAMED = 8
@@ -26,8 +26,8 @@ def check_options(options: Any, source: str = "") -> None:
     try:
         checks.config(options)
     except checks.OutOfRange as error:
-        said = f"{source}: " if source else ""
-        raise UsageError(f"{said}{flag(error.name)} {' '.join(error.problem.split())}") from error
+        prefix = f"{source}: " if source else ""
+        raise UsageError(f"{prefix}{flag(error.name)} {' '.join(error.problem.split())}") from error
 
 
 def flag(name: str) -> str:
@@ -61,13 +61,13 @@ def rebuild(like: C, saved: Any, path: str = "") -> C:
     before there was that field. Raises UsageError where fields are unknown, or a value is refused.
     """
     fields = {x.name: x for x in dataclasses.fields(like)}  # pyright: ignore[reportArgumentType]
-    found = set(map(str, saved)) if isinstance(saved, dict) else {str(saved)}
-    missing = {name for name in fields.keys() - found if not _has_default(fields[name])}
-    if wrong := missing | (found - fields.keys()):
-        names = ", ".join(f"{path}{_in_a_line(name)}" for name in sorted(wrong)[:MOST_NAMED])
+    saved_names = set(map(str, saved)) if isinstance(saved, dict) else {str(saved)}
+    missing = {name for name in fields.keys() - saved_names if not _has_default(fields[name])}
+    if wrong := missing | (saved_names - fields.keys()):
+        names = ", ".join(f"{path}{_printable_name(name)}" for name in sorted(wrong)[:MOST_NAMED])
         raise UsageError(f"the saved configuration is of another version: see {names}")
     kinds = typing.get_type_hints(type(like), include_extras=True)
-    values = {n: _value(getattr(like, n), kinds[n], saved[n], f"{path}{n}.") for n in found}
+    values = {n: _value(getattr(like, n), kinds[n], saved[n], f"{path}{n}.") for n in saved_names}
     try:
         return type(like)(**values)  # pyright: ignore[reportReturnType]
     except (TypeError, ValueError) as error:
@@ -82,10 +82,10 @@ def _value(like: Any, kind: Any, saved: Any, path: str) -> Any:
         return type(like)[saved]
     if isinstance(like, bool) == isinstance(saved, bool) and plain(like) == saved:
         return like  # of the same kind of number, too, or a program would be another one
-    return as_declared(kind, saved)
+    return convert_value(kind, saved)
 
 
-def _in_a_line(name: str) -> str:
+def _printable_name(name: str) -> str:
     """A name as it is or, if it could not be that of a field, as Python spells it."""
     return name if name.isidentifier() else repr(name[:40])
 
@@ -97,7 +97,7 @@ def _has_default(field: dataclasses.Field) -> bool:
 
 def differences(saved: Any, current: Any, ignored: Collection[str] = ()) -> list[str]:
     """One `field: saved -> current` for each dotted field that differs and is not ignored."""
-    old, new = flat(saved), flat(current)
+    old, new = flatten(saved), flatten(current)
     return [
         f"{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
         for name in sorted(old.keys() | new.keys())
@@ -110,17 +110,17 @@ _ABSENT = object()
 
 def names_below(config: Any, prefix: str) -> list[str]:
     """The dotted names, after `prefix`, of all fields of a configuration, nested ones included."""
-    return list(flat(plain(config), prefix))
+    return list(flatten(plain(config), prefix))
 
 
-def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
     """`{dotted name: value}` of nested dicts, as `plain` makes them of a configuration."""
     if not isinstance(value, dict):
         return {prefix: value}
-    found = {}
+    leaves = {}
     for name, item in value.items():
-        found |= flat(item, f"{prefix}.{name}" if prefix else name)
-    return found
+        leaves |= flatten(item, f"{prefix}.{name}" if prefix else name)
+    return leaves
 
 
 def numbers(config: Any, path: str = "") -> dict[str, float]:
@@ -129,16 +129,16 @@ def numbers(config: Any, path: str = "") -> dict[str, float]:
     Static fields (`pytree_node=False` in their metadata) and `run`, whose numbers alter no update,
     are left out.
     """
-    found: dict[str, float] = {}
+    leaves: dict[str, float] = {}
     for field in dataclasses.fields(config):
         value, name = getattr(config, field.name), f"{path}{field.name}"
         if not field.metadata.get("pytree_node", True) or name == "run":
             continue
         if isinstance(value, float):
-            found[name] = value
+            leaves[name] = value
         elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-            found |= numbers(value, f"{name}.")
-    return found
+            leaves |= numbers(value, f"{name}.")
+    return leaves
 
 
 def field_of(config: Any, name: str) -> Any:
@@ -150,6 +150,6 @@ def field_of(config: Any, name: str) -> Any:
 
 def with_field(config: C, name: str, value: Any) -> C:
     """`config` with another value of the field of a dotted name; the value may be traced."""
-    head, _, rest = name.partition(".")
-    inner = with_field(getattr(config, head), rest, value) if rest else value
+    head, _, tail = name.partition(".")
+    inner = with_field(getattr(config, head), tail, value) if tail else value
     return dataclasses.replace(config, **{head: inner})  # pyright: ignore

@@ -59,7 +59,7 @@ def learning_curve(
     return [pictures.draw_curve(run.directory, training.score, run.title, training.unit)]
 
 
-class Wanted(NamedTuple):
+class EpisodeSelection(NamedTuple):
     """Which episodes to show."""
 
     count: int
@@ -120,7 +120,7 @@ class Program(NamedTuple):
     film: Callable[[Run, int, jax.Array, Path], Iterable[Any]] | None = None
     """`(run, games, key, directory) -> lines`: films a policy and returns paths and a line on its
     score. None: its policies cannot be filmed."""
-    episodes: Callable[[Run, Wanted], Scene | None] | None = None
+    episodes: Callable[[Run, EpisodeSelection], Scene | None] | None = None
     """Episodes to be looked at step by step, and who draws them (see `train.report`). None: those
     of `Training.player`, if there is one, without a drawing."""
     live: Callable[[Run, int], Live] | None = None
@@ -134,7 +134,7 @@ class Program(NamedTuple):
     def address(self) -> str:
         """What `find` finds the program by: its name, or its module if outside of `train`."""
         module = self.module or getattr(self.training, "__module__", "")
-        return self.name if self.is_ours else _importable(module)
+        return self.name if self.is_ours else _importable_name(module)
 
     @property
     def is_ours(self) -> bool:
@@ -163,11 +163,11 @@ def find(address: str, source: str | Path) -> Program:
     empty = ""
     for module in (f"train.{address}.program", address):
         try:
-            found = importlib.import_module(module)
+            program_module = importlib.import_module(module)
         except ImportError:
             continue
-        if holds(found):
-            return found.PROGRAM
+        if holds_program(program_module):
+            return program_module.PROGRAM
         empty = module
     advice = "start where its module can be imported"
     if empty:
@@ -175,17 +175,17 @@ def find(address: str, source: str | Path) -> Program:
     raise UsageError(f"{source} is of the program {address}, which is unknown here: {advice}")
 
 
-def holds(module: Any) -> bool:
+def holds_program(module: Any) -> bool:
     """Whether a module holds a program as `PROGRAM`."""
     return isinstance(getattr(module, "PROGRAM", None), Program)
 
 
-def _importable(module: str) -> str:
+def _importable_name(module: str) -> str:
     """The name of a module, also of the one that was started as a command."""
-    return _of_main() if module == "__main__" else module
+    return _main_module_name() if module == "__main__" else module
 
 
-def _of_main() -> str:
+def _main_module_name() -> str:
     """The importable name of the module that was started as a command."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)

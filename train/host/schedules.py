@@ -33,8 +33,10 @@ class Shares:
 
 def scheduled_agent(agent: C, shares: Shares, budget: int) -> C:
     """The configuration of a DQN that is trained for so many transitions; shares may be traced."""
-    shared = {field: getattr(shares, name) for name, field in SETS.items()}
-    spans = {field: span(share, budget) for field, share in shared.items() if share is not None}
+    field_shares = {field: getattr(shares, name) for name, field in SETS.items()}
+    spans = {
+        field: span(share, budget) for field, share in field_shares.items() if share is not None
+    }
     return replace(agent, **spans)  # pyright: ignore[reportArgumentType, reportReturnType]
 
 

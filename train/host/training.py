@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from jaxrl.checks import INT32, Count, CountOrZero, Range
 from jaxrl.evaluate import Episodes
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState, RunState
 from train.host.machine.members import Members
 from train.host.player import Player
@@ -21,8 +21,8 @@ Seeds = Annotated[int, Range(least=1, most=10**6)]
 """Runs side by side."""
 Games = Annotated[int, Range(least=1, most=10**8)]
 """Games played for a score."""
-Trained = tuple[list[AgentState], list[int], list[jax.Array]]
-"""Agents, seeds and keys of an evaluation, one of each per seed, as `*trained: *Trained`."""
+TrainedAgents = tuple[list[AgentState], list[int], list[jax.Array]]
+"""Agents, seeds and keys of an evaluation, one of each per seed, as `*trained: *TrainedAgents`."""
 EpisodesOf = Callable[[AgentState, jax.Array], Episodes]
 
 
@@ -37,7 +37,7 @@ class Evaluation(NamedTuple):
     table: RenderableType
     """The same as a table to print."""
     detail: Any = None
-    """What pictures may also need: `games.Played` of games."""
+    """What pictures may also need: `games.GameResults` of games."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Training:
 
     init: Callable[..., RunState]
     """`key -> state`; `(key, numbers) -> state` for members of a sweep."""
-    update: Callable[[Any], tuple[Any, Metrics]]
+    update: Callable[[Any], tuple[Any, LoopMetrics]]
     """`state -> (state, metrics)`: one training update."""
-    evaluate: Callable[[*Trained], Evaluation]
+    evaluate: Callable[[*TrainedAgents], Evaluation]
     """`(agent_states, seeds, keys) -> Evaluation`, an entry of each list per seed.
-    `games.of_player` and `games.of_episodes` make one for games; `scores.measured` helps with
-    others."""
+    `games.of_player` and `games.of_episodes` make one for games; `scores.evaluate_by_measure`
+    helps with others."""
     steps_per_update: int
     """Steps of the budget that one update uses, such as those of all its environments."""
     unit: str = "environment steps"
@@ -62,7 +62,7 @@ class Training:
     score: str = "return"
     """The measure to show: "return", "length" or a name in the environment's outcome; without
     episodes, a scalar that the agent measures."""
-    settled: str = ""
+    converged_metric: str = ""
     """A number that the agent measures, above 0 once it has nothing more to learn; a run ends after
     the chunk in which all seeds have it above 0. Empty: it ends only with the budget."""
     games: Callable[[int], EpisodesOf] | None = None
@@ -234,7 +234,7 @@ class PlayConfig(Config):
         return dict.fromkeys(names, "it needs --run.evaluate-every")
 
     def fraction_done(self, updates: int, episodes: Sequence[int], steps_per_update: int) -> float:
-        """Of the budget of steps or of episodes, whichever is nearer to its end."""
+        """The share done of the budget of steps or of episodes, whichever is nearer to its end."""
         done = super().fraction_done(updates, episodes, steps_per_update)
         if self.max_episodes:
             done = max(done, min(episodes) / self.max_episodes)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxrl.types import AgentState
 from train.host.numbers import quantity
 from train.host.player import Player
-from train.host.program import Wanted
+from train.host.program import EpisodeSelection
 from train.host.showing import episodes
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
 from train.host.showing.live import Live
@@ -20,15 +20,15 @@ FEW = 8
 """Numbers of a part of an observation that are shown as lines."""
 
 
-def show(player: Player, agent_state: AgentState, wanted: Wanted, name: str) -> Scene:
+def show(player: Player, agent_state: AgentState, selection: EpisodeSelection, name: str) -> Scene:
     """Episodes that a player plays."""
     env, params, agent, acting_state = player
     learned = acting_state(agent_state)
     recordings = episodes.record(
-        env, params, agent, learned, wanted.key, wanted.count, wanted.limit
+        env, params, agent, learned, selection.key, selection.count, selection.limit
     )
-    shown = [episode(game, moments(game), bars(game)) for game in recordings]
-    return Scene([SCRIPT], shown, {"name": name})
+    scene_episodes = [episode(game, moments(game), bars(game)) for game in recordings]
+    return Scene([SCRIPT], scene_episodes, {"name": name})
 
 
 def live(player: Player, agent_state: AgentState, name: str) -> Live:
@@ -56,20 +56,20 @@ def episode(
     return Episode(
         title=f"return {total:.4g} in {quantity(length, 'steps')}, {ending}",
         frames=frames,
-        lines=episodes.lines(game) | observed(game.obs),
+        lines=episodes.lines(game) | observation_lines(game.obs),
         bars=choices,
     )
 
 
-def observed(obs: Any) -> dict[str, np.ndarray]:
+def observation_lines(obs: Any) -> dict[str, np.ndarray]:
     """The numbers of a short observation over time, or of its short parts."""
     lines = {}
     for path, part in jax.tree_util.tree_leaves_with_path(obs):
         name = jax.tree_util.keystr(path, simple=True, separator=" ") or "observation"
-        seen = np.asarray(part)
-        if seen.ndim > 2 or (seen.ndim == 2 and seen.shape[1] > FEW):
+        values = np.asarray(part)
+        if values.ndim > 2 or (values.ndim == 2 and values.shape[1] > FEW):
             continue
-        columns = seen.reshape(len(seen), -1).T.astype(np.float32)
+        columns = values.reshape(len(values), -1).T.astype(np.float32)
         lines |= {f"{name} {k}": episodes.with_last(x) for k, x in enumerate(columns)}
     return lines
 
@@ -80,4 +80,4 @@ def bars(game: Recording) -> dict[str, Bars]:
         return {}
     sizes = {x.shape[1] for x in game.explained.values() if x.ndim == 2}
     by_size = (episodes.bars(game, [f"action {k}" for k in range(n)]) for n in sizes)
-    return {title: x for some in by_size for title, x in some.items()}
+    return {title: x for group in by_size for title, x in group.items()}

@@ -15,7 +15,7 @@ from train.host import abilities
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.machine.progress import busy
+from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.plain_config import check_options
 from train.host.program import Run
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
             options = replace(options, policy=FAVOURITE)
         try:
             if options.terminal:
-                terminal.main(live_of(opened(options), options.member), options.key)
+                terminal.main(live_of(load_run(options), options.member), options.key)
             else:
                 asyncio.run(_serve(set_up(options), options))
         except KeyboardInterrupt:
@@ -75,17 +75,17 @@ def main(arguments: list[str]) -> int:
 def set_up(options: Options) -> server.Table:
     """The table of a run or policy, its programs compiled. Raises UsageError."""
     server.refuse_missing()
-    run = opened(options)
+    run = load_run(options)
     live = live_of(run, options.member)
-    with busy(f"compiling {run.program.address}"):
+    with show_activity(f"compiling {run.program.address}"):
         warm_up(live)
     name = store.name_of(options.run, options.policy)
     return server.Table(page_of(name, run, live), lambda: Game(live, options.key))
 
 
-def opened(options: Options) -> Run:
+def load_run(options: Options) -> Run:
     """The run or policy asked for."""
-    return store.opened(options.run, options.policy, options.best)
+    return store.load_run_or_policy(options.run, options.policy, options.best)
 
 
 def live_of(run: Run, member: int) -> Live:
@@ -100,9 +100,9 @@ def live_of(run: Run, member: int) -> Live:
 def warm_up(live: Live) -> None:
     """Compiles all that a step and an edit need, so that none of them is slow."""
     game = Game(live, 0)
-    messages.told(game)
+    messages.describe(game)
     game.step()
-    messages.told(game)
+    messages.describe(game)
     for name, edit in live.edits.items():
         middle = [1.0, 1.0] if edit.limits is None else sum(edit.limits) / 2
         messages.answer(game, f'{{"do": "edit", "name": "{name}", "value": {middle}}}')
@@ -126,13 +126,13 @@ def page_of(name: str, run: Run, live: Live) -> str:
 
 async def _serve(table: server.Table, options: Options) -> None:
     try:
-        listening = await table.listen(options.port)
+        asyncio_server = await table.listen(options.port)
     except OSError as error:
         raise UsageError(f"--port {options.port} cannot be used: {error.strerror}") from error
     Console().print(f"{table.url}  (Ctrl-C stops)", highlight=False, soft_wrap=True)
     if options.browser:
         webbrowser.open(table.url)
-    await listening.serve_forever()
+    await asyncio_server.serve_forever()
 
 
 if __name__ == "__main__":

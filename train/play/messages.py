@@ -6,7 +6,7 @@
 | `{"do": "new"}` | begins anew; `"seed"` may say how |
 | `{"do": "edit", "name": ..., "value": ...}` | is changed, by one of `live.Live.edits` |
 
-The answer holds what `live.Game.shown` returns, or `"error"`, a line, where nothing happened.
+The answer holds what `live.Game.moment_data` returns, or `"error"`, a line, where nothing happened.
 """
 
 import base64
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from train.host.showing.live import Game, Refused
+from train.host.showing.live import Game, InvalidRequest
 
 LONGEST = 2_000
 """Characters of a message."""
@@ -27,58 +27,58 @@ FIELDS = {"step": {"direction"}, "new": {"seed"}, "edit": {"name", "value"}}
 def answer(game: Game, text: str | bytes) -> str:
     """Does what a message asks, or nothing where it is no good; returns the answer."""
     try:
-        obey(game, parsed(text))
-    except Refused as error:
+        obey(game, parse(text))
+    except InvalidRequest as error:
         return json.dumps({"error": str(error)[:LONGEST_ERROR]})
-    return told(game)
+    return describe(game)
 
 
-def told(game: Game) -> str:
+def describe(game: Game) -> str:
     """What is to be seen of a game."""
-    return json.dumps(packed(game.shown()))
+    return json.dumps(pack(game.moment_data()))
 
 
-def parsed(text: str | bytes) -> dict[str, Any]:
-    """A message. Raises Refused for what is none."""
+def parse(text: str | bytes) -> dict[str, Any]:
+    """A message. Raises InvalidRequest for what is none."""
     if not isinstance(text, str) or len(text) > LONGEST:
-        raise Refused(f"expected a text of at most {LONGEST} characters")
+        raise InvalidRequest(f"expected a text of at most {LONGEST} characters")
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
-        raise Refused("expected JSON") from None
+        raise InvalidRequest("expected JSON") from None
     do = message.get("do") if isinstance(message, dict) else None
     if not isinstance(do, str) or do not in FIELDS:
-        raise Refused(f"expected an object whose `do` is one of {', '.join(FIELDS)}")
+        raise InvalidRequest(f"expected an object whose `do` is one of {', '.join(FIELDS)}")
     if unknown := set(message) - {"do"} - FIELDS[message["do"]]:
-        raise Refused(f"{message['do']} has no field {min(unknown)[:40]!r}")
+        raise InvalidRequest(f"{message['do']} has no field {min(unknown)[:40]!r}")
     return message
 
 
 def obey(game: Game, message: dict[str, Any]) -> None:
-    """Does what a message asks. Raises Refused for what cannot be."""
+    """Does what a message asks. Raises InvalidRequest for what cannot be."""
     match message["do"]:
         case "step":
             direction = message.get("direction")
             if direction is not None and type(direction) is not int:
-                raise Refused(f"direction is {direction!r}; expected 0 to 3")
+                raise InvalidRequest(f"direction is {direction!r}; expected 0 to 3")
             game.step(direction)
         case "new":
             seed = message.get("seed", game.seed + 1)
             if type(seed) is not int or not 0 <= seed < 2**31:
-                raise Refused(f"seed is {seed!r}; expected 0 to 2**31 - 1")
+                raise InvalidRequest(f"seed is {seed!r}; expected 0 to 2**31 - 1")
             game.new(seed)
         case "edit":
             if not isinstance(message.get("name"), str):
-                raise Refused("an edit needs a name")
+                raise InvalidRequest("an edit needs a name")
             game.edit(message["name"], message.get("value"))
 
 
-def packed(value: Any) -> Any:
+def pack(value: Any) -> Any:
     """Plain data, with arrays as `{"type", "shape", "data"}`, the last in base 64; NaN is null."""
     if isinstance(value, dict):
-        return {name: packed(x) for name, x in value.items()}
+        return {name: pack(x) for name, x in value.items()}
     if isinstance(value, list | tuple):
-        return [packed(x) for x in value]
+        return [pack(x) for x in value]
     if hasattr(value, "dtype") and np.ndim(value):
         array = np.ascontiguousarray(value)
         kind = "uint8" if array.dtype in (np.uint8, bool) else "int32"

@@ -52,7 +52,7 @@ class Table:
             port,
             process_request=self.respond,
             max_size=messages.LONGEST,
-            logger=_silent(),
+            logger=_silent_logger(),
             server_header=None,
         )
         self.address.port = server.sockets[0].getsockname()[1]
@@ -90,7 +90,7 @@ class Table:
         self.open += 1
         try:
             game = await in_thread(self.make_game)
-            await connection.send(await in_thread(messages.told, game))
+            await connection.send(await in_thread(messages.describe, game))
             async for message in connection:
                 await connection.send(await in_thread(messages.answer, game, message))
         except ConnectionClosed:
@@ -104,7 +104,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     return await asyncio.to_thread(in_float32(function), *arguments)
 
 
-def _silent() -> logging.Logger:
+def _silent_logger() -> logging.Logger:
     """The library logs each refused request; whoever sent it is told anyway."""
     logger = logging.getLogger("train.play.server")
     logger.addHandler(logging.NullHandler())

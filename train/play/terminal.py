@@ -17,8 +17,8 @@ import numpy as np
 from PIL import Image
 
 from train.host.errors import UsageError
-from train.host.machine.progress import busy
-from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, Live, Refused
+from train.host.machine.progress import show_activity
+from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, InvalidRequest, Live
 
 SPEEDS = (1, 2, 5, 10, 20, 30)  # steps a second
 ARROWS = {"\x1b[A": UP, "\x1b[B": DOWN, "\x1b[C": RIGHT, "\x1b[D": LEFT}
@@ -59,14 +59,16 @@ def size_hint(picture: np.ndarray, cells: tuple[int, int], columns: int, rows: i
 
 def play(game: Game, read_key: ReadKey, write: Callable[[str], object]) -> None:
     """Plays until somebody quits. An arrow takes over, h gives back or takes over without one."""
-    speed, paused, direction, by_hand, said = 3, False, None, False, ""
+    speed, paused, direction, by_hand, message = 3, False, None, False, ""
     write(HIDE + CLEAR)
     try:
         while True:
-            write(screen(game, said, paused, by_hand))
-            said = ""
+            # show the moment, and wait for a key
+            write(screen(game, message, paused, by_hand))
+            message = ""
             key = read_key(1 / SPEEDS[speed])
             step = key is None and not paused and not game.ending
+            # obey the key
             match key:
                 case "q" | "\x03":
                     return
@@ -84,27 +86,28 @@ def play(game: Game, read_key: ReadKey, write: Callable[[str], object]) -> None:
                     step = paused
                 case _ if key in ARROWS:
                     paused, step = True, ARROWS[key] == RIGHT
+            # make a step, unless the game is over
             if step and not game.ending:
                 try:
                     game.step(direction if by_hand else None)
-                except Refused as error:
-                    said = str(error)
+                except InvalidRequest as error:
+                    message = str(error)
     finally:
         write(f"{SHOW}\x1b[0m\n")
 
 
-def screen(game: Game, said: str, paused: bool, by_hand: bool) -> str:
+def screen(game: Game, message: str, paused: bool, by_hand: bool) -> str:
     """All that is shown of a moment."""
     columns, rows = shutil.get_terminal_size()
     assert game.live.picture is not None
     picture = game.live.picture(game.now.state)
     lines = blocks(picture, columns, rows - LINES)
-    told = [f"step {game.moment:,}", f"return {game.total:.4g}"]
-    told += ["paused"] * paused + [game.live.hand] * by_hand + [game.ending] * bool(game.ending)
+    status = [f"step {game.moment:,}", f"return {game.total:.4g}"]
+    status += ["paused"] * paused + [game.live.hand] * by_hand + [game.ending] * bool(game.ending)
     hint = size_hint(picture, game.live.cells, columns, rows) if game.live.cells else ""
-    told += [hint] * bool(hint)
+    status += [hint] * bool(hint)
     steering = [f"arrows {game.live.hand} · h give back"] if game.live.steer else []
-    text = [" · ".join(told), said or HELP, *steering]  # each fits into 80 columns
+    text = [" · ".join(status), message or HELP, *steering]  # each fits into 80 columns
     return HOME + "\n".join([*lines, *(f"{x[:columns]}\x1b[K" for x in text)])
 
 
@@ -116,7 +119,7 @@ def main(live: Live, seed: int) -> None:
         raise UsageError("--terminal: this system has no keys that come one by one; leave it out")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--terminal needs a terminal for its keys and its picture; leave it out")
-    with busy("compiling the game"):
+    with show_activity("compiling the game"):
         Game(live, seed).step()  # or the first one would stand still for as long
         game = Game(live, seed)
     with keys() as read_key:
@@ -135,10 +138,10 @@ def keys() -> Iterator[ReadKey]:
     def read_key(seconds: float) -> str | None:
         if not select.select([terminal], [], [], seconds)[0]:
             return None
-        found = os.read(terminal, 1)
-        if found == b"\x1b" and select.select([terminal], [], [], 0.01)[0]:
-            found += os.read(terminal, 2)
-        return found.decode(errors="replace") or "q"  # nothing: the terminal is gone
+        key_bytes = os.read(terminal, 1)
+        if key_bytes == b"\x1b" and select.select([terminal], [], [], 0.01)[0]:
+            key_bytes += os.read(terminal, 2)
+        return key_bytes.decode(errors="replace") or "q"  # nothing: the terminal is gone
 
     try:
         tty.setcbreak(terminal)

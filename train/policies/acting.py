@@ -27,7 +27,7 @@ from train.host.program import Run
 from train.host.running import store
 from train.host.running.dependence import used_inputs
 from train.policies import dependence, export
-from train.policies.inputs import Expected
+from train.policies.inputs import InputSpec
 
 
 class Policy:
@@ -42,9 +42,9 @@ class Policy:
         "updates" and "scores", None where there are none."""
         self._run, self._agent_state = run, run.agents[member]
         self._player = player
-        like = jax.eval_shape(self._player.agent.memory)
-        self._observation = Expected("observation", self._player.observation())
-        self._memory = Expected("memory", like, is_finite=False)
+        memory_template = jax.eval_shape(self._player.agent.memory)
+        self._observation = InputSpec("observation", self._player.observation())
+        self._memory = InputSpec("memory", memory_template, is_finite=False)
         self._calls = 0
 
     @property
@@ -83,25 +83,25 @@ class Policy:
         Raises ValueError, in one line, for what does not fit the environment.
         """
         obs, batch = self._observation.arrays(obs)
-        memory = self._known(memory, batch)
+        memory = self._episode_memory(memory, batch)
         first = self._beginnings(begins, batch)
-        decider = self._greedy if key is None else self._sampled
+        decider = self._greedy_decider if key is None else self._sampling_decider
         words = self._next_words() if key is None else words_of(key)
         decide = decider(batch is not None)
         return jax.device_get(decide(self._agent_state, memory, first, obs, words))
 
-    def _known(self, memory: PyTree | None, batch: int | None) -> PyTree:
+    def _episode_memory(self, memory: PyTree | None, batch: int | None) -> PyTree:
         """A memory for so many episodes. Raises ValueError for another one."""
         if memory is None:
             return self.memory(batch)
-        known, count = self._memory.arrays(memory)
-        if jax.tree.leaves(known) and count != batch:
+        memory_arrays, count = self._memory.arrays(memory)
+        if jax.tree.leaves(memory_arrays) and count != batch:
             sizes = ["one" if n is None else f"a batch of {n}" for n in (count, batch)]
             raise ValueError(f"memory is of {sizes[0]}; expected that of {sizes[1]}, as obs is")
-        return known
+        return memory_arrays
 
     def _beginnings(self, begins: Any, batch: int | None) -> np.ndarray:
-        """Bool, or `[B]`. Raises ValueError for another shape or dtype."""
+        """`begins` as bool, or bool `[B]`. Raises ValueError for another shape or dtype."""
         shape = () if batch is None else (batch,)
         first = np.zeros(shape, bool) if begins is None else np.asarray(begins)
         if first.shape != shape or first.dtype != bool:
@@ -112,7 +112,7 @@ class Policy:
 
     def _next_words(self) -> np.ndarray:
         """The words of a key: always the same, unless the agent draws even in an evaluation."""
-        if not self._draws:
+        if not self._is_stochastic:
             return self._words
         self._calls += 1
         return words_of(jax.random.fold_in(jax.random.key(0), self._calls))
@@ -122,15 +122,15 @@ class Policy:
         return words_of(0)
 
     @cached_property
-    def _draws(self) -> bool:
-        return draws(self._player, self._agent_state)
+    def _is_stochastic(self) -> bool:
+        return is_stochastic(self._player, self._agent_state)
 
     @cached_property
-    def _greedy(self) -> Callable[[bool], Callable]:
+    def _greedy_decider(self) -> Callable[[bool], Callable]:
         return deciders(self._player)
 
     @cached_property
-    def _sampled(self) -> Callable[[bool], Callable]:
+    def _sampling_decider(self) -> Callable[[bool], Callable]:
         """Raises UsageError for a policy without what its exploration needs."""
         if self._run.state is None:  # only its parameters are known
             advice = "act without a key, or load its run"
@@ -141,7 +141,7 @@ class Policy:
 @in_float32
 def load(source: str | Path, best: bool = False, seed: int | None = None) -> Policy:
     """What `train.load` returns."""
-    run = store.of_source(source, best)
+    run = store.load_source(source, best)
     player = abilities.player_of(run)
     seed = export.one_seed(run, seed, "seed")
     if run.state is None and not best:
@@ -176,12 +176,12 @@ def deciders(player: Player) -> Callable[[bool], Callable]:
     return lambda is_batch: together if is_batch else alone
 
 
-def draws(player: Player, agent_state: Any) -> bool:
+def is_stochastic(player: Player, agent_state: Any) -> bool:
     """Whether the actions of a player depend on its key: whether it explores, or is sampled."""
     state = jax.eval_shape(player.acting_state, agent_state)
-    known = state, jax.eval_shape(player.agent.memory), player.observation()
+    arguments = state, jax.eval_shape(player.agent.memory), player.observation()
     act = lambda key, state, memory, obs: player.agent.act(state, memory, obs, key)[:2]
-    return used_inputs(jax.make_jaxpr(act)(jax.random.key(0), *known).jaxpr)[0]
+    return used_inputs(jax.make_jaxpr(act)(jax.random.key(0), *arguments).jaxpr)[0]
 
 
 def words_of(key: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from train.host.files import policy_files
 from train.host.numbers import quantity
 from train.host.plain_config import flag, plain
 from train.host.program import Run
-from train.host.running.runs import with_evaluation
+from train.host.running.runs import with_run_fields
 
 CARD = """# {name}
 
@@ -77,7 +77,7 @@ def card(path: Path, source: Source, content: dict[str, Any], arrays: dict[str, 
         program=run.program.command.removeprefix("python -m "),
         count=sum(x.size for x in arrays.values()),
         size=sum(x.nbytes for x in arrays.values()) / 1000,
-        looks=looks(policy, run),
+        looks=usage(policy, run),
         game=bullets(game(run.config)),
         command=command(run, content),
         facts=bullets(facts(source, content)),
@@ -110,11 +110,11 @@ def facts(source: Source, content: dict[str, Any]) -> dict[str, Any]:
 
 def game(config: Any) -> dict[str, Any]:
     """What a configuration says of the environment; without a part `env`, all but the run."""
-    found = plain(getattr(config, "env", config))
-    return {name: x for name, x in found.items() if name not in ("run", "agent", "loop")}
+    fields = plain(getattr(config, "env", config))
+    return {name: x for name, x in fields.items() if name not in ("run", "agent", "loop")}
 
 
-def looks(policy: str, run: Run) -> str:
+def usage(policy: str, run: Run) -> str:
     """How to use the policy, a name or a path: commands and, if it acts, a few lines of Python."""
     name = shlex.quote(policy)
     film, score = (f"python -m train.{x} --policy {name}" for x in ("render", "evaluate"))
@@ -150,23 +150,23 @@ def bullets(facts: dict[str, Any]) -> str:
 
     What is empty is left out.
     """
-    lines = {name: in_a_line(value) for name, value in facts.items()}
+    lines = {name: one_line(value) for name, value in facts.items()}
     return "\n".join(f"- {name}: {line}" for name, line in lines.items() if line)
 
 
-def in_a_line(value: Any) -> str:
+def one_line(value: Any) -> str:
     """Plain data as readable text in one line."""
     if isinstance(value, dict):
-        lines = {name: in_a_line(x) for name, x in value.items()}
+        lines = {name: one_line(x) for name, x in value.items()}
         return ", ".join(f"{name} {line}" for name, line in lines.items() if line)
     if isinstance(value, list):
-        return " ".join(map(in_a_line, value))
+        return " ".join(map(one_line, value))
     return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def command(run: Run, content: dict[str, Any]) -> str:
     """The command line that repeats the training, in a new directory."""
-    config = with_evaluation(run.config, directory="", resume="")
+    config = with_run_fields(run.config, directory="", resume="")
     preset, default = beginning(run.program, content["preset"], config)
     changes = flags(plain(config), plain(default))
     return shlex.join([*run.program.command.split(), preset, *changes])
@@ -185,38 +185,38 @@ def flags(value: Any, default: Any, name: str = "") -> list[str]:
     return [flag(name), *map(str, value if isinstance(value, list) else [value])]
 
 
-def score(run: Run, found: dict[str, Any] | None) -> list[str]:
+def score(run: Run, evaluation: dict[str, Any] | None) -> list[str]:
     """The scores in `eval.json`, as Markdown."""
-    if found is None:
+    if evaluation is None:
         how = " greedily" if run.plays_games else ""
         return [f"No evaluation of these parameters acting{how} is known."]
-    games = [f"{quantity(found['games'], 'complete games')}."] if "games" in found else []
-    return [*games, score_table(run, {"": found}, "")]
+    games = [f"{quantity(evaluation['games'], 'complete games')}."] if "games" in evaluation else []
+    return [*games, score_table(run, {"": evaluation}, "")]
 
 
 def transfer(run: Run, content: dict[str, Any]) -> list[str]:
     """The scores on other boards in `transfer.json`, if they are of this agent acting greedily."""
     path, seed = run.directory / "transfer.json", content["config"]["run"]["seed"]
-    found = json.loads(path.read_bytes()) if path.is_file() else {}
-    if found.get("updates") != run.updates or not found["greedy"]:
+    result = json.loads(path.read_bytes()) if path.is_file() else {}
+    if result.get("updates") != run.updates or not result["greedy"]:
         return []
     boards = {
         f"{board['rows']}×{board['cols']}, {quantity(board['max_steps'], 'steps')} at most": row
-        for board in found["boards"]
+        for board in result["boards"]
         for row in board["seeds"]
         if row["seed"] == seed
     }
-    about = f"On other boards, {found['rules']} rules, {quantity(found['games'], 'games')} each:"
+    about = f"On other boards, {result['rules']} rules, {quantity(result['games'], 'games')} each:"
     return [about, score_table(run, boards, "board")]
 
 
 def score_table(run: Run, rows: dict[str, dict[str, Any]], heading: str) -> str:
     """Markdown: measures with their 95 % intervals, a line for each row."""
     measures = dict.fromkeys((run.program.training(run.config).score, *MEASURES))
-    found = [name for name in measures if all(name in row for row in rows.values())]
-    lines = [[heading, *(f"{name.replace('_', ' ')} (95 % interval)" for name in found)]]
+    columns = [name for name in measures if all(name in row for row in rows.values())]
+    lines = [[heading, *(f"{name.replace('_', ' ')} (95 % interval)" for name in columns)]]
     lines += [["---"] * len(lines[0])]
-    lines += [[label, *(cell(row[name]) for name in found)] for label, row in rows.items()]
+    lines += [[label, *(cell(row[name]) for name in columns)] for label, row in rows.items()]
     if not heading:  # one row needs no name
         lines = [line[1:] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -47,7 +47,7 @@ class Compile:
 
 def write(options: Compile) -> list[Path]:
     """The paths of the program and of its description. Raises UsageError."""
-    run = store.opened(options.run, options.policy, options.best)
+    run = store.load_run_or_policy(options.run, options.policy, options.best)
     if options.out:
         run_directory.refuse_no_file(options.out)
     path = options.out or Path(store.name_of(options.run, options.policy))
@@ -57,56 +57,59 @@ def write(options: Compile) -> list[Path]:
     for file in paths:
         if file.exists() and not options.overwrite:
             raise UsageError(f"{file} exists already: choose another --out, or give --overwrite")
-    program, description = compiled(run)
-    with run_directory.replacing(path) as file:
+    program, description = compile_policy(run)
+    with run_directory.replacement_file(path) as file:
         file.write(program)
     run_directory.write_whole(paths[1], json.dumps(description, indent=1) + "\n")
     return paths
 
 
-def compiled(run: Run) -> tuple[bytes, dict[str, Any]]:
+def compile_policy(run: Run) -> tuple[bytes, dict[str, Any]]:
     """The greedy policy of the first agent of a run, and what goes into and comes out of it."""
+    # what goes in: the arrays of one observation and memory
     player = abilities.player_of(run)
     agent, agent_state = player.agent, player.acting_state(run.agents[0])
-    seen = {"observation": player.observation(), "memory": jax.eval_shape(agent.memory)}
-    leaves, structure = jax.tree.flatten(seen)
+    input_shapes = {"observation": player.observation(), "memory": jax.eval_shape(agent.memory)}
+    leaves, structure = jax.tree.flatten(input_shapes)
 
     def act(*flat: jax.Array) -> tuple[jax.Array, ...]:
-        def of_one(*one: jax.Array) -> dict[str, Any]:
-            given = jax.tree.unflatten(structure, one)
+        def act_on_one(*one: jax.Array) -> dict[str, Any]:
+            inputs = jax.tree.unflatten(structure, one)
             key = jax.random.key(0)  # a greedy agent draws nothing
-            out = agent.act(agent_state, given["memory"], given["observation"], key)
+            out = agent.act(agent_state, inputs["memory"], inputs["observation"], key)
             return {"action": out[0], "memory": out[1]}
 
-        return tuple(jax.tree.leaves(jax.vmap(of_one)(*flat)))
+        return tuple(jax.tree.leaves(jax.vmap(act_on_one)(*flat)))
 
+    # the program, for batches of any size
     (count,) = export.symbolic_shape("b")
     shapes = [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in leaves]
-    made = export.export(jax.jit(act), platforms=PLATFORMS)(*shapes)
+    program = export.export(jax.jit(act), platforms=PLATFORMS)(*shapes)
+    # its description: the shapes of a batch of one
     one = [jax.ShapeDtypeStruct((1, *x.shape), x.dtype) for x in leaves]
-    given = jax.tree.unflatten(structure, one)
+    batch_shapes = jax.tree.unflatten(structure, one)
     action, memory, _ = jax.eval_shape(
-        lambda seen: jax.vmap(agent.act, (None, 0, 0, None))(
-            agent_state, seen["memory"], seen["observation"], jax.random.key(0)
+        lambda batch: jax.vmap(agent.act, (None, 0, 0, None))(
+            agent_state, batch["memory"], batch["observation"], jax.random.key(0)
         ),
-        given,
+        batch_shapes,
     )
     description = {
         "program": run.program.address,
         "updates": run.updates,
-        "inputs": _listed(given),
-        "outputs": _listed({"action": action, "memory": memory}),
+        "inputs": _describe_arrays(batch_shapes),
+        "outputs": _describe_arrays({"action": action, "memory": memory}),
         "platforms": list(PLATFORMS),
-        "calling_convention": made.calling_convention_version,
+        "calling_convention": program.calling_convention_version,
         "versions": run_directory.provenance()["versions"],
     }
     try:
-        return bytes(made.serialize()), description
+        return bytes(program.serialize()), description
     except ImportError as error:
         raise UsageError("this needs flatbuffers: pip install jaxrl[export]") from error
 
 
-def _listed(tree: Any) -> list[dict[str, Any]]:
+def _describe_arrays(tree: Any) -> list[dict[str, Any]]:
     """Name, shape (behind the batch) and type of each array of a tree, in order."""
     return [
         {

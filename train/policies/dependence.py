@@ -8,7 +8,7 @@ from jaxrl.types import AgentState, below_params
 from train.host.errors import UsageError
 from train.host.program import Program, Run
 from train.host.running.dependence import used_inputs
-from train.host.running.runs import with_evaluation
+from train.host.running.runs import with_run_fields
 from train.host.scoring.games import GamesEvaluation
 
 
@@ -23,7 +23,7 @@ def read_outside_params(
     games = {"evaluation_games": 1, "evaluation_greedy": greedy}
     if not all(hasattr(config.run, name) for name in games):
         return []
-    evaluate = program.training(with_evaluation(config, **games)).evaluate
+    evaluate = program.training(with_run_fields(config, **games)).evaluate
     if not isinstance(evaluate, GamesEvaluation):
         return []
     leaves, structure = jax.tree_util.tree_flatten_with_path(agent_state)

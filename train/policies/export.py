@@ -110,7 +110,7 @@ def write(options: Export) -> Path:
     refuse_unkept(run, agent)
     directory, newest = Path(options.run), None if options.best else run.updates
     meta = checkpoint.read_meta(directory / run_directory.CHECKPOINTS, newest)
-    config = runs.with_evaluation(run.config, seed=seed, num_seeds=1, directory="", resume="")
+    config = runs.with_run_fields(run.config, seed=seed, num_seeds=1, directory="", resume="")
     content = {
         **facts(run, directory, seed, options.best),
         "config": plain(config),
@@ -153,12 +153,12 @@ def facts(run: Run, directory: Path, seed: int, best: bool) -> dict[str, Any]:
 
 def scores_of(run: Run, seed: int) -> dict[str, Any] | None:
     """The row of a seed in `eval.json`, if it is of its newest agent acting greedily."""
-    found = scores.read_evaluation(run.directory)
-    if found is None or found.get("updates", run.updates) != run.updates:
+    evaluation = scores.read_evaluation(run.directory)
+    if evaluation is None or evaluation.get("updates", run.updates) != run.updates:
         return None
-    if run.plays_games and not found.get("greedy", run.config.run.evaluation_greedy):
+    if run.plays_games and not evaluation.get("greedy", run.config.run.evaluation_greedy):
         return None
-    return next((row for row in found["seeds"] if row["seed"] == seed), None)
+    return next((row for row in evaluation["seeds"] if row["seed"] == seed), None)
 
 
 def new_file(options: Export) -> Path:
@@ -182,14 +182,14 @@ def new_file(options: Export) -> Path:
 
 
 def one_seed(run: Run, seed: int | None, flag: str = "--seed") -> int:
-    """One of a run's: the given one, or the only one. Raises UsageError if it is not clear."""
-    seeds, known = run.seeds, ", ".join(map(str, run.seeds))
+    """The seed that is given, or a run's only one. Raises UsageError if that is not clear."""
+    seeds, seed_list = run.seeds, ", ".join(map(str, run.seeds))
     if seed is None and len(seeds) == 1:
         return seeds[0]
     if seed is None:
-        raise UsageError(f"{run.directory} has several seeds: choose one, {flag} {known}")
+        raise UsageError(f"{run.directory} has several seeds: choose one, {flag} {seed_list}")
     if seed not in seeds:
-        raise UsageError(f"{run.directory} has no seed {seed}: choose {flag} among {known}")
+        raise UsageError(f"{run.directory} has no seed {seed}: choose {flag} among {seed_list}")
     return seed
 
 
@@ -212,8 +212,8 @@ def row(name: str) -> list[str]:
     """What a policy is, its updates, score and size. Raises UsageError if it cannot be used."""
     path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
-    found = store.as_run(name)
-    score = found.program.training(found.config).score
+    run = store.as_run(name)
+    score = run.program.training(run.config).score
     mean = (content["scores"] or {}).get(score)
     mean = mean.get("mean") if isinstance(mean, dict) else mean
     return [

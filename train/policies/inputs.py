@@ -13,11 +13,11 @@ KINDS = {"f": jnp.floating, "i": jnp.integer, "u": jnp.integer, "b": jnp.bool_}
 """The dtypes that are taken for one of each kind."""
 
 
-class Expected(NamedTuple):
+class InputSpec(NamedTuple):
     """A kind of input, such as an observation, of one environment or a batch of them."""
 
     name: str
-    like: PyTree  # shapes and dtypes of one
+    template: PyTree  # shapes and dtypes of one
     is_finite: bool = True  # whether infinite numbers are refused, as NaN is
 
     def arrays(self, value: Any) -> tuple[PyTree, int | None]:
@@ -26,12 +26,12 @@ class Expected(NamedTuple):
         Parts may be in dicts, tuples or objects with fields, as the environment shows them or
         Gymnasium's spaces have them. Raises ValueError, in one line, for anything else.
         """
-        paths, structure = jax.tree_util.tree_flatten_with_path(self.like)
+        paths, structure = jax.tree_util.tree_flatten_with_path(self.template)
         self._refuse_surplus(value, [path for path, _ in paths])
-        leaves = [self._array(value, path, like) for path, like in paths]
+        leaves = [self._array(value, path, template) for path, template in paths]
         counts = {
-            x.shape[0] if x.ndim > like.ndim else None
-            for x, (_, like) in zip(leaves, paths, strict=True)
+            x.shape[0] if x.ndim > template.ndim else None
+            for x, (_, template) in zip(leaves, paths, strict=True)
         }
         if len(counts) > 1:
             shapes = ", ".join(str(x.shape) for x in leaves)
@@ -41,18 +41,18 @@ class Expected(NamedTuple):
     def _refuse_surplus(self, value: Any, paths: list[tuple]) -> None:
         """Raises ValueError for parts that nothing looks at."""
         if not paths and jax.tree.leaves(value):
-            raise ValueError(f"{self.name} is {type(value).__name__}; expected {self.like!r}")
+            raise ValueError(f"{self.name} is {type(value).__name__}; expected {self.template!r}")
         names = {key_of(path[0]) for path in paths if path}
-        given = value.keys() if isinstance(value, Mapping) else set()
+        part_names = value.keys() if isinstance(value, Mapping) else set()
         if isinstance(value, tuple | list) and all(isinstance(x, int) for x in names):
-            given = set(range(len(value)))
-        if names and (surplus := given - names):
+            part_names = set(range(len(value)))
+        if names and (surplus := part_names - names):
             raise ValueError(
                 f"{self.name} has a part {min(map(str, surplus))!r}; expected "
                 f"{', '.join(sorted(map(str, names)))}"
             )
 
-    def _array(self, value: Any, path: tuple, like: Any) -> Any:
+    def _array(self, value: Any, path: tuple, template: Any) -> Any:
         """The leaf of `value` at a path."""
         name = f"{self.name}{jax.tree_util.keystr(path)}"
         for key in path:
@@ -61,33 +61,40 @@ class Expected(NamedTuple):
             except (KeyError, IndexError, AttributeError, TypeError):
                 kind = type(value).__name__
                 raise ValueError(
-                    f"{name} is missing, in a {kind}; expected {_text(like)}"
+                    f"{name} is missing, in a {kind}; expected {_text(template)}"
                 ) from None
-        if jnp.issubdtype(like.dtype, jax.dtypes.extended):  # keys: NumPy has none
+        if jnp.issubdtype(template.dtype, jax.dtypes.extended):  # keys: NumPy has none
             return value
-        array = self._number_array(name, value, like)
-        if array.shape[-like.ndim or array.ndim :] != like.shape or array.ndim > like.ndim + 1:
+        array = self._number_array(name, value, template)
+        if (
+            array.shape[-template.ndim or array.ndim :] != template.shape
+            or array.ndim > template.ndim + 1
+        ):
             raise ValueError(
-                f"{name} has shape {array.shape}; expected {like.shape}, or {_batch(like)} for a "
-                "batch"
+                f"{name} has shape {array.shape}; expected {template.shape}, or "
+                f"{_batch(template)} for a batch"
             )
         self._refuse_unusable(name, array)
         return array
 
-    def _number_array(self, name: str, value: Any, like: Any) -> np.ndarray:
-        """An array of the dtype of `like`. Raises ValueError for another kind of numbers."""
+    def _number_array(self, name: str, value: Any, template: Any) -> np.ndarray:
+        """An array of the dtype of `template`. Raises ValueError for another kind of numbers."""
         try:
             array = np.asarray(value)
         except (ValueError, TypeError):
             array = np.asarray(None)
-        if not jnp.issubdtype(array.dtype, KINDS[np.dtype(like.dtype).kind]):
+        if not jnp.issubdtype(array.dtype, KINDS[np.dtype(template.dtype).kind]):
             kind = type(value).__name__ if array.dtype == object else array.dtype
-            raise ValueError(f"{name} is {kind}; expected {_text(like)}")
+            raise ValueError(f"{name} is {kind}; expected {_text(template)}")
         with np.errstate(over="ignore"):
-            converted = array.astype(like.dtype)
-        if array.dtype != like.dtype and array.dtype.kind in "iu" and (converted != array).any():
+            converted = array.astype(template.dtype)
+        if (
+            array.dtype != template.dtype
+            and array.dtype.kind in "iu"
+            and (converted != array).any()
+        ):
             raise ValueError(
-                f"{name} has numbers that {like.dtype} has not; expected {_text(like)}"
+                f"{name} has numbers that {template.dtype} has not; expected {_text(template)}"
             )
         return converted
 
@@ -113,9 +120,9 @@ def part_of(value: Any, key: Any) -> Any:
     return value[key] if by_index else getattr(value, str(key))
 
 
-def _text(like: Any) -> str:
-    return f"{np.dtype(like.dtype).name} of shape {like.shape}"
+def _text(template: Any) -> str:
+    return f"{np.dtype(template.dtype).name} of shape {template.shape}"
 
 
-def _batch(like: Any) -> str:
-    return f"({', '.join(['B', *map(str, like.shape)])})"
+def _batch(template: Any) -> str:
+    return f"({', '.join(['B', *map(str, template.shape)])})"

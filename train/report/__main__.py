@@ -16,9 +16,9 @@ from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
 from train.host.files.run_directory import refuse_no_file, write_whole
-from train.host.machine.progress import busy
+from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options
-from train.host.program import Run, Wanted
+from train.host.program import EpisodeSelection, Run
 from train.host.running import runs, store
 from train.report import contents, live, page
 from train.report.arrays import Arrays
@@ -63,11 +63,11 @@ def main(arguments: list[str]) -> int:
         if options.live:
             follow(options)
             return
-        loaded = opened(options)
-        out = options.out or next(iter(loaded.values())).directory / "report.html"
+        runs_by_name = load_runs(options)
+        out = options.out or next(iter(runs_by_name.values())).directory / "report.html"
         if options.out is not None:
             refuse_no_file(out)
-        html = made(loaded, options)
+        html = build_page(runs_by_name, options)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, html)
         Console().print(f"{out}  {out.stat().st_size / 1e3:,.0f} kB", highlight=False)
@@ -82,46 +82,48 @@ def follow(options: Options) -> None:
     live.serve(live.Follower(options.runs[0]))
 
 
-def opened(options: Options) -> dict[str, Run]:
+def load_runs(options: Options) -> dict[str, Run]:
     """The runs and policies asked for, by the names that the page gives them."""
-    found = [runs.load(directory, options.best) for directory in options.runs]
-    found += [store.as_run(name) for name in options.policy]
-    if not 1 <= len(found) <= MOST_RUNS:
-        raise UsageError(f"got {len(found)} runs; give 1 to {MOST_RUNS} run directories")
+    loaded_runs = [runs.load(directory, options.best) for directory in options.runs]
+    loaded_runs += [store.as_run(name) for name in options.policy]
+    if not 1 <= len(loaded_runs) <= MOST_RUNS:
+        raise UsageError(f"got {len(loaded_runs)} runs; give 1 to {MOST_RUNS} run directories")
     names = [store.name_of(x, None) for x in options.runs]
     names += [store.name_of(None, x) for x in options.policy]
     if len(set(names)) < len(names):
         names = [f"{i + 1}. {name}" for i, name in enumerate(names)]
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, loaded_runs, strict=True))
 
 
-def made(loaded: dict[str, Run], options: Options) -> str:
+def build_page(runs_by_name: dict[str, Run], options: Options) -> str:
     """The page."""
-    content, scripts = gathered(loaded, options)
-    return page.html(", ".join(loaded), content, scripts)
+    content, scripts = page_content(runs_by_name, options)
+    return page.html(", ".join(runs_by_name), content, scripts)
 
 
-def gathered(loaded: dict[str, Run], options: Options) -> tuple[dict[str, Any], list[Path]]:
+def page_content(
+    runs_by_name: dict[str, Run], options: Options
+) -> tuple[dict[str, Any], list[Path]]:
     """What the page shows, and the scripts that draw it."""
-    arrays, scenes, found = Arrays(), [], []
-    of_all = [(name, run, run.program.training(run.config)) for name, run in loaded.items()]
-    for name, run, training in of_all:
+    arrays, scenes, histograms = Arrays(), [], []
+    entries = [(name, run, run.program.training(run.config)) for name, run in runs_by_name.items()]
+    for name, run, training in entries:
         # separate, so that the episodes do not depend on how many games there are
         games, episodes = jax.random.split(jax.random.key(options.key))
-        with busy(f"playing episodes of {name}"):
-            wanted = Wanted(options.episodes, episodes, options.steps)
-            scenes.append(abilities.scene_of(run, wanted) if options.episodes else None)
-        played = contents.distributions(name, training, run.agents[0], options.games, games)
-        found.append(played)
+        with show_activity(f"playing episodes of {name}"):
+            selection = EpisodeSelection(options.episodes, episodes, options.steps)
+            scenes.append(abilities.scene_of(run, selection) if options.episodes else None)
+        run_histograms = contents.distributions(name, training, run.agents[0], options.games, games)
+        histograms.append(run_histograms)
     return {
-        "runs": [contents.of_run(run, name, training) for name, run, training in of_all],
-        "records": [contents.record(run, training.labels) for _, run, training in of_all],
-        "evaluations": [contents.scores(run) for run in loaded.values()],
-        "distributions": found,
+        "runs": [contents.of_run(run, name, training) for name, run, training in entries],
+        "records": [contents.record(run, training.labels) for _, run, training in entries],
+        "evaluations": [contents.scores(run) for run in runs_by_name.values()],
+        "distributions": histograms,
         # a run without episodes is looked at in its pictures
         "pictures": [
             [] if scene is not None else contents.pictures_of(run)
-            for scene, run in zip(scenes, loaded.values(), strict=True)
+            for scene, run in zip(scenes, runs_by_name.values(), strict=True)
         ],
         "scenes": [None if scene is None else contents.scene(scene, arrays) for scene in scenes],
         "arrays": arrays.text(),

@@ -31,9 +31,9 @@ class Arrays:
         Raises ValueError for whole numbers that do not fit 32 bits.
         """
         array = np.asarray(values)
-        shape, ranged = list(array.shape), {}
+        shape, value_range = list(array.shape), {}
         if np.issubdtype(array.dtype, np.floating):
-            array, ranged = _quantised(array)
+            array, value_range = _quantise(array)
         elif array.dtype != bool and array.size and abs(array.astype(float)).max() > 2**31:
             raise ValueError("a page holds whole numbers of 32 bits; got a larger one")
         unsigned = array.astype(_width(array))
@@ -45,22 +45,22 @@ class Arrays:
             self._pieces[data] = self._size
             self._size += len(data)
         place = {"offset": self._pieces[data], "bits": 8 * unsigned.dtype.itemsize, "shape": shape}
-        return place | ranged
+        return place | value_range
 
     def text(self) -> str:
         """All arrays, as gzip in base 64."""
-        packed = gzip.compress(b"".join(self._pieces), 9, mtime=0)
-        return base64.b64encode(packed).decode()
+        archive = gzip.compress(b"".join(self._pieces), 9, mtime=0)
+        return base64.b64encode(archive).decode()
 
 
-def _quantised(values: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+def _quantise(values: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
     """Steps from the smallest number, and the range that they divide."""
-    known = np.isfinite(values)
-    low = float(values[known].min()) if known.any() else 0.0
-    high = float(values[known].max()) if known.any() else 0.0
+    is_finite = np.isfinite(values)
+    low = float(values[is_finite].min()) if is_finite.any() else 0.0
+    high = float(values[is_finite].max()) if is_finite.any() else 0.0
     # of float64, in halves: the range of two float32 may not fit a float32
     share = (values.astype(np.float64) / 2 - low / 2) / max(high / 2 - low / 2, 1e-300)
-    steps = np.where(known, np.round(np.where(known, share, 0.0) * STEPS), NAN)
+    steps = np.where(is_finite, np.round(np.where(is_finite, share, 0.0) * STEPS), NAN)
     return steps.astype(np.uint16), {"low": low, "high": high}
 
 

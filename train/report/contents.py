@@ -11,7 +11,7 @@ import numpy as np
 from jaxrl.types import AgentState
 from train.host.command_line.defaults import beginning
 from train.host.files import metrics_file, run_directory, series
-from train.host.plain_config import differences, flag, flat, plain
+from train.host.plain_config import differences, flag, flatten, plain
 from train.host.program import Run
 from train.host.scoring import games
 from train.host.scoring.scores import have_score, read_evaluation, scored_games
@@ -25,7 +25,7 @@ from train.report.arrays import Arrays
 POINTS = 300
 """Points of a curve: rows of a longer record are averaged."""
 BINS = 24
-"""Of a histogram."""
+"""Bins of a histogram."""
 WHERE = ("run.directory", "run.resume", "run.devices", "run.distributed", "run.log", "run.live")
 """Fields that say where and how a run is made, not what it learns."""
 
@@ -33,18 +33,18 @@ WHERE = ("run.directory", "run.resume", "run.devices", "run.distributed", "run.l
 def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
     """Name, preset, settings and the command that repeats a run."""
     config, preset = plain(run.config), preset_of(run)
-    named, default = beginning(run.program, preset, run.config)
-    changed = {line.split(": ")[0] for line in differences(plain(default), config, WHERE)}
+    base_preset, default = beginning(run.program, preset, run.config)
+    changed_fields = {line.split(": ")[0] for line in differences(plain(default), config, WHERE)}
     settings = [
-        {"name": field, "value": value, "changed": field in changed}
-        for field, value in flat(config).items()
+        {"name": field, "value": value, "changed": field in changed_fields}
+        for field, value in flatten(config).items()
         if field not in WHERE
     ]
     return {
         "name": name,
         "program": run.program.address,
         "preset": preset,
-        "command": command(run, named, changed),
+        "command": command(run, base_preset, changed_fields),
         "settings": settings,
         "steps": run.updates * training.steps_per_update,
         "unit": training.unit,
@@ -58,20 +58,22 @@ def preset_of(run: Run) -> str:
     """The preset that a run started from; of a policy the one whose settings are nearest."""
     if (run.directory / "config.yaml").is_file():
         return run_directory.read_config(run.directory)["preset"]
-    apart = {n: len(differences(plain(x), plain(run.config))) for n, x in _alike(run).items()}
-    return min(apart, key=lambda name: apart[name])
+    num_differences = {
+        n: len(differences(plain(x), plain(run.config))) for n, x in _similar_presets(run).items()
+    }
+    return min(num_differences, key=lambda name: num_differences[name])
 
 
-def _alike(run: Run) -> dict[str, Any]:
+def _similar_presets(run: Run) -> dict[str, Any]:
     """The presets of the same kind of configuration."""
     return {n: x for n, x in run.program.presets.items() if type(x) is type(run.config)}
 
 
-def command(run: Run, preset: str, changed: Iterable[str]) -> str:
+def command(run: Run, preset: str, changed_fields: Iterable[str]) -> str:
     """The command line that trains the same again."""
-    values = flat(plain(run.config))
+    values = flatten(plain(run.config))
     words = [run.program.command, preset]
-    words += [part for name in sorted(changed) for part in _flag(name, values[name])]
+    words += [part for name in sorted(changed_fields) for part in _flag(name, values[name])]
     return " ".join(words)
 
 
@@ -94,9 +96,9 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
     if not (run.directory / metrics_file.NAME).is_file():
         return None
     rows = metrics_file.read_metrics(run.directory)
-    by_member = series.by_member(rows, run.seeds)
+    by_member = series.split_by_member(rows, run.seeds)
     names = series.names(rows)
-    found = {
+    curves_by_name = {
         name: {
             "group": group,
             "curves": curves(by_member, group, name),
@@ -105,35 +107,38 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
         for name, group in names.items()
     }
     return {
-        "steps": [round(x) for x in thinned([row["steps"] for row in by_member[0]])],
-        "series": found,
-        "evaluated": evaluated(rows),
+        "steps": [round(x) for x in thin([row["steps"] for row in by_member[0]])],
+        "series": curves_by_name,
+        "evaluated": score_curve(rows),
     }
 
 
 def curves(by_member: list[list[Row]], group: str, name: str) -> list[dict[str, Any]]:
-    """Those of one number in the rows of S members, a curve for each of its parts."""
-    drawn = []
+    """The curves of one number in the rows of S members, one for each of its parts."""
+    curve_list = []
     for part in series.parts(by_member, group, name):
-        points = np.stack([thinned(values) for values in part])  # [S, points]
+        points = np.stack([thin(values) for values in part])  # [S, points]
         margin = pictures.interval(points)
-        drawn.append({"members": plain_numbers(points), "mean": plain_numbers(mean(points))})
-        drawn[-1]["margin"] = plain_numbers(margin)
-    return drawn
+        curve_list.append({"members": plain_numbers(points), "mean": plain_numbers(mean(points))})
+        curve_list[-1]["margin"] = plain_numbers(margin)
+    return curve_list
 
 
-def evaluated(rows: list[Row]) -> list[list[float]]:
+def score_curve(rows: list[Row]) -> list[list[float]]:
     """`[steps, score]` of the games while training, means over members."""
-    scored: dict[int, list[float]] = {}
+    scores_by_steps: dict[int, list[float]] = {}
     for row in rows:
         mean = row.get("evaluated", {}).get("mean")
         if mean is not None:  # at least one game was finished
-            scored.setdefault(row["steps"], []).append(mean)
-    return [[steps, float(np.mean(found))] for steps, found in sorted(scored.items())]
+            scores_by_steps.setdefault(row["steps"], []).append(mean)
+    return [
+        [steps, float(np.mean(member_scores))]
+        for steps, member_scores in sorted(scores_by_steps.items())
+    ]
 
 
-def thinned(values: Sequence[float] | np.ndarray) -> np.ndarray:
-    """At most `POINTS` of them, means of neighbours; NaN where nothing is known."""
+def thin(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """At most `POINTS` values, means of neighbours; NaN where none of them is finite."""
     array = np.asarray(values, np.float64)
     if len(array) <= POINTS:
         return array
@@ -141,10 +146,12 @@ def thinned(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def mean(values: np.ndarray) -> np.ndarray:
-    """Over the first axis, of those that are known; NaN where none is."""
-    known = np.isfinite(values)
-    count = known.sum(0)
-    return np.where(count > 0, np.where(known, values, 0.0).sum(0) / np.maximum(count, 1), np.nan)
+    """The mean over the first axis, without values that are not finite; NaN where all are."""
+    is_finite = np.isfinite(values)
+    count = is_finite.sum(0)
+    return np.where(
+        count > 0, np.where(is_finite, values, 0.0).sum(0) / np.maximum(count, 1), np.nan
+    )
 
 
 def plain_numbers(values: np.ndarray) -> Any:
@@ -203,15 +210,15 @@ def distribution(name: str, values: np.ndarray) -> dict[str, Any]:
     return {"name": name, "games": count, "mean": mean, **bins}
 
 
-def scene(shown: Scene, arrays: Arrays) -> dict[str, Any]:
+def scene(run_scene: Scene, arrays: Arrays) -> dict[str, Any]:
     """The episodes of a run; their numbers go into `arrays`."""
     return {
-        "drawing": shown.scripts[-1].stem,
-        "constants": {k: _packed(x, arrays) for k, x in shown.constants.items()},
+        "drawing": run_scene.scripts[-1].stem,
+        "constants": {k: _pack(x, arrays) for k, x in run_scene.constants.items()},
         "episodes": [
             {
                 "title": episode.title,
-                "constants": {k: _packed(x, arrays) for k, x in episode.constants.items()},
+                "constants": {k: _pack(x, arrays) for k, x in episode.constants.items()},
                 "moments": len(next(iter(episode.frames.values()))),
                 "frames": {k: arrays.add(x) for k, x in episode.frames.items()},
                 "lines": {k: arrays.add(x) for k, x in episode.lines.items()},
@@ -226,11 +233,11 @@ def scene(shown: Scene, arrays: Arrays) -> dict[str, Any]:
                     for k, bars in episode.bars.items()
                 },
             }
-            for episode in shown.episodes
+            for episode in run_scene.episodes
         ],
     }
 
 
-def _packed(value: Any, arrays: Arrays) -> Any:
+def _pack(value: Any, arrays: Arrays) -> Any:
     """A reference for an array, plain data as it is."""
     return {"array": arrays.add(value)} if hasattr(value, "dtype") else value

@@ -6,7 +6,7 @@ from typing import Any
 from train.report import __main__ as report
 
 
-class Inline:
+class InlinePage:
     """A page that notebooks show in a frame of its own."""
 
     def __init__(self, html: str, height: int):
@@ -20,11 +20,11 @@ class Inline:
 
 def show(
     *runs: str | Path, policies: tuple[str, ...] = (), height: int = 900, **options: Any
-) -> Inline:
+) -> InlinePage:
     """The report of run directories and policies; `options` are those of `python -m train.report`.
 
     Raises UsageError for what cannot be shown.
     """
-    wanted = report.Options(tuple(map(str, runs)), policies, **options)
-    report.check_options(wanted)
-    return Inline(report.made(report.opened(wanted), wanted), height)
+    report_options = report.Options(tuple(map(str, runs)), policies, **options)
+    report.check_options(report_options)
+    return InlinePage(report.build_page(report.load_runs(report_options), report_options), height)

@@ -24,27 +24,27 @@ class Follower:
 
     def __init__(self, directory: str):
         """Raises UsageError if there is no run."""
-        self.run = runs.begun(directory)
+        self.run = runs.load_without_checkpoint(directory)
         self.name = store.name_of(directory, None)
         self.training = self.run.program.training(self.run.config)
 
     def page(self) -> str:
         """The page as it is now; it asks for `data` from then on."""
         run = contents.of_run(self.run, self.name, self.training)
-        fixed = {"runs": [run], "distributions": [[]], "scenes": [None], "arrays": None}
-        said = {"live": True, "made": f"Live since {time.strftime('%Y-%m-%d %H:%M')}."}
-        return page.html(f"{self.name}, live", fixed | said | self.data(), [])
+        static_content = {"runs": [run], "distributions": [[]], "scenes": [None], "arrays": None}
+        live_notice = {"live": True, "made": f"Live since {time.strftime('%Y-%m-%d %H:%M')}."}
+        return page.html(f"{self.name}, live", static_content | live_notice | self.data(), [])
 
     def data(self) -> dict[str, Any]:
         """What changes: the record so far, and the scores at the end."""
         path = self.run.directory / metrics_file.NAME
         rows = path.is_file() and path.stat().st_size > 0
-        found = contents.record(self.run, self.training.labels) if rows else None
+        record = contents.record(self.run, self.training.labels) if rows else None
         budget = self.run.config.run.total_updates(self.training.steps_per_update)
         return {
-            "records": [found],
+            "records": [record],
             "evaluations": [contents.scores(self.run)],
-            "steps": found["steps"][-1] if found and found["steps"] else 0,
+            "steps": record["steps"][-1] if record and record["steps"] else 0,
             "budget": budget * self.training.steps_per_update,
         }
 

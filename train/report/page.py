@@ -19,7 +19,7 @@ def html(title: str, content: dict[str, Any], scripts: Iterable[Path], last: Pat
     names = [*(PARTS / f"{name}.js" for name in SHARED), *dict.fromkeys(scripts)]
     code = "\n".join(path.read_text(encoding="utf-8") for path in [*names, last])
     return Template((PARTS / "page.html").read_text(encoding="utf-8")).substitute(
-        title=escaped(title),
+        title=escape_html(title),
         style=(PARTS / "style.css").read_text(encoding="utf-8"),
         data=as_json(content),
         script=code,
@@ -31,7 +31,7 @@ def as_json(content: dict[str, Any]) -> str:
     return json.dumps(finite_or_null(content), separators=(",", ":")).replace("<", "\\u003c")
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """Text for HTML; what is no text, as in the name of a folder of another encoding, is `?`."""
     text = text.encode(errors="replace").decode()
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -156,22 +156,22 @@ def check(config: AnyConfig) -> None:
 
 def idle(config: AnyConfig) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
-    found = {"agent.anneal_updates": "anneal_steps sets it"}
+    reasons = {"agent.anneal_updates": "anneal_steps sets it"}
     if config.env.entrapment == "off":
-        found["env.entrapment_threshold"] = "entrapment is neither seen nor paid for"
+        reasons["env.entrapment_threshold"] = "entrapment is neither seen nor paid for"
     if not isinstance(config, PPO):
-        found["network.shared"] = "it needs a preset of ppo"
+        reasons["network.shared"] = "it needs a preset of ppo"
     if isinstance(config, PQN):
-        found["agent.epsilon_updates"] = "explore_share sets it"
+        reasons["agent.epsilon_updates"] = "explore_share sets it"
     if isinstance(config, PPO):
-        found["network.dueling"] = "it needs a preset of dqn or pqn"
-        found["agent.component_weights"] = "the reward of Snake has no components"
+        reasons["network.dueling"] = "it needs a preset of dqn or pqn"
+        reasons["agent.component_weights"] = "the reward of Snake has no components"
         if config.agent.target_entropy is None:
-            found["agent.entropy_gain"] = "it needs agent.target-entropy"
+            reasons["agent.entropy_gain"] = "it needs agent.target-entropy"
     if isinstance(config, DQN):
-        found |= schedules.idle(config.agent, config)
-        found |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
-    return found
+        reasons |= schedules.idle(config.agent, config)
+        reasons |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
+    return reasons
 
 
 def environment(config: AnyConfig) -> str:
@@ -210,27 +210,29 @@ def make_agent(config: AnyConfig, num_actions: int, greedy: bool = False) -> Age
     if isinstance(config, PPO):
         allowed = OBSERVATIONS[config.env.observation].safe if network.mask else None
         actor_critic = ActorCritic(torso, num_actions, allowed, network.shared)
-        return ppo.make(actor_critic, annealed(config), greedy, config.loop.blocks)
+        return ppo.make(actor_critic, with_annealing(config), greedy, config.loop.blocks)
     q_network = QNetwork(
         torso, num_actions, network.dueling, noisy=network.noisy, atoms=network.atoms
     )
     if isinstance(config, PQN):
-        return pqn.make(q_network, annealed(config), greedy, config.loop.blocks)
-    return dqn.make(q_network, annealed(config), greedy, config.loop.num_envs, config.loop.blocks)
+        return pqn.make(q_network, with_annealing(config), greedy, config.loop.blocks)
+    return dqn.make(
+        q_network, with_annealing(config), greedy, config.loop.num_envs, config.loop.blocks
+    )
 
 
-def annealed(config: AnyConfig) -> Any:
+def with_annealing(config: AnyConfig) -> Any:
     """The configuration of the agent, with its schedules in updates."""
     per_update = config.loop.steps_per_update
-    whole = float(config.run.total_updates(per_update))
+    total_updates = float(config.run.total_updates(per_update))
     steps = config.anneal_steps
-    updates = whole if steps is None else steps / per_update if steps else float("inf")
+    updates = total_updates if steps is None else steps / per_update if steps else float("inf")
     if isinstance(config, DQN):
         agent = schedules.scheduled_agent(config.agent, config, config.run.total_steps)
         return replace(agent, anneal_updates=updates * agent.updates_per_rollout)
     agent = replace(config.agent, anneal_updates=updates)
     if isinstance(config, PQN):
-        return replace(agent, epsilon_updates=config.explore_share * whole)
+        return replace(agent, epsilon_updates=config.explore_share * total_updates)
     return agent
 
 

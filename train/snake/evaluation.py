@@ -66,20 +66,21 @@ def evaluate(run: Run, options: Options) -> Table:
     """Plays, writes the results and returns the table to print. Raises UsageError."""
     check(run, options)
     sides = [(n, n) for n in options.sizes] or [(options.rows, options.cols)]
-    games = [asked_for(run.config.env, rows, cols, options) for rows, cols in sides]
-    rooms = [scripted_game(game, options) for game in games]  # refuses before any is played
+    games = [requested_game(run.config.env, rows, cols, options) for rows, cols in sides]
+    rule_games = [scripted_game(game, options) for game in games]  # refuses before any is played
     for game in games:
         refuse_other_shape(run.config.env, game)
-    found = []
-    for game, (env, params) in zip(games, rooms, strict=True):
-        asked = rule_based.Options(games=options.games, key=options.key)
+    evaluations = []
+    for game, (env, params) in zip(games, rule_games, strict=True):
+        player_options = rule_based.Options(games=options.games, key=options.key)
         evaluation = play(run, game, options)
         evaluation.content["players"] = {
-            name: rule_based.play(env, params, PLAYERS[name], asked) for name in options.players
+            name: rule_based.play(env, params, PLAYERS[name], player_options)
+            for name in options.players
         }
-        found.append(evaluation)
-    write(run, games, found, options)
-    return table(games, [x.content for x in found], bool(options.sizes))
+        evaluations.append(evaluation)
+    write(run, games, evaluations, options)
+    return table(games, [x.content for x in evaluations], bool(options.sizes))
 
 
 def check(run: Run, options: Options) -> None:
@@ -92,7 +93,7 @@ def check(run: Run, options: Options) -> None:
         raise UsageError(f"{run.directory} has no exploration: leave out --sampled")
 
 
-def asked_for(game: Game, rows: int | None, cols: int | None, options: Options) -> Game:
+def requested_game(game: Game, rows: int | None, cols: int | None, options: Options) -> Game:
     """The game of a run as the options change it."""
     rows, cols = (was if n is None else n for n, was in ((rows, game.rows), (cols, game.cols)))
     limit = 100 * rows * cols if options.sizes else game.max_steps_in_episode
@@ -102,7 +103,7 @@ def asked_for(game: Game, rows: int | None, cols: int | None, options: Options) 
 
 def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
     """The same game for rule-based players. Raises UsageError for a bad board or player."""
-    asked = rule_based.Options(
+    player_options = rule_based.Options(
         game.rows,
         game.cols,
         game.rules,
@@ -110,14 +111,14 @@ def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
         max_steps=game.max_steps_in_episode,
         players=options.players,
     )
-    env, params = rule_based.make_game(asked)
+    env, params = rule_based.make_game(player_options)
     return env, replace(params, rewards=game.rewards)
 
 
-def refuse_other_shape(trained: Game, game: Game) -> None:
+def refuse_other_shape(trained_game: Game, game: Game) -> None:
     """Raises UsageError if the network would get an observation of another shape."""
     shape = OBSERVATIONS[game.observation].shape
-    was, now = (shape(Board(x.rows, x.cols)) for x in (trained, game))
+    was, now = (shape(Board(x.rows, x.cols)) for x in (trained_game, game))
     if was != now:
         names = ", ".join(name for name, view in OBSERVATIONS.items() if not view.is_image)
         raise UsageError(
@@ -128,10 +129,10 @@ def refuse_other_shape(trained: Game, game: Game) -> None:
 
 def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
     """The evaluation of all agents of a run in another game, with the steps per food."""
-    asked = {"evaluation_games": options.games, "evaluation_greedy": not options.sampled}
+    changes = {"evaluation_games": options.games, "evaluation_greedy": not options.sampled}
     if options.max_steps is not None:
-        asked["evaluation_steps"] = options.max_steps
-    config = replace(runs.with_evaluation(run.config, **asked), env=game)
+        changes["evaluation_steps"] = options.max_steps
+    config = replace(runs.with_run_fields(run.config, **changes), env=game)
     keys = scores.evaluation_keys(options.key, run.seeds)
     evaluation = make_training(config).evaluate(run.agents, run.seeds, keys)
     for row in evaluation.content["seeds"]:
@@ -140,17 +141,19 @@ def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
     return evaluation
 
 
-def write(run: Run, games: list[Game], found: list[scores.Evaluation], options: Options) -> None:
+def write(
+    run: Run, games: list[Game], evaluations: list[scores.Evaluation], options: Options
+) -> None:
     """Writes `eval.json` for the run's own game, another file for other games or boards."""
     run.directory.mkdir(parents=True, exist_ok=True)
     about = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
     game = games[0]
     if game == run.config.env and not options.sizes:
-        scores.write_evaluation(run.directory, found[0], **about)
+        scores.write_evaluation(run.directory, evaluations[0], **about)
         return
     boards = [
-        {"rows": x.rows, "cols": x.cols, "max_steps": x.max_steps_in_episode, **played.content}
-        for x, played in zip(games, found, strict=True)
+        {"rows": x.rows, "cols": x.cols, "max_steps": x.max_steps_in_episode, **evaluation.content}
+        for x, evaluation in zip(games, evaluations, strict=True)
     ]
     content = {"rules": game.rules, "games": options.games, **about, "boards": boards}
     kind = f"{game.rows}x{game.cols}-{game.rules}-{game.max_steps_in_episode}"

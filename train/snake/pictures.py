@@ -12,12 +12,12 @@ from envs.snake.rules import State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
-from train.host.machine.progress import busy
+from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.program import Run
 from train.host.running import runs
 from train.host.scoring import games, scores
-from train.host.scoring.games import Played
+from train.host.scoring.games import GameResults
 from train.host.showing import outcomes, pictures
 from train.host.training import Evaluation
 from train.snake.config import AnyConfig, environment, make_env
@@ -27,26 +27,26 @@ from train.snake.training import ENDINGS, SCORE, make_training
 def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
     """Curve and endings of a run; a histogram of `count` games with `key`, a film of the best."""
     title = environment(run.config)
-    made = [pictures.draw_curve(run.directory, SCORE, title)]
+    paths = [pictures.draw_curve(run.directory, SCORE, title)]
     if path := outcomes.draw_endings(run.directory, ENDINGS, f"{title}: how training games ended"):
-        made.append(path)
+        paths.append(path)
     if not count:
-        return made
-    config = runs.with_evaluation(run.config, evaluation_games=count)
+        return paths
+    config = runs.with_run_fields(run.config, evaluation_games=count)
     if evaluation is None:
-        alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
-        evaluation = make_training(config).evaluate(*alone)
-    played = evaluation.detail
-    made.append(draw_scores(run, title, played.episodes))
-    film = draw_film(run.directory, config, run.agents[0], key, played, played.episodes[0])
-    return [*made, film]
+        first_agent = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
+        evaluation = make_training(config).evaluate(*first_agent)
+    results = evaluation.detail
+    paths.append(draw_scores(run, title, results.episodes))
+    film = draw_film(run.directory, config, run.agents[0], key, results, results.episodes[0])
+    return [*paths, film]
 
 
-def draw_scores(run: Run, title: str, played: list[Episodes]) -> Path:
+def draw_scores(run: Run, title: str, episodes_by_seed: list[Episodes]) -> Path:
     """Writes `scores.png`, the food of the games of each seed."""
-    seeds = run.seeds[: len(played)]
+    seeds = run.seeds[: len(episodes_by_seed)]
     names = [f"seed {seed}" if len(seeds) > 1 else "" for seed in seeds]
-    food = [scores.scored_games(episodes).outcome[SCORE] for episodes in played]
+    food = [scores.scored_games(episodes).outcome[SCORE] for episodes in episodes_by_seed]
     panel = dict(zip(names, food, strict=True))
     return outcomes.draw_scores(run.directory, title, "food eaten in a game", {"": panel})
 
@@ -56,15 +56,15 @@ def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path, s
 
     Returns the path and a line with the scores of all games.
     """
-    config = runs.with_evaluation(run.config, evaluation_games=count, evaluation_greedy=True)
-    alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
-    played = make_training(config).evaluate(*alone)
-    episodes = short_games_first(played.detail.episodes[0])
-    path = draw_film(directory, config, run.agents[0], key, played.detail, episodes)
-    food, won = (played.content["seeds"][0][name] for name in ("score", "won"))
+    config = runs.with_run_fields(run.config, evaluation_games=count, evaluation_greedy=True)
+    first_agent = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
+    evaluation = make_training(config).evaluate(*first_agent)
+    episodes = short_games_first(evaluation.detail.episodes[0])
+    path = draw_film(directory, config, run.agents[0], key, evaluation.detail, episodes)
+    food, won = (evaluation.content["seeds"][0][name] for name in ("score", "won"))
     most = config.env.rows * config.env.cols - 3
     if food["mean"] is None:
-        return path, scores.without_score(played.content) or ""
+        return path, scores.missing_score_note(evaluation.content) or ""
     line = (
         f"{quantity(count, 'games')}: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
     )
@@ -83,17 +83,17 @@ def draw_film(
     config: AnyConfig,
     agent_state: AgentState,
     key: jax.Array,
-    played: Played,
+    results: GameResults,
     episodes: Episodes,
 ) -> Path:
     """Writes `best_game.gif`: the game with the highest score among `episodes`.
 
-    They are those that `played` played with `key`, their scores perhaps with ties broken.
+    They are those of `results`, played with `key`, their scores perhaps with ties broken.
     """
     path = directory / "best_game.gif"
     board = Board(config.env.rows, config.env.cols)
-    with busy("filming the best game"):
-        film = best_game(config, agent_state, key, played, episodes)
+    with show_activity("filming the best game"):
+        film = best_game(config, agent_state, key, results, episodes)
         drawing.film(board, film.states, path, ending=film.ending)
     return path
 
@@ -106,13 +106,17 @@ class Film(NamedTuple):
 
 
 def best_game(
-    config: AnyConfig, agent_state: AgentState, key: jax.Array, played: Played, episodes: Episodes
+    config: AnyConfig,
+    agent_state: AgentState,
+    key: jax.Array,
+    results: GameResults,
+    episodes: Episodes,
 ) -> Film:
     """The game with the highest score among `episodes [N, 1]`, played again to see its states."""
     best = games.best_game(episodes.outcome["score"], episodes)
-    steps = games.steps_to_show(episodes.length[best, 0], played.limit)
-    assert played.replay is not None  # games of `games.of_player` can be watched
-    game = played.replay(agent_state, key, best, steps)
+    steps = games.steps_to_show(episodes.length[best, 0], results.limit)
+    assert results.replay is not None  # games of `games.of_player` can be watched
+    game = results.replay(agent_state, key, best, steps)
     env, params = make_env(config.env, training=False)
     chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
     move = lambda state, action: env.transition(chance, state, action, params)[0]

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from envs.snake.env import Params, Snake
-from envs.snake.players import PLAYERS, Player, able, action_for
+from envs.snake.players import PLAYERS, Player, able_players, action_for
 from envs.snake.rules import State
 from jaxrl.checks import Count, Seed
 from jaxrl.types import Agent
@@ -103,10 +103,12 @@ def make_game(options: Options) -> tuple[OpenSnake, Params]:
         env = OpenSnake(options.rows, options.cols, "features", options.rules, options.actions)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    names = able(env.board)
-    if others := [name for name in options.players if name not in names]:
+    names = able_players(env.board)
+    if unknown_players := [name for name in options.players if name not in names]:
         size = f"{options.rows}×{options.cols}"
-        raise UsageError(f"no player {others[0]} for {size}; choose among {', '.join(names)}")
+        raise UsageError(
+            f"no player {unknown_players[0]} for {size}; choose among {', '.join(names)}"
+        )
     limit = options.max_steps or env.default_params.max_steps_in_episode
     return env, replace(env.default_params, max_steps_in_episode=limit)
 
@@ -114,10 +116,10 @@ def make_game(options: Options) -> tuple[OpenSnake, Params]:
 def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]:
     """Plays the games of each player: the settings, and `scores.summaries` by player."""
     by_player, console = {}, plain_console()
-    for name in options.players or able(env.board):
-        began = time.perf_counter()
+    for name in options.players or able_players(env.board):
+        start_time = time.perf_counter()
         by_player[name] = play(env, params, PLAYERS[name], options)
-        score, seconds = by_player[name]["score"], time.perf_counter() - began
+        score, seconds = by_player[name]["score"], time.perf_counter() - start_time
         mean = number_text(score) or "unknown"
         console.print(f"{name}  {quantity(options.games, 'games')}  score {mean}  {clock(seconds)}")
     return {
@@ -134,15 +136,15 @@ def play(env: OpenSnake, params: Params, player: Player, options: Options) -> di
     """`scores.summaries` of one player's games, with steps per food and the time they took."""
     limit = params.max_steps_in_episode
     match = games.match_of(env, params, make_agent(env, player), options.games, limit)
-    doing = [f"playing games to the end on {env.board.rows}×{env.board.cols}"]
-    played = games.play(match, [()], [jax.random.key(options.key)], doing)
-    summaries = scores.summaries(played.episodes[0])
-    meals = int(scores.scored_games(played.episodes[0]).outcome["score"].sum())
+    activities = [f"playing games to the end on {env.board.rows}×{env.board.cols}"]
+    results = games.play(match, [()], [jax.random.key(options.key)], activities)
+    summaries = scores.summaries(results.episodes[0])
+    meals = int(scores.scored_games(results.episodes[0]).outcome["score"].sum())
     return {
         **summaries,
         "steps_per_food": summaries["steps"] / meals if meals else None,
-        "compile_seconds": played.compile_seconds,
-        "seconds": played.seconds,
+        "compile_seconds": results.compile_seconds,
+        "seconds": results.seconds,
     }
 
 
@@ -151,7 +153,7 @@ def table(content: dict[str, Any]) -> Table:
     size = f"{content['rows']}×{content['cols']}"
     title = f"Snake {size}, {content['rules']} rules: food eaten, and how games ended"
     # no wider than the 80 columns of a log file
-    caption = scores.without_score(content | {"seeds": content["players"].values()})
+    caption = scores.missing_score_note(content | {"seeds": content["players"].values()})
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("player")
     for heading in ("mean", "median", "max", "steps\na meal", "won\n%"):

@@ -14,7 +14,7 @@ from envs.snake.feature_names import NAMES, SIDES, WAYS
 from envs.snake.pictures import drawing, frames
 from envs.snake.players import action_for
 from train.host.numbers import quantity
-from train.host.program import Run, Wanted
+from train.host.program import EpisodeSelection, Run
 from train.host.showing import episodes
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
 from train.host.showing.live import Edit, Live
@@ -23,12 +23,14 @@ from train.snake.training import ENDINGS, make_player
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("snake.js")
 
 
-def show(run: Run, wanted: Wanted) -> Scene:
+def show(run: Run, selection: EpisodeSelection) -> Scene:
     """Games that the policy plays as it is evaluated."""
     env, params, player = make_player(run.config)
-    agent = run.agents[wanted.member]
-    played = episodes.record(env, params, player, agent, wanted.key, wanted.count, wanted.limit)
-    return Scene(SCRIPTS, [episode(env, game) for game in played], constants(env))
+    agent = run.agents[selection.member]
+    recordings = episodes.record(
+        env, params, player, agent, selection.key, selection.count, selection.limit
+    )
+    return Scene(SCRIPTS, [episode(env, game) for game in recordings], constants(env))
 
 
 def live(run: Run, member: int) -> Live:
@@ -36,14 +38,14 @@ def live(run: Run, member: int) -> Live:
     env, params, player = make_player(run.config)
     return Live(
         *(env, params, player, run.agents[member]),
-        look=lambda game: looks(env, game),
+        look=lambda game: frames_and_bars(env, game),
         scripts=SCRIPTS,
         constants=lambda state: constants(env),
         picture=lambda state: np.asarray(drawing.draw(env.board, state)),
         cells=(env.board.rows, env.board.cols),
         ending=ending,
         steer=lambda state, action, direction: action_for(env, state, jnp.int32(direction)),
-        edits={"food": Edit("move the food", lambda *given: with_food(env, *given))},
+        edits={"food": Edit("move the food", lambda *arguments: with_food(env, *arguments))},
     )
 
 
@@ -54,32 +56,32 @@ def constants(env: Snake) -> dict[str, int]:
 def episode(env: Snake, game: Recording) -> Episode:
     """One game, as the report shows it."""
     food, length = (int(game.outcome[name]) for name in ("score", "length"))
-    ended = ending(game.outcome) if game.terminated or game.truncated else "goes on"
-    shown, bars = looks(env, game)
+    ending_text = ending(game.outcome) if game.terminated or game.truncated else "goes on"
+    frame_arrays, bars = frames_and_bars(env, game)
     return Episode(
-        title=f"{food} food in {quantity(length, 'steps')}, {ended}",
-        frames=shown,
+        title=f"{food} food in {quantity(length, 'steps')}, {ending_text}",
+        frames=frame_arrays,
         lines=episodes.lines(game),
         bars=bars,
     )
 
 
-def looks(env: Snake, game: Recording) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
+def frames_and_bars(env: Snake, game: Recording) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
     """What is drawn of a game, and what the agent makes of it."""
     bars = episodes.bars(game, WAYS if env.actions == "relative" else SIDES)
     if env.observation in NAMES:
         bars["what it sees"] = sights(env, game)
-    return frames.of_game(env.board, env.rules, game.state), bars
+    return frames.game_arrays(env.board, env.rules, game.state), bars
 
 
 def sights(env: Snake, game: Recording) -> Bars:
     """The numbers of the observation that have names."""
     names = NAMES[env.observation]
     if env.entrapment != "seen":
-        return episodes.named(game, names)
+        return episodes.observation_bars(game, names)
     obs = np.asarray(game.obs)
-    named = game._replace(obs=np.append(obs[:, : len(names)], obs[:, -1:], axis=1))
-    return episodes.named(named, [*names, "entrapped"])
+    named_game = game._replace(obs=np.append(obs[:, : len(names)], obs[:, -1:], axis=1))
+    return episodes.observation_bars(named_game, [*names, "entrapped"])
 
 
 def ending(outcome: Mapping[str, Any]) -> str:

@@ -13,23 +13,23 @@ from train.sweep import build, cluster, jobs
 
 
 def main(arguments: list[str]) -> int:
-    def sweep(arguments: list[str]) -> None:
-        given = list(arguments)
-        name = given.pop(0) if given and not given[0].startswith("-") else ""
-        preset = given.pop(0) if given and not given[0].startswith("-") else ""
-        options, rest = parse_known(build.USAGE, build.Options, given)
+    def run_sweep(arguments: list[str]) -> None:
+        remaining = list(arguments)
+        name = remaining.pop(0) if remaining and not remaining[0].startswith("-") else ""
+        preset = remaining.pop(0) if remaining and not remaining[0].startswith("-") else ""
+        options, flags = parse_known(build.USAGE, build.Options, remaining)
         check_options(options)
         cluster.refuse(options)
         if options.resume:
-            if name or rest:
+            if name or flags:
                 raise UsageError(f"--resume {options.resume} continues as it began: give no more")
-            planned = build.resume(Path(options.resume))
+            sweep = build.resume(Path(options.resume))
         else:
-            planned = build.begin(name, preset, options, rest)
-        with interruption(f"stopped: --resume {planned.directory} goes on with the sweep"):
-            jobs.run(planned, options.cluster)
+            sweep = build.begin(name, preset, options, flags)
+        with interruption(f"stopped: --resume {sweep.directory} goes on with the sweep"):
+            jobs.run(sweep, options.cluster)
 
-    return command(sweep, arguments)
+    return command(run_sweep, arguments)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from train.host.errors import Interrupted
 from train.host.files import metrics_file, run_directory
 from train.host.files.rows import Counters
 from train.host.machine import compiled, devices, memory
-from train.host.machine.members import Members, unpacked, varied
+from train.host.machine.members import Members, make_member_functions, unpack_state
 from train.host.machine.progress import Display
 from train.host.machine.signals import StopRequest
 from train.host.numbers import quantity
@@ -32,7 +32,7 @@ SHARE = 0.8
 """Of the memory that is free, for a batch."""
 
 
-class Trained(NamedTuple):
+class TrainedMember(NamedTuple):
     """A member after its training."""
 
     member: int
@@ -43,10 +43,10 @@ class Trained(NamedTuple):
 
 
 def training_of(program: Program, group: Group) -> Training:
-    """The training of the members of a group; its states are `members.Varied`."""
+    """The training of the members of a group; its states are `members.MemberState`."""
     base = program.training(config_of(group.config, group.trials[0].values))
     make = lambda numbers: program.training(config_of(group.config, numbers))
-    init, update = varied(make, kind_of(base))
+    init, update = make_member_functions(make, kind_of(base))
     return base._replace(init=init, update=update, blocks=1)  # devices share members alone
 
 
@@ -58,12 +58,12 @@ def kind_of(training: Training) -> type:
 def batches(program: Program, group: Group) -> Iterator[Group]:
     """A group in parts of about equal size that fit into memory."""
     count = len(group.trials)
-    parts = -(-count // min(count, fitting(program, group)))
+    parts = -(-count // min(count, max_members(program, group)))
     for indices in np.array_split(np.arange(count), parts):
         yield group._replace(trials=[group.trials[i] for i in indices])
 
 
-def fitting(program: Program, group: Group) -> int:
+def max_members(program: Program, group: Group) -> int:
     """How many members fit into memory side by side, at least 1.
 
     All arrays of one member's program together are more than it needs. If so much fits for every
@@ -74,12 +74,12 @@ def fitting(program: Program, group: Group) -> int:
         return len(group.trials)
     one = group._replace(trials=group.trials[:1])
     traced = trace(training_of(program, one), one.config, members_of(one))
-    most = sum(map(memory.size_of, jax.tree.leaves(traced.like)))
-    most += sum(map(memory.size_of, memory.arrays(traced.chunk.jaxpr.jaxpr)))
-    if most * len(group.trials) <= SHARE * free:
+    upper_bound = sum(map(memory.size_of, jax.tree.leaves(traced.like)))
+    upper_bound += sum(map(memory.size_of, memory.arrays(traced.chunk.jaxpr.jaxpr)))
+    if upper_bound * len(group.trials) <= SHARE * free:
         return len(group.trials)
-    needed = memory.needed_by(traced.compile().chunk) or most
-    return max(1, int(SHARE * free // needed))
+    needed_bytes = memory.program_bytes(traced.compile().chunk) or upper_bound
+    return max(1, int(SHARE * free // needed_bytes))
 
 
 def members_of(group: Group) -> Members:
@@ -90,19 +90,19 @@ def members_of(group: Group) -> Members:
 
 def train(
     program: Program, group: Group, directory: Path, sweep: Path, title: str
-) -> list[Trained]:
+) -> list[TrainedMember]:
     """Trains the members of a batch, or goes on, in a directory of its own.
 
     Raises Interrupted after a signal, once all is saved.
     """
     training, members = training_of(program, group), members_of(group)
-    state, counters = side_by_side(training, group.config, members, directory, sweep, title)
-    state = devices.on_one(state)
+    state, counters = train_members(training, group.config, members, directory, sweep, title)
+    state = devices.move_to_one_device(state)
     base = program.training(config_of(group.config, group.trials[0].values))
     return split(state, counters.updates, group, kind_of(base))
 
 
-def side_by_side(
+def train_members(
     training: Training,
     config: Any,
     members: Members,
@@ -124,75 +124,77 @@ def side_by_side(
         programs = compile_within_memory(traced, config, training.has_small_products)
         display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
         meta = {"name": title, "config": plain(config), **run_directory.provenance()}
-        what = training, config.run, members, directory, programs, None
-        how = {"leaves_behind": True, "resumed": sweep, "search": search}
+        session_parts = training, config.run, members, directory, programs, None
+        session_options = {"leaves_behind": True, "resumed": sweep, "search": search}
         with StopRequest(display.say) as stop:
-            trained = Session(*what, record, display, stop, meta, **how).train()
+            result = Session(*session_parts, record, display, stop, meta, **session_options).train()
         if stop.requested:  # during the last chunk
             raise Interrupted(f"stopped after training a batch: --resume {sweep}")
-        return trained
+        return result
 
 
-def split(state: PyTree, updates: int, group: Group, kind: type) -> list[Trained]:
+def split(state: PyTree, updates: int, group: Group, kind: type) -> list[TrainedMember]:
     """The members of a trained batch, one by one."""
-    found = []
+    members = []
     for i, trial in enumerate(group.trials):
         member = jax.tree.map(lambda x, i=i: x[i], state)
         arrays = [np.asarray(x) for x in compiled.parameters(member.agent)]
-        found.append(
-            Trained(
+        members.append(
+            TrainedMember(
                 trial.member,
-                unpacked(member, kind),
+                unpack_state(member, kind),
                 updates,
                 all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f"),
                 hashlib.sha256(b"".join(x.tobytes() for x in arrays)).hexdigest(),
             )
         )
-    return found
+    return members
 
 
-def score(program: Program, group: Group, trained: list[Trained]) -> dict[int, dict[str, Any]]:
-    """For each member that is finite, by its index, its row of an evaluation.
+def score(
+    program: Program, group: Group, trained: list[TrainedMember]
+) -> dict[int, dict[str, Any]]:
+    """Scores each finite member: the rows of its evaluation, by the index of the member.
 
     The key of each depends on its seed alone, as after an ordinary run. Games are compiled once.
     """
-    whole = [(trial, x) for trial, x in zip(group.trials, trained, strict=True) if x.finite]
-    if not whole:
+    finite_pairs = [(trial, x) for trial, x in zip(group.trials, trained, strict=True) if x.finite]
+    if not finite_pairs:
         return {}
-    seeds = [trial.seed for trial, _ in whole]
+    seeds = [trial.seed for trial, _ in finite_pairs]
     keys = [compiled.keys_of(seed)[1] for seed in seeds]
-    base = program.training(config_of(group.config, whole[0][0].values))
+    base = program.training(config_of(group.config, finite_pairs[0][0].values))
     if isinstance(base.evaluate, GamesEvaluation):
         match = match_of(program, group.config, base.evaluate.match.limit)
         games = GamesEvaluation(match, score=base.score, place=base.evaluate.place)
-        numbers = [{name: trial.values[name] for name in group.names} for trial, _ in whole]
-        players = [(x.state.agent, n) for (_, x), n in zip(whole, numbers, strict=True)]
+        numbers = [{name: trial.values[name] for name in group.names} for trial, _ in finite_pairs]
+        players = [(x.state.agent, n) for (_, x), n in zip(finite_pairs, numbers, strict=True)]
         rows = games(players, seeds, keys).content["seeds"]
     else:
         rows = [
             program.training(config_of(group.config, trial.values))
             .evaluate([x.state.agent], [trial.seed], [key])
             .content["seeds"][0]
-            for (trial, x), key in zip(whole, keys, strict=True)
+            for (trial, x), key in zip(finite_pairs, keys, strict=True)
         ]
-    return {x.member: row for (_, x), row in zip(whole, rows, strict=True)}
+    return {x.member: row for (_, x), row in zip(finite_pairs, rows, strict=True)}
 
 
 def match_of(program: Program, config: Any, limit: int | None) -> Match:
     """The games of a member; a player is its agent and its numbers, with which it is traced."""
 
-    def of_member(numbers: dict[str, Any]) -> Match:
+    def member_match(numbers: dict[str, Any]) -> Match:
         evaluate = program.training(config_of(config, numbers)).evaluate
         assert isinstance(evaluate, GamesEvaluation)
         return evaluate.match
 
     def start(player: tuple[AgentState, dict[str, Any]], key: jax.Array) -> Course:
         agent, numbers = player
-        return of_member(numbers).start(agent, key)
+        return member_match(numbers).start(agent, key)
 
     def advance(player: tuple[AgentState, dict[str, Any]], course: Course, window: Watch) -> Course:
         agent, numbers = player
-        return of_member(numbers).advance(agent, course, window)
+        return member_match(numbers).advance(agent, course, window)
 
     return Match(start, advance, limit)
 

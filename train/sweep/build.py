@@ -10,15 +10,15 @@ import tyro
 from jaxrl.checks import Count, CountOrZero
 from train.host.command_line.command import parse, with_flags
 from train.host.command_line.defaults import fields_in, preset_line
-from train.host.command_line.saved_config import without_config
-from train.host.command_line.suggestions import perhaps
+from train.host.command_line.saved_config import split_config_flag
+from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import UsageError, in_one_line
 from train.host.files import run_directory
 from train.host.machine.progress import plain_console, print_line
 from train.host.numbers import quantity
 from train.host.plain_config import field_of, flag, plain, rebuild
 from train.host.program import Program, find
-from train.host.running.runs import with_evaluation
+from train.host.running.runs import with_run_fields
 from train.sweep import batches, cluster, files, plan
 from train.sweep.cluster import Cluster
 from train.sweep.plan import Trial, Variation
@@ -80,18 +80,18 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     run, default = config.run, program.presets[preset].run
     if run.resume or run.directory or run.num_seeds != default.num_seeds:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
-    config = with_evaluation(config, num_seeds=1)  # some presets have several
+    config = with_run_fields(config, num_seeds=1)  # some presets have several
     search_plan.refuse_options(options, Options.seeds)
     config = without_scores(config, fields_in(flags))
     try:
         config = program.complete(config)
     except ValueError as error:
         raise UsageError(with_flags(in_one_line(error), config)) from error
-    found = sweep_of(program, preset, config, options, variations)
+    sweep = make_sweep(program, preset, config, options, variations)
     directory = Path(options.directory or run_directory.create_dated(Path("runs"), f"sweep-{name}"))
     if options.directory:
         run_directory.create(options.directory, "sweep")
-    found = replace(found, directory=directory)
+    sweep = replace(sweep, directory=directory)
     files.write_plan(
         directory,
         {
@@ -99,10 +99,10 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
             "preset": preset,
             "config": plain(config),
             "options": {k: x for k, x in asdict(options).items() if k != "cluster"},
-            "batches": [[trial.member for trial in part.trials] for part in found.planned.groups],
+            "batches": [[trial.member for trial in part.trials] for part in sweep.planned.groups],
         },
     )
-    return announce(found, options)
+    return announce(sweep, options)
 
 
 def read(
@@ -117,7 +117,7 @@ def read(
     config, chosen = parse(lenient, [*([preset] if preset else []), *flags], OF_ONE_RUN)
     variations = variations_of(program, chosen, config, options, flags)
     presets = plan.suited_presets(program, chosen, config, variations)
-    if without_config(flags)[0] or presets.keys() == {chosen}:
+    if split_config_flag(flags)[0] or presets.keys() == {chosen}:
         return config, chosen, variations
     if len(presets) > 1:
         places = ", ".join(f"{name} for {program.environment(x)}" for name, x in presets.items())
@@ -130,14 +130,14 @@ def read(
 def program_of(name: str) -> Program:
     """The program of a name, or of a module of one's own. Raises UsageError."""
     folders = (path.parent.name for path in Path(__file__).parents[1].glob("*/program.py"))
-    ours = sorted(x for x in folders if x != "host")
+    program_names = sorted(x for x in folders if x != "host")
     try:
         return find(name, "the command line")
     except UsageError:
         if "." in name:  # a module of one's own
             raise
-    guess = perhaps(name, ours)
-    raise UsageError(f"there is no program {name}{guess}: choose one of {', '.join(ours)}")
+    guess = suggestion_text(name, program_names)
+    raise UsageError(f"there is no program {name}{guess}: choose one of {', '.join(program_names)}")
 
 
 def without_scores(config: Any, fields: Collection[str]) -> Any:
@@ -150,7 +150,7 @@ def without_scores(config: Any, fields: Collection[str]) -> Any:
     for name, value in off.items():
         if f"run.{name}" in fields and getattr(config.run, name) != value:
             raise UsageError(f"{flag(f'run.{name}')} is for a single run: leave it out of a sweep")
-    return with_evaluation(config, **off)
+    return with_run_fields(config, **off)
 
 
 def resume(directory: Path) -> Sweep:
@@ -160,11 +160,11 @@ def resume(directory: Path) -> Sweep:
     config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
     options = Options(**saved["options"])
     variations = variations_of(program, saved["preset"], config, options, [])
-    found = sweep_of(program, saved["preset"], config, options, variations, saved["batches"])
-    return announce(replace(found, directory=directory), options)
+    sweep = make_sweep(program, saved["preset"], config, options, variations, saved["batches"])
+    return announce(replace(sweep, directory=directory), options)
 
 
-def sweep_of(
+def make_sweep(
     program: Program,
     preset: str,
     config: Any,
@@ -175,63 +175,63 @@ def sweep_of(
     """The sweep or search, without its directory; `saved` are the members of its batches."""
     console = plain_console()
     confirm = options.seeds if options.confirm is None else options.confirm
-    about = (Path(), confirm, console)
+    common = (Path(), confirm, console)
     if options.search:
         if config.run.devices not in ("auto", "1"):
             raise UsageError("a search trains on one device: leave out --devices or --search")
-        config, planned, ranges, times = search_plan.planned(
+        config, trials, ranges, schedule = search_plan.make(
             program, preset, config, options, variations
         )
-        how = (options.search, ranges, times, options.reduction)
-        return Search(program, preset, config, about[0], planned, *about[1:], *how)
-    planned = planned_of(program, preset, config, options, variations)
+        search_settings = (options.search, ranges, schedule, options.reduction)
+        return Search(program, preset, config, common[0], trials, *common[1:], *search_settings)
+    trials = make_trials(program, preset, config, options, variations)
     if saved is None:
-        shared = cluster.shared(planned.groups, options.cluster)
-        parts = [part for group in shared for part in batches.batches(program, group)]
+        job_groups = cluster.split_groups(trials.groups, options.cluster)
+        parts = [part for group in job_groups for part in batches.batches(program, group)]
     else:
-        groups = {trial.member: group for group in planned.groups for trial in group.trials}
-        by_index = {trial.member: trial for trial in planned.trials}
+        groups = {trial.member: group for group in trials.groups for trial in group.trials}
+        by_index = {trial.member: trial for trial in trials.trials}
         parts = [groups[x[0]]._replace(trials=[by_index[i] for i in x]) for x in saved]
-    return Sweep(program, preset, config, about[0], planned._replace(groups=parts), *about[1:])
+    return Sweep(program, preset, config, common[0], trials._replace(groups=parts), *common[1:])
 
 
-def announce(found: Sweep, options: Options) -> Sweep:
+def announce(sweep: Sweep, options: Options) -> Sweep:
     """Says what a sweep will do, and returns it."""
-    training, run = found.training, found.config.run
-    if isinstance(found, Search):
-        times = found.schedule
+    training, run = sweep.training, sweep.config.run
+    if isinstance(sweep, Search):
+        schedule = sweep.schedule
         per_update = training.steps_per_update
-        what = (
-            f"{quantity(len(found.planned.trials), 'members')} of {times.total * per_update:,} "
-            f"{training.unit}, {times.budget * per_update:,} for a candidate that is trained to "
-            f"the end, compared from {times.period * per_update:,} on"
+        summary = (
+            f"{quantity(len(sweep.planned.trials), 'members')} of {schedule.total * per_update:,} "
+            f"{training.unit}, {schedule.budget * per_update:,} for a candidate that is trained to "
+            f"the end, compared from {schedule.period * per_update:,} on"
         )
     else:
-        configurations = {trial.configuration for trial in found.planned.trials}
-        batches = quantity(len(found.planned.groups), "batches")
-        what = (
+        configurations = {trial.configuration for trial in sweep.planned.trials}
+        batch_count = quantity(len(sweep.planned.groups), "batches")
+        summary = (
             f"{quantity(len(configurations), 'configurations')} of "
             f"{quantity(options.seeds, 'seeds')}, {run.total_steps:,} {training.unit} each, "
-            f"in {batches}"
+            f"in {batch_count}"
         )
-    found.console.print(f"{what}; the sweep is in {found.directory}", markup=False)
+    sweep.console.print(f"{summary}; the sweep is in {sweep.directory}", markup=False)
     if training.caution:
-        found.console.print(training.caution, markup=False)
-    return found
+        sweep.console.print(training.caution, markup=False)
+    return sweep
 
 
 def variations_of(
     program: Program, preset: str, config: Any, options: Options, flags: list[str]
 ) -> list[Variation]:
     """What `--vary` says. Raises UsageError."""
-    parsed = plan.reader(program, preset, flags)
-    variations = [plan.variation(text, parsed, config) for text in options.vary]
+    read_value = plan.reader(program, preset, flags)
+    variations = [plan.variation(text, read_value, config) for text in options.vary]
     if len({x.name for x in variations}) < len(variations):
         raise UsageError("a field is varied twice: give all its values in one --vary")
     return variations
 
 
-def planned_of(
+def make_trials(
     program: Program, preset: str, config: Any, options: Options, variations: list[Variation]
 ) -> Trials:
     """The members and the groups that are compiled together. Raises UsageError."""
@@ -239,11 +239,11 @@ def planned_of(
     if options.random and not variations:
         raise UsageError("--random draws what --vary names: give one")
     values = (
-        plan.drawn(variations, options.random, config.run.seed, default)
+        plan.draw_configurations(variations, options.random, config.run.seed, default)
         if options.random
         else plan.grid(variations)
     )
     seeds = range(config.run.seed, config.run.seed + options.seeds)
     trials: list[Trial] = plan.trials(values, seeds)
-    known = next((i for i, x in enumerate(values) if x == default), None)
-    return Trials(trials, plan.groups(program, config, preset, trials), known)
+    default_index = next((i for i, x in enumerate(values) if x == default), None)
+    return Trials(trials, plan.groups(program, config, preset, trials), default_index)

@@ -47,19 +47,19 @@ class Cluster:
 
 def refuse(options: Any) -> None:
     """Raises UsageError, before anything is written, for options of a sweep that do not fit."""
-    asked: Cluster = options.cluster
-    given = [x.name for x in fields(Cluster) if getattr(asked, x.name) != x.default]
-    if asked.kind != "slurm" and (idle := [x for x in OF_SLURM if x in given]):
+    cluster: Cluster = options.cluster
+    changed = [x.name for x in fields(Cluster) if getattr(cluster, x.name) != x.default]
+    if cluster.kind != "slurm" and (idle := [x for x in OF_SLURM if x in changed]):
         raise UsageError(f"{flag(f'cluster.{idle[0]}')} needs --cluster slurm")
-    if asked.kind == "none":
-        if given:
-            raise UsageError(f"{flag(f'cluster.{given[0]}')} needs --cluster slurm or local")
+    if cluster.kind == "none":
+        if changed:
+            raise UsageError(f"{flag(f'cluster.{changed[0]}')} needs --cluster slurm or local")
         return
-    if options.resume and asked.members:
+    if options.resume and cluster.members:
         raise UsageError("--cluster.members is for a new sweep: this one has its batches")
     if options.search:
         raise UsageError("--search needs all members in one process: leave out --cluster")
-    if asked.kind == "slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
+    if cluster.kind == "slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
         raise UsageError("--cluster slurm needs sbatch and srun: start where jobs are submitted")
     package()
 
@@ -69,7 +69,7 @@ def package() -> Any:
 
     Raises UsageError if it is not installed.
     """
-    name, said = "SUBMITIT_LOG_LEVEL", os.environ.get("SUBMITIT_LOG_LEVEL")
+    name, previous_level = "SUBMITIT_LOG_LEVEL", os.environ.get("SUBMITIT_LOG_LEVEL")
     os.environ[name] = "NOCONFIG"
     try:
         return importlib.import_module("submitit")
@@ -80,13 +80,13 @@ def package() -> Any:
         ) from None
     finally:
         del os.environ[name]
-        if said is not None:  # jobs have logs of their own
-            os.environ[name] = said
+        if previous_level is not None:  # jobs have logs of their own
+            os.environ[name] = previous_level
 
 
-def shared(groups: Iterable[Group], asked: Cluster) -> Iterator[Group]:
+def split_groups(groups: Iterable[Group], cluster: Cluster) -> Iterator[Group]:
     """The groups in parts of at most `members` members."""
     for group in groups:
-        size = asked.members or len(group.trials)
+        size = cluster.members or len(group.trials)
         for first in range(0, len(group.trials), size):
             yield group._replace(trials=group.trials[first : first + size])

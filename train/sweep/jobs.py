@@ -37,58 +37,58 @@ class Batch:
         return package().helpers.DelayedSubmission(self)
 
 
-def run(sweep: Sweep, asked: Cluster) -> None:
+def run(sweep: Sweep, cluster: Cluster) -> None:
     """Runs a sweep here, or its batches as jobs."""
-    if asked.kind == "none":
+    if cluster.kind == "none":
         sweep.run()
     else:
-        submit(sweep, asked)
+        submit(sweep, cluster)
 
 
-def submit(sweep: Sweep, asked: Cluster) -> list[Any]:
+def submit(sweep: Sweep, cluster: Cluster) -> list[Any]:
     """Submits a job for each batch that has no scores yet; returns those jobs, of submitit.
 
     Raises UsageError if the cluster refuses them; the sweep can then be resumed.
     """
     count = len(sweep.planned.groups)
-    kept = (files.batch(sweep.directory, i) for i in range(count))
-    missing = [i for i, path in enumerate(kept) if files.read_scores(path) is None]
+    directories = (files.batch(sweep.directory, i) for i in range(count))
+    missing = [i for i, path in enumerate(directories) if files.read_scores(path) is None]
     if not missing:
-        raise UsageError(f"all batches are trained: {resumption(sweep)}")
+        raise UsageError(f"all batches are trained: {resume_command(sweep)}")
     try:
-        with (executor := executor_of(sweep, asked)).batch():
+        with (executor := executor_of(sweep, cluster)).batch():
             jobs = [executor.submit(Batch(str(sweep.directory.resolve()), i)) for i in missing]
     except (RuntimeError, OSError) as error:
         advice = f"the sweep is in {sweep.directory}, continue it with --resume"
-        raise UsageError(f"--cluster {asked.kind}: {in_one_line(error)}; {advice}") from error
+        raise UsageError(f"--cluster {cluster.kind}: {in_one_line(error)}; {advice}") from error
     names = ", ".join(job.job_id for job in jobs)
     sweep.console.print(
         f"jobs for {len(jobs)} of {quantity(count, 'batches')}: {names}", markup=False
     )
-    sweep.console.print(f"when they have ended, {resumption(sweep)} summarises", markup=False)
+    sweep.console.print(f"when they have ended, {resume_command(sweep)} summarises", markup=False)
     return jobs
 
 
-def resumption(sweep: Sweep) -> str:
+def resume_command(sweep: Sweep) -> str:
     """The command that goes on with a sweep."""
     return f"python -m train.sweep {resume_flag(sweep.directory)}"
 
 
-def executor_of(sweep: Sweep, asked: Cluster) -> Any:
+def executor_of(sweep: Sweep, cluster: Cluster) -> Any:
     """What submits the jobs; their logs are in `jobs/`."""
-    timeouts = {f"{asked.kind}_max_num_timeout": TIMEOUTS}
-    executor = package().AutoExecutor(sweep.directory / "jobs", cluster=asked.kind, **timeouts)
+    timeouts = {f"{cluster.kind}_max_num_timeout": TIMEOUTS}
+    executor = package().AutoExecutor(sweep.directory / "jobs", cluster=cluster.kind, **timeouts)
     slurm = {
-        "slurm_partition": asked.partition or None,
-        "slurm_account": asked.account or None,
-        "slurm_array_parallelism": asked.parallel,
+        "slurm_partition": cluster.partition or None,
+        "slurm_account": cluster.account or None,
+        "slurm_array_parallelism": cluster.parallel,
     }
     executor.update_parameters(
         name=f"sweep-{sweep.program.address}",
-        timeout_min=asked.minutes,
-        cpus_per_task=asked.cpus,
-        gpus_per_node=asked.gpus or None,
-        mem_gb=asked.memory or None,
-        **(slurm if asked.kind == "slurm" else {}),
+        timeout_min=cluster.minutes,
+        cpus_per_task=cluster.cpus,
+        gpus_per_node=cluster.gpus or None,
+        mem_gb=cluster.memory or None,
+        **(slurm if cluster.kind == "slurm" else {}),
     )
     return executor

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxrl import checks
 from train.host.command_line.command import parse, refuse_idle
-from train.host.command_line.suggestions import perhaps
+from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import UsageError
 from train.host.plain_config import field_of, flag, names_below, numbers, with_field
 from train.host.program import Program
@@ -70,31 +70,33 @@ class Group(NamedTuple):
         return {name: [float(trial.values[name]) for trial in self.trials] for name in self.names}
 
 
-def variation(text: str, parsed: Callable[[str, str], Any], config: Any) -> Variation:
-    """What a `--vary` says; `parsed(name, value)` reads one value. Raises UsageError."""
-    name, equals, said = text.partition("=")
+def variation(text: str, read_value: Callable[[str, str], Any], config: Any) -> Variation:
+    """What a `--vary` says; `read_value(name, value)` reads one value. Raises UsageError."""
+    name, equals, choices_text = text.partition("=")
     name = name.strip().removeprefix("--").replace("-", "_")
-    if not equals or not said.strip():
+    if not equals or not choices_text.strip():
         raise UsageError(f"--vary {text}: expected FIELD=VALUE,VALUE,... or FIELD=LOW..HIGH")
     if name.partition(".")[0] == "run":
         raise UsageError(f"--vary {text}: fields of run cannot be varied; see --seeds")
-    if name not in (known := names_below(config, "")):
-        guess = perhaps(name, known)
+    if name not in (field_names := names_below(config, "")):
+        guess = suggestion_text(name, field_names)
         raise UsageError(f"--vary {text}: there is no field {name}{guess}; --help lists all")
-    if found := _RANGE.fullmatch(said.strip()):
-        return Variation(name, interval(text, name, found, parsed))
-    choices = tuple(parsed(name, value.strip()) for value in said.split(","))
+    if match := _RANGE.fullmatch(choices_text.strip()):
+        return Variation(name, interval(text, name, match, read_value))
+    choices = tuple(read_value(name, value.strip()) for value in choices_text.split(","))
     if len(set(map(str, choices))) < len(choices):
         raise UsageError(f"--vary {text}: a value is there twice")
     return Variation(name, choices)
 
 
-def interval(text: str, name: str, found: re.Match, parsed: Callable[[str, str], Any]) -> Interval:
+def interval(
+    text: str, name: str, match: re.Match, read_value: Callable[[str, str], Any]
+) -> Interval:
     """A range of numbers. Raises UsageError unless it is one."""
-    low, high = (parsed(name, found[end]) for end in ("low", "high"))
+    low, high = (read_value(name, match[end]) for end in ("low", "high"))
     if not isinstance(low, float) or not isinstance(high, float) or not low < high:
         raise UsageError(f"--vary {text}: expected a range LOW..HIGH of numbers, LOW below HIGH")
-    log = found["scale"] == "log:"
+    log = match["scale"] == "log:"
     if log and low <= 0:
         raise UsageError(f"--vary {text}: a logarithmic range begins above 0")
     return Interval(low, high, log)
@@ -105,15 +107,15 @@ def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str
     # the preset is chosen already
     program = without_idle(program)._replace(preset_for=lambda preset, config: preset)
 
-    def parsed(name: str, value: str) -> Any:
+    def read_value(name: str, value: str) -> Any:
         if not value:
             raise UsageError(f"--vary {name}: a value is empty")
         if isinstance(field_of(program.presets[preset], name), bool):
-            return switch(name, value)
+            return parse_switch(name, value)
         config, _ = parse(program, [preset, *flags, flag(name), *value.split()])
         return field_of(config, name)
 
-    return parsed
+    return read_value
 
 
 def without_idle(program: Program) -> Program:
@@ -121,12 +123,12 @@ def without_idle(program: Program) -> Program:
     return program._replace(idle=lambda config: {})
 
 
-def switch(name: str, value: str) -> bool:
+def parse_switch(name: str, value: str) -> bool:
     """A value of a switch, which as a flag has none. Raises UsageError."""
-    known = {"true": True, "on": True, "false": False, "off": False}
-    if value.lower() not in known:
+    switch_values = {"true": True, "on": True, "false": False, "off": False}
+    if value.lower() not in switch_values:
         raise UsageError(f"--vary {name}={value}: a switch is on or off")
-    return known[value.lower()]
+    return switch_values[value.lower()]
 
 
 def suited_presets(
@@ -158,16 +160,16 @@ def grid(variations: Sequence[Variation]) -> list[dict[str, Any]]:
     ]
 
 
-def drawn(
+def draw_configurations(
     variations: Sequence[Variation], count: int, seed: int, default: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """The default, to compare with, and `count` configurations drawn at random."""
     rng = np.random.default_rng(seed)
-    others = [{name: one.draw(rng) for name, one in named(variations)} for _ in range(count)]
+    others = [{name: one.draw(rng) for name, one in with_names(variations)} for _ in range(count)]
     return [dict(default), *others]
 
 
-def named(variations: Sequence[Variation]) -> list[tuple[str, Variation]]:
+def with_names(variations: Sequence[Variation]) -> list[tuple[str, Variation]]:
     return [(one.name, one) for one in variations]
 
 
@@ -190,19 +192,19 @@ def config_of(config: Any, values: Mapping[str, Any]) -> Any:
 def groups(program: Program, config: Any, preset: str, members: Sequence[Trial]) -> list[Group]:
     """Members by what one compiled program can train. Raises UsageError for bad configurations."""
     names = tuple(members[0].values)
-    traced = tuple(x for x in names if x in numbers(config) and x not in program.static)
-    found: dict[str, Group] = {}
+    traced_names = tuple(x for x in names if x in numbers(config) and x not in program.static)
+    groups_by_key: dict[str, Group] = {}
     for trial in members:
-        fixed = {name: x for name, x in trial.values.items() if name not in traced}
+        fixed = {name: x for name, x in trial.values.items() if name not in traced_names}
         check(program, config_of(config, trial.values), preset)
         base = config_of(config, fixed)
-        found.setdefault(repr(fixed), Group(base, traced, [])).trials.append(trial)
-    for group in found.values():
+        groups_by_key.setdefault(repr(fixed), Group(base, traced_names, [])).trials.append(trial)
+    for group in groups_by_key.values():
         try:
             program.training(config_of(group.config, group.trials[0].values))
         except ValueError as error:
-            raise UsageError(f"{told(group.trials[0].values)}: {error}") from error
-    return list(found.values())
+            raise UsageError(f"{values_text(group.trials[0].values)}: {error}") from error
+    return list(groups_by_key.values())
 
 
 def check(program: Program, config: Any, preset: str) -> None:
@@ -214,11 +216,11 @@ def check(program: Program, config: Any, preset: str) -> None:
     refuse_idle(program, config, program.presets[preset])
 
 
-def told(values: Mapping[str, Any]) -> str:
+def values_text(values: Mapping[str, Any]) -> str:
     """Values of fields in a line: `agent.clip=0.1 loop.num_envs=64`."""
-    return " ".join(f"{name}={shown(value)}" for name, value in values.items()) or "the preset"
+    return " ".join(f"{name}={text_of(value)}" for name, value in values.items()) or "the preset"
 
 
-def shown(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as in a table: numbers with four significant digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -45,7 +45,7 @@ class Sweep:
 
     @cached_property
     def training(self) -> Training:
-        """That of the configuration without the values."""
+        """The training of the configuration without the varied values."""
         return self.program.training(self.config)
 
     @property
@@ -59,7 +59,7 @@ class Sweep:
             self.finish(group, files.batch(self.directory, i), title)
             self.write_table()
         members = self.members()
-        ranked = self.summarised(members)
+        ranked = self.summarise(members)
         best = best_member(members, self.training.lower_is_better)
         if best is None:
             self.console.print("no member has a score, so there is no best one")
@@ -69,56 +69,58 @@ class Sweep:
 
     def finish(self, group: Group, directory: Path, title: str) -> list[dict[str, Any]]:
         """The scores of a batch, which is trained unless it has been."""
-        known = files.read_scores(directory)
-        if known is not None:
-            return known
+        saved_rows = files.read_scores(directory)
+        if saved_rows is not None:
+            return saved_rows
         trained = batches.train(self.program, group, directory, self.directory, title)
         rows = batches.score(self.program, group, trained) if self.config.run.evaluates else {}
         name = self.training.score
-        late = last_scores(directory, name)
-        found = [
+        late_scores = last_scores(directory, name)
+        score_rows = [
             {
                 "member": x.member,
                 "updates": x.updates,
                 "finite": x.finite,
                 "fingerprint": x.fingerprint,
-                "score": score_of(x, rows, late, name),
+                "score": score_of(x, rows, late_scores, name),
                 "evaluation": rows.get(x.member),
             }
             for x in trained
         ]
-        write_json(directory / files.SCORES, found)
-        return found
+        write_json(directory / files.SCORES, score_rows)
+        return score_rows
 
     def scores(self) -> dict[int, dict[str, Any]]:
         """What is known of each member that was trained, by its index."""
-        kept = (files.batch(self.directory, i) for i in range(len(self.planned.groups)))
-        return {row["member"]: row for path in kept for row in files.read_scores(path) or []}
+        directories = (files.batch(self.directory, i) for i in range(len(self.planned.groups)))
+        return {row["member"]: row for path in directories for row in files.read_scores(path) or []}
 
     def members(self) -> list[Member]:
         """All members, with their scores."""
-        known = self.scores()
-        return [member_of(trial, known[trial.member]) for trial in self.planned.trials]
+        scores = self.scores()
+        return [member_of(trial, scores[trial.member]) for trial in self.planned.trials]
 
     def write_table(self) -> None:
         """Writes `members.csv`, also while members are still to be trained."""
-        known = self.scores()
-        rows = [table_row(trial, known.get(trial.member)) for trial in self.planned.trials]
+        scores = self.scores()
+        rows = [table_row(trial, scores.get(trial.member)) for trial in self.planned.trials]
         files.write_table(self.directory, rows)
 
-    def summarised(self, members: list[Member]) -> list[Configuration]:
+    def summarise(self, members: list[Member]) -> list[Configuration]:
         """Summarises the configurations, draws them and prints the table."""
         score = self.training.score
-        found = summary.summarise(members, self.better, self.planned.default)
-        write_json(self.directory / files.SUMMARY, summary.content(found, score, self.better))
-        self.console.print(tables.table(found, score, width=self.console.width))
-        prints = {index: row["fingerprint"] for index, row in self.scores().items()}
-        for group in summary.identical(members, prints):
-            self.console.print(summary.without_effect(members, group), markup=False)
-        about = (score, title_of(self.program, self.preset), self.better, self.training.unit)
-        for path in gallery.draw(self.directory, self.rows(), members, found, *about):
+        configurations = summary.summarise(members, self.better, self.planned.default)
+        write_json(
+            self.directory / files.SUMMARY, summary.content(configurations, score, self.better)
+        )
+        self.console.print(tables.table(configurations, score, width=self.console.width))
+        fingerprints = {index: row["fingerprint"] for index, row in self.scores().items()}
+        for group in summary.find_identical(members, fingerprints):
+            self.console.print(summary.no_effect_message(members, group), markup=False)
+        labels = (score, title_of(self.program, self.preset), self.better, self.training.unit)
+        for path in gallery.draw(self.directory, self.rows(), members, configurations, *labels):
             print(path)
-        return found
+        return configurations
 
     def rows(self) -> list[dict[str, Any]]:
         """The records of all batches."""
@@ -135,10 +137,10 @@ class Sweep:
         place = [trial.member for trial in group.trials].index(member)
         source = files.batch(self.directory, index)
         training, members = batches.training_of(self.program, group), batches.members_of(group)
-        like = jax.eval_shape(compiled.init_all(training.init, members.starts), members.starts)
-        state, meta, updates = checkpoint.restore(source / run_directory.CHECKPOINTS, like)
+        shapes = jax.eval_shape(compiled.init_all(training.init, members.starts), members.starts)
+        state, meta, updates = checkpoint.restore(source / run_directory.CHECKPOINTS, shapes)
         kind = batches.kind_of(self.training)
-        one = batches.split(state, updates, group, kind)[place].state
+        member_state = batches.split(state, updates, group, kind)[place].state
         trial = group.trials[place]
         config = plan.config_of(group.config, trial.values)
         rows = [row for row in metrics_file.read_metrics(source) if row["member"] == member]
@@ -147,7 +149,7 @@ class Sweep:
             counters[name] = [counters[name][place]]
         counters["rows"] = len(rows)
         rows = [{k: x for k, x in row.items() if k != "member"} for row in rows]
-        self.write_best(config, trial.seed, one, meta, rows)
+        self.write_best(config, trial.seed, member_state, meta, rows)
 
     def write_best(
         self, config: Any, seed: int, state: Any, meta: dict[str, Any], rows: list[dict[str, Any]]
@@ -183,17 +185,17 @@ class Sweep:
         if not self.confirm:
             return
         (trial,) = group.trials
-        again = [
+        trials = [
             Trial(i, trial.configuration, first + i, trial.values) for i in range(self.confirm)
         ]
         rows: list[dict[str, Any]] = []
-        for i, part in enumerate(batches.batches(self.program, group._replace(trials=again))):
+        for i, part in enumerate(batches.batches(self.program, group._replace(trials=trials))):
             directory = self.directory / "confirmation" / f"{i:03d}"
             rows += self.finish(part, directory, f"{self.program.address} confirmation")
-        members = [member_of(x, row) for x, row in zip(again, rows, strict=True)]
-        found, score = confirmation.confirmed(best, members, self.better), self.training.score
-        write_json(self.directory / files.CONFIRMED, confirmation.content(found, score))
-        self.console.print(confirmation.sentence(found, score), markup=False)
+        members = [member_of(x, row) for x, row in zip(trials, rows, strict=True)]
+        outcome, score = confirmation.confirm(best, members, self.better), self.training.score
+        write_json(self.directory / files.CONFIRMED, confirmation.content(outcome, score))
+        self.console.print(confirmation.sentence(outcome, score), markup=False)
 
 
 def title_of(program: Program, preset: str) -> str:
@@ -201,9 +203,9 @@ def title_of(program: Program, preset: str) -> str:
 
 
 def score_of(
-    trained: batches.Trained,
+    trained: batches.TrainedMember,
     rows: dict[int, dict[str, Any]],
-    late: dict[int, float | None],
+    late_scores: dict[int, float | None],
     name: str,
 ) -> float | None:
     """The score of a member: of its evaluation or, without one, of its last chunk of training."""
@@ -211,7 +213,7 @@ def score_of(
         return None
     if trained.member in rows:
         return batches.value_of(rows[trained.member], name)
-    return late.get(trained.member)
+    return late_scores.get(trained.member)
 
 
 def last_scores(directory: Path, score: str) -> dict[int, float | None]:
@@ -219,13 +221,13 @@ def last_scores(directory: Path, score: str) -> dict[int, float | None]:
     rows: dict[int, list[dict[str, Any]]] = {}
     for row in metrics_file.read_metrics(directory):
         rows.setdefault(row["member"], []).append(row)
-    ends = {member: pictures.curves(mine, score, "steps") for member, mine in rows.items()}
-    return {member: float(curve[-1][1][-1]) for member, curve in ends.items() if curve}
+    curves = {member: pictures.curves(records, score, "steps") for member, records in rows.items()}
+    return {member: float(curve[-1][1][-1]) for member, curve in curves.items() if curve}
 
 
 def member_of(trial: Trial, row: dict[str, Any]) -> Member:
-    about = trial.member, trial.configuration, trial.seed, dict(trial.values)
-    return Member(*about, row["score"], state_of(row))
+    identity = trial.member, trial.configuration, trial.seed, dict(trial.values)
+    return Member(*identity, row["score"], state_of(row))
 
 
 def state_of(row: dict[str, Any]) -> str:
@@ -237,11 +239,11 @@ def state_of(row: dict[str, Any]) -> str:
 
 def table_row(trial: Trial, row: dict[str, Any] | None) -> dict[str, Any]:
     """A line of `members.csv`."""
-    about = {"member": trial.member, "configuration": trial.configuration, "seed": trial.seed}
+    identity = {"member": trial.member, "configuration": trial.configuration, "seed": trial.seed}
     if row is None:
-        return {**about, **trial.values, "state": "", "score": "", "updates": ""}
+        return {**identity, **trial.values, "state": "", "score": "", "updates": ""}
     return {
-        **about,
+        **identity,
         **trial.values,
         "state": state_of(row),
         "score": row["score"],
@@ -251,8 +253,8 @@ def table_row(trial: Trial, row: dict[str, Any] | None) -> dict[str, Any]:
 
 def best_member(members: Sequence[Member], lower: bool) -> int | None:
     """The index of the member with the best score; None if none has one."""
-    known = [member for member in members if member.score is not None]
-    if not known:
+    scored_members = [member for member in members if member.score is not None]
+    if not scored_members:
         return None
     sign = -1.0 if lower else 1.0
-    return max(known, key=lambda member: sign * (member.score or 0.0)).member
+    return max(scored_members, key=lambda member: sign * (member.score or 0.0)).member

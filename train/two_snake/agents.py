@@ -38,11 +38,11 @@ def make_learner(config: AnyConfig, greedy: bool = False) -> Agent:
     """The agent of one side."""
     network, sizes = make_network(config), config.loop
     if isinstance(config, DQN):
-        return dqn.make(network, annealed(config), greedy, sizes.num_envs, sizes.blocks)
-    return ppo.make(network, annealed(config), greedy, sizes.blocks)
+        return dqn.make(network, with_annealing(config), greedy, sizes.num_envs, sizes.blocks)
+    return ppo.make(network, with_annealing(config), greedy, sizes.blocks)
 
 
-def annealed(config: AnyConfig) -> Any:
+def with_annealing(config: AnyConfig) -> Any:
     """The configuration of the agent, with its schedules in updates."""
     agent, each = config.agent, 1
     if isinstance(config, DQN):
@@ -53,17 +53,17 @@ def annealed(config: AnyConfig) -> Any:
     return replace(agent, anneal_updates=float(total_updates(config) * each))
 
 
-def acting_by(config: AnyConfig, params: PyTree) -> AgentState:
+def acting_state(config: AnyConfig, params: PyTree) -> AgentState:
     """A state of the learner that acts by `params` and cannot learn.
 
     A DQN that is not greedy explores as much as at the end of its training.
     """
-    nothing = jnp.zeros((), jnp.int32)
+    zero = jnp.zeros((), jnp.int32)
     if isinstance(config, DQN):
-        learner = dqn.Learner(params, (), (), nothing)
+        learner = dqn.Learner(params, (), (), zero)
         epsilon = jnp.asarray(config.agent.epsilon_end, jnp.float32)
-        return dqn.State(learner, (), (), nothing, epsilon)  # pyright: ignore[reportArgumentType]
-    return ppo.State(params, (), nothing)
+        return dqn.State(learner, (), (), zero, epsilon)  # pyright: ignore[reportArgumentType]
+    return ppo.State(params, (), zero)
 
 
 def make_agent(config: AnyConfig) -> Agent:
@@ -73,7 +73,7 @@ def make_agent(config: AnyConfig) -> Agent:
         return learner
 
     def respond(params: PyTree, obs: jax.Array, key: jax.Array) -> jax.Array:
-        return learner.act(acting_by(config, params), learner.memory(), obs, key)[0]
+        return learner.act(acting_state(config, params), learner.memory(), obs, key)[0]
 
     return self_play.make(
         learner,
@@ -91,15 +91,15 @@ def make_guest(config: AnyConfig) -> self_play.Guest:
     """
 
     @cache
-    def opened() -> trained.Player:
+    def load_guest() -> trained.Player:
         with jax.ensure_compile_time_eval():  # what is read belongs to no trace
             guest = trained.load(config.opponent)
         refuse_unlike(config, guest)
         return guest._replace(learned=jax.device_get(guest.learned))
 
     def act(obs: jax.Array, key: jax.Array) -> jax.Array:
-        guest = opened()
-        state, player = acting_by(guest.config, guest.learned), make_learner(guest.config)
+        guest = load_guest()
+        state, player = acting_state(guest.config, guest.learned), make_learner(guest.config)
         return player.act(state, player.memory(), obs, key)[0]
 
     return act

@@ -139,19 +139,19 @@ def check(config: AnyConfig) -> None:
 
 def idle(config: AnyConfig) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
-    found = idle_in_agent(config)
+    reasons = idle_in_agent(config)
     if config.anneal:
-        found["agent.anneal_updates"] = "anneal sets it"
+        reasons["agent.anneal_updates"] = "anneal sets it"
     if RIVAL not in config.curriculum.opponents():
-        found |= {f"rivals.{f.name}": "no stage has a rival" for f in fields(config.rivals)}
+        reasons |= {f"rivals.{f.name}": "no stage has a rival" for f in fields(config.rivals)}
     if GUEST not in config.curriculum.opponents():
-        found["opponent"] = "no stage has a guest"
+        reasons["opponent"] = "no stage has a guest"
     for stage in fields(config.curriculum):
         if stage.name not in config.curriculum.stages():
             where, why = f"curriculum.{stage.name}", "a stage of share 0 never begins"
-            found |= {f"{where}.{name}": why for name in ("target", "won")}
-            found |= {f"{where}.opponents.{f.name}": why for f in fields(Weights)}
-    return found
+            reasons |= {f"{where}.{name}": why for name in ("target", "won")}
+            reasons |= {f"{where}.opponents.{f.name}": why for f in fields(Weights)}
+    return reasons
 
 
 def idle_in_agent(config: AnyConfig) -> dict[str, str]:
@@ -199,23 +199,23 @@ def make_env(config: Config) -> tuple[Duel, Params]:
     return env, replace(params, max_steps_in_episode=game.max_steps_in_episode)
 
 
-def alone(stage: Stage, name: str) -> Curriculum:
+def single_stage(stage: Stage, name: str) -> Curriculum:
     """A curriculum of one stage."""
-    absent = {
+    absent_stages = {
         "static": replace(STATIC, share=0.0),
         "random": replace(RANDOM, share=0.0),
         "greedy": replace(GREEDY, share=0.0),
         "frozen": replace(FROZEN, share=0.0),
         "pool": replace(POOL, share=0.0),
     }
-    return Curriculum(**absent | {name: replace(stage, share=1.0)})
+    return Curriculum(**absent_stages | {name: replace(stage, share=1.0)})
 
 
 PRESETS: dict[str, AnyConfig] = {
     "curriculum": PPO(),
-    "direct": PPO(curriculum=alone(Stage(Weights(rival=1.0)), "pool")),
-    "greedy": PPO(curriculum=alone(Stage(Weights(greedy=1.0)), "greedy")),
-    "guest": PPO(curriculum=alone(Stage(Weights(guest=1.0)), "pool"), opponent="two-snakes"),
+    "direct": PPO(curriculum=single_stage(Stage(Weights(rival=1.0)), "pool")),
+    "greedy": PPO(curriculum=single_stage(Stage(Weights(greedy=1.0)), "greedy")),
+    "guest": PPO(curriculum=single_stage(Stage(Weights(guest=1.0)), "pool"), opponent="two-snakes"),
     "dqn": DQN(explore_share=0.2, importance_share=1.0),
 }
 

@@ -13,7 +13,7 @@ from envs.two_snake.env import MOVED, Params
 from envs.two_snake.opponents import OPPONENTS
 from jaxrl import checks
 from jaxrl.checks import Count, NonNegative, Share
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 
 MEMORY = 0.9
 """Factor by which each update discounts the games counted before it."""
@@ -70,14 +70,18 @@ class Curriculum:
 
     def stages(self) -> dict[str, Stage]:
         """The stages with a share above 0, by name."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {n: stage for n, stage in named.items() if checks.may_be_positive(stage.share)}
+        stages_by_name = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            n: stage for n, stage in stages_by_name.items() if checks.may_be_positive(stage.share)
+        }
 
     def opponents(self) -> tuple[str, ...]:
         """The opponents of all stages, scripted ones first."""
-        met = [stage.opponents for stage in self.stages().values()]
+        stage_weights = [stage.opponents for stage in self.stages().values()]
         names = (*OPPONENTS, *MOVED)
-        is_met = lambda name: any(checks.may_be_positive(getattr(each, name)) for each in met)
+        is_met = lambda name: any(
+            checks.may_be_positive(getattr(each, name)) for each in stage_weights
+        )
         return tuple(filter(is_met, names))
 
     @property
@@ -100,7 +104,7 @@ class Progress(NamedTuple):
 
 
 def start() -> Progress:
-    """At the beginning of the first stage."""
+    """The progress at the beginning of the first stage."""
     none = jnp.zeros((), jnp.int32)
     return Progress(none, none, jnp.zeros(()), jnp.zeros(()))
 
@@ -124,7 +128,7 @@ def is_frozen(curriculum: Curriculum, stage: jax.Array) -> jax.Array:
 
 
 def advance(
-    curriculum: Curriculum, progress: Progress, metrics: Metrics, total_updates: int
+    curriculum: Curriculum, progress: Progress, metrics: LoopMetrics, total_updates: int
 ) -> Progress:
     """The progress after an update; `metrics.finished` has `met_NAME` and `won_NAME`.
 
@@ -137,18 +141,18 @@ def advance(
         for what in ("met", "won")
     )
     stage = progress.stage
-    which = jnp.argmax(weights, axis=1)[stage]  # the stage's own opponent is its likeliest
+    own_opponent = jnp.argmax(weights, axis=1)[stage]  # the stage's own opponent is its likeliest
     progress = progress._replace(
         updates=progress.updates + 1,
-        games=MEMORY * progress.games + met[which],
-        won=MEMORY * progress.won + won[which],
+        games=MEMORY * progress.games + met[own_opponent],
+        won=MEMORY * progress.won + won[own_opponent],
     )
     threshold = jnp.asarray([each.won for each in stages], jnp.float32)[stage]
     limit = jnp.asarray([each.share * total_updates for each in stages], jnp.float32)[stage]
     is_good = (progress.games >= ENOUGH) & (progress.won_share >= threshold)
     is_over = (is_good | (progress.updates >= limit)) & (stage < len(stages) - 1)
-    following = start()._replace(stage=stage + 1)
-    return jax.tree.map(lambda new, old: jnp.where(is_over, new, old), following, progress)
+    next_progress = start()._replace(stage=stage + 1)
+    return jax.tree.map(lambda new, old: jnp.where(is_over, new, old), next_progress, progress)
 
 
 def check(curriculum: Curriculum) -> None:

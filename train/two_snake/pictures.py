@@ -47,10 +47,10 @@ def draw_curve(directory: Path, config: AnyConfig, title: str) -> Path:
     """
     path = directory / "learning_curve.png"
     rows = metrics_file.read_metrics(directory)
-    figure = pictures.titled((9, 4), title)
+    figure = pictures.titled_figure((9, 4), title)
     axes = figure.subplots()
     end = max((row["steps"] for row in rows), default=0)
-    scale = pictures.dress(axes, "environment steps", pictures.STEPS, end)
+    scale = pictures.style_axes(axes, "environment steps", pictures.STEPS, end)
     for name in config.curriculum.opponents():
         lines = pictures.curves([won_row(row, name) for row in rows], "won", "steps")
         if lines:
@@ -61,8 +61,8 @@ def draw_curve(directory: Path, config: AnyConfig, title: str) -> Path:
         x, mean, _ = pictures.mean_curve([(x / scale, y) for x, y in lines])
         style: dict[str, Any] = {"color": pictures.VERMILLION, "markersize": 4, "linewidth": 0.8}
         axes.plot(x, mean, ".-", label="greedily against greedy", **style)
-    if found := scores.read_evaluation(directory):
-        _mark_tournament(axes, 1.02 * end / scale, found)
+    if evaluation := scores.read_evaluation(directory):
+        _mark_tournament(axes, 1.02 * end / scale, evaluation)
     for steps, name in stage_starts(rows, list(config.curriculum.stages())):
         axes.axvline(steps / scale, color=pictures.GREY, linewidth=0.7, linestyle=":")
         axes.text(steps / scale, 0.02, name, color=pictures.GREY, fontsize=8, rotation=90)
@@ -96,23 +96,23 @@ def stage_starts(rows: list[dict[str, Any]], names: list[str]) -> list[tuple[int
     return sorted(dict(starts).items())
 
 
-def _mark_tournament(axes: Axes, x: float, found: dict[str, Any]) -> None:
+def _mark_tournament(axes: Axes, x: float, evaluation: dict[str, Any]) -> None:
     """Marks the share won in the tournament, with intervals; without games against itself."""
-    drawn = set(axes.get_legend_handles_labels()[1])
+    drawn_labels = set(axes.get_legend_handles_labels()[1])
     for name in OPPONENTS:
-        for i, row in enumerate(found["seeds"]):
+        for i, row in enumerate(evaluation["seeds"]):
             won = row["tournament"][name]["won"]
             if won["mean"] is None:  # no game was finished
                 continue
             spread = [[won["mean"] - won["low"]], [won["high"] - won["mean"]]]
             style = {"fmt": "D", "color": COLOURS[name], "markersize": 4, "clip_on": False}
-            label = None if i or name in drawn else f"{name}, tournament only"
+            label = None if i or name in drawn_labels else f"{name}, tournament only"
             axes.errorbar(x, won["mean"], spread, label=label, **style)
 
 
-def draw_scores(directory: Path, played: Games) -> Path:
+def draw_scores(directory: Path, games_by_opponent: Games) -> Path:
     """Writes `scores.png`: the food of both snakes in the games against each opponent."""
-    whole = {name: scores.scored_games(episodes) for name, episodes in played.items()}
+    whole = {name: scores.scored_games(episodes) for name, episodes in games_by_opponent.items()}
     panels = {
         f"against {tournament.label(name)}": {
             "own": episodes.outcome["score"],
@@ -129,16 +129,17 @@ def films(
     config: AnyConfig,
     learned: PyTree,
     key: jax.Array,
-    played: Games,
+    games_by_opponent: Games,
     match: CompiledMatch,
 ) -> list[Path]:
     """Writes `against_NAME.gif`: the first game won from the left side, or else the first game.
 
-    `played` and `key` are those of `tournament.matches`; `match` plays them again.
+    `games_by_opponent` are those that `tournament.matches` played with `key`; `match` plays them
+    again.
     """
     board, paths = Board(config.env.rows, config.env.cols), []
     for name in FILMED:
-        episodes = jax.tree.map(lambda x: x[0], played[name])  # [N / 2]
+        episodes = jax.tree.map(lambda x: x[0], games_by_opponent[name])  # [N / 2]
         which = games.best_game(episodes.outcome["won"], episodes)
         path = directory / f"against_{name}.gif"
         steps = games.steps_to_show(episodes.length[which], match.match.limit)

@@ -46,37 +46,41 @@ def evaluate(run: Run, options: Options) -> RenderableType:
     check_options(options)
     greedy = not options.sampled
     changes = {"evaluation_games": options.games, "evaluation_greedy": greedy}
-    config = runs.with_evaluation(run.config, **changes)
+    config = runs.with_run_fields(run.config, **changes)
     keys = scores.evaluation_keys(options.key, run.seeds)
     learned = [parameters(agent) for agent in run.agents]
-    found = evaluation.tournament(config, learned, run.seeds, keys)
+    tournament_result = evaluation.tournament(config, learned, run.seeds, keys)
     extra = {"updates": run.updates, "key": options.key, "greedy": greedy}
-    scores.write_evaluation(run.directory, found, **extra)
-    return found.table
+    scores.write_evaluation(run.directory, tournament_result, **extra)
+    return tournament_result.table
 
 
-def draw(run: Run, count: int, key: jax.Array, played: Evaluation | None = None) -> list[Path]:
+def draw(
+    run: Run, count: int, key: jax.Array, tournament_result: Evaluation | None = None
+) -> list[Path]:
     """Curve and endings of a run; `count` games with `key` against each opponent, two filmed."""
-    made = [pictures.draw_curve(run.directory, run.config, run.title)]
+    paths = [pictures.draw_curve(run.directory, run.config, run.title)]
     title = "Two snakes: how training games ended for the learner"
     if path := outcomes.draw_endings(run.directory, ENDINGS, title):
-        made.append(path)
+        paths.append(path)
     if not count:
-        return made
-    config = runs.with_evaluation(run.config, evaluation_games=count)
+        return paths
+    config = runs.with_run_fields(run.config, evaluation_games=count)
     learned = parameters(run.agents[0])
-    games, match = played.detail if played else games_of(config, learned, key)
-    made.append(pictures.draw_scores(run.directory, games[0]))
-    return [*made, *pictures.films(run.directory, config, learned, key, games[0], match)]
+    games, match = tournament_result.detail if tournament_result else games_of(config, learned, key)
+    paths.append(pictures.draw_scores(run.directory, games[0]))
+    return [*paths, *pictures.films(run.directory, config, learned, key, games[0], match)]
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
     """Films of games against scripts, and a line with the share won against each."""
     changes = {"evaluation_games": games, "evaluation_greedy": True}
-    config, learned = runs.with_evaluation(run.config, **changes), parameters(run.agents[0])
-    (played,), match = games_of(config, learned, key)
-    paths = pictures.films(directory, config, learned, key, played, match)
-    shares = {name: evaluation.measures(episodes)["won"] for name, episodes in played.items()}
+    config, learned = runs.with_run_fields(run.config, **changes), parameters(run.agents[0])
+    (games_by_opponent,), match = games_of(config, learned, key)
+    paths = pictures.films(directory, config, learned, key, games_by_opponent, match)
+    shares = {
+        name: evaluation.measures(episodes)["won"] for name, episodes in games_by_opponent.items()
+    }
     won = (
         f"{scores.number_text(share, '.1%') or 'none that was finished'} against {name}"
         for name, share in shares.items()
@@ -84,12 +88,12 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | s
     return [*paths, f"{quantity(games, 'games')}: won {' and '.join(won)}"]
 
 
-def games_of(config: AnyConfig, learned: dict, key: jax.Array) -> evaluation.Played:
+def games_of(config: AnyConfig, learned: dict, key: jax.Array) -> evaluation.PlayedGames:
     """The games against the scripts that are filmed."""
     match = tournament.compile_games(config, learned)
     sides = tournament.Sides(learned, learned)
     games = tournament.matches(config, match, sides, key, pictures.FILMED)
-    return evaluation.Played([games], match)
+    return evaluation.PlayedGames([games], match)
 
 
 PROGRAM = Program(

@@ -37,7 +37,7 @@ MEAN = 1000.0
 """Elo of the average player."""
 RESAMPLES = 1000
 ROUNDS = 2000
-"""Of the iteration; it converges in far fewer."""
+"""Rounds of the iteration; it converges in far fewer."""
 
 
 @dataclass(frozen=True)
@@ -61,25 +61,25 @@ def main(arguments: list[str]) -> int:
     def hold(arguments: list[str]) -> None:
         options = parse_flags("python -m train.two_snake tournament", Options, arguments)
         check_options(options)
-        players = opened(options)
-        results = played(players, options.games, jax.random.key(options.key))
+        players = load_players(options)
+        results = play_matches(players, options.games, jax.random.key(options.key))
         Console().print(table([player.name for player in players], results))
 
     return command(hold, arguments)
 
 
-def opened(options: Options) -> list[Player]:
+def load_players(options: Options) -> list[Player]:
     """The players. Raises UsageError for fewer than two, and for those that cannot meet."""
     if len(options.players) < 2:
         raise UsageError(f"got {len(options.players)} players; give at least two")
     players = [trained.load(name, options.best) for name in options.players]
-    first = _same(players[0].config)
+    first = _shared_settings(players[0].config)
     for player in players[1:]:
-        if (other := _same(player.config)) != first:
-            unlike = [k for k in first if first[k] != other[k]]
+        if (other := _shared_settings(player.config)) != first:
+            differences = [k for k in first if first[k] != other[k]]
             raise UsageError(
-                f"{player.name} has another {unlike[0]} than {players[0].name} "
-                f"({other[unlike[0]]}, not {first[unlike[0]]}): they cannot meet"
+                f"{player.name} has another {differences[0]} than {players[0].name} "
+                f"({other[differences[0]]}, not {first[differences[0]]}): they cannot meet"
             )
     names = [player.name for player in players]
     if len(set(names)) < len(names):
@@ -87,7 +87,7 @@ def opened(options: Options) -> list[Player]:
     return players
 
 
-def _same(config: AnyConfig) -> dict[str, Any]:
+def _shared_settings(config: AnyConfig) -> dict[str, Any]:
     """What two players must agree in."""
     game = config.env
     return {
@@ -98,9 +98,11 @@ def _same(config: AnyConfig) -> dict[str, Any]:
     }
 
 
-def played(players: Sequence[Player], games: int, key: jax.Array) -> dict[tuple[int, int], Any]:
+def play_matches(
+    players: Sequence[Player], games: int, key: jax.Array
+) -> dict[tuple[int, int], Any]:
     """The points of the first player of each pair, `[N]`: 1 for a win, a half for a draw, 0."""
-    found, pairs = {}, list(itertools.combinations(range(len(players)), 2))
+    results, pairs = {}, list(itertools.combinations(range(len(players)), 2))
     for (i, j), pair_key in zip(pairs, jax.random.split(key, len(pairs)), strict=True):
         one, other = players[i], players[j]
         run = replace(one.config.run, evaluation_games=games, evaluation_greedy=True)
@@ -114,8 +116,8 @@ def played(players: Sequence[Player], games: int, key: jax.Array) -> dict[tuple[
                 f"{' against '.join(names)}: no game was finished within {match.match.limit:,} "
                 "steps, so neither can be ranked: leave one of them out"
             )
-        found[i, j] = outcome["won"] + outcome["draw"] / 2
-    return found
+        results[i, j] = outcome["won"] + outcome["draw"] / 2
+    return results
 
 
 def elo(points: np.ndarray, games: np.ndarray) -> np.ndarray:
@@ -131,34 +133,38 @@ def elo(points: np.ndarray, games: np.ndarray) -> np.ndarray:
     return MEAN + SCALE * np.log(strength)
 
 
-def summed(results: dict[tuple[int, int], np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
+def sum_points(
+    results: dict[tuple[int, int], np.ndarray], count: int
+) -> tuple[np.ndarray, np.ndarray]:
     """`(points, games)` `[P, P]` of the results of pairs."""
     points, games = np.zeros((2, count, count))
-    for (i, j), found in results.items():
-        points[i, j], points[j, i] = found.sum(), len(found) - found.sum()
-        games[i, j] = games[j, i] = len(found)
+    for (i, j), pair_points in results.items():
+        points[i, j], points[j, i] = pair_points.sum(), len(pair_points) - pair_points.sum()
+        games[i, j] = games[j, i] = len(pair_points)
     return points, games
 
 
 def intervals(results: dict[tuple[int, int], np.ndarray], count: int) -> np.ndarray:
     """The 95 % interval of each strength `[2, P]`, from games drawn again with replacement."""
     rng = np.random.default_rng(0)
-    again = lambda: {pair: rng.choice(x, len(x)) for pair, x in results.items()}
-    samples = [elo(*summed(again(), count)) for _ in range(RESAMPLES)]
+    resample = lambda: {pair: rng.choice(x, len(x)) for pair, x in results.items()}
+    samples = [elo(*sum_points(resample(), count)) for _ in range(RESAMPLES)]
     return np.quantile(samples, (0.025, 0.975), axis=0)
 
 
 def table(names: Sequence[str], results: dict[tuple[int, int], np.ndarray]) -> Table:
     """The players from the strongest on: Elo, its interval, and points against each other."""
-    points, games = summed(results, len(names))
+    points, games = sum_points(results, len(names))
     strength, (low, high) = elo(points, games), intervals(results, len(names))
     order = [int(k) for k in np.argsort(-strength, kind="stable")]
-    made = Table(title="Elo, and points of each against each, per cent", box=box.SIMPLE_HEAD)
-    made.add_column("player")
+    ranking_table = Table(
+        title="Elo, and points of each against each, per cent", box=box.SIMPLE_HEAD
+    )
+    ranking_table.add_column("player")
     for heading in ("Elo", "95 %", *(names[k] for k in order)):
-        made.add_column(heading, justify="right")
+        ranking_table.add_column(heading, justify="right")
     for i in order:
-        met = [f"{100 * points[i, k] / games[i, k]:.1f}" if k != i else "" for k in order]
+        row_cells = [f"{100 * points[i, k] / games[i, k]:.1f}" if k != i else "" for k in order]
         interval = f"{low[i]:.0f} to {high[i]:.0f}"
-        made.add_row(names[i], f"{strength[i]:.0f}", interval, *met)
-    return made
+        ranking_table.add_row(names[i], f"{strength[i]:.0f}", interval, *row_cells)
+    return ranking_table

@@ -20,7 +20,7 @@ from envs.two_snake.env import RIVAL, Params
 from envs.two_snake.feature_names import FEATURES
 from envs.two_snake.rules import OTHER, State
 from train.host.numbers import quantity
-from train.host.program import Run, Wanted
+from train.host.program import EpisodeSelection, Run
 from train.host.running import runs
 from train.host.showing import episodes
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
@@ -42,34 +42,36 @@ OPPONENTS = ("greedy", "defensive", RIVAL)
 """Opponents whose games are shown, in turn."""
 
 
-def show(run: Run, wanted: Wanted) -> Scene:
+def show(run: Run, selection: EpisodeSelection) -> Scene:
     """Games against two scripts and itself, each from a side of the board by chance."""
-    config = runs.with_evaluation(run.config, evaluation_greedy=True)
-    learned = parameters(run.agents[wanted.member])
-    played = [
-        _against(config, name, Sides(learned, learned), wanted, key)
-        for name, key in zip(OPPONENTS, jax.random.split(wanted.key, len(OPPONENTS)), strict=True)
+    config = runs.with_run_fields(run.config, evaluation_greedy=True)
+    learned = parameters(run.agents[selection.member])
+    episode_lists = [
+        _record_games(config, name, Sides(learned, learned), selection, key)
+        for name, key in zip(
+            OPPONENTS, jax.random.split(selection.key, len(OPPONENTS)), strict=True
+        )
     ]
-    in_turn = list(chain.from_iterable(zip(*played, strict=True)))
-    return Scene(SCRIPTS, in_turn[: wanted.count], constants(config))
+    in_turn = list(chain.from_iterable(zip(*episode_lists, strict=True)))
+    return Scene(SCRIPTS, in_turn[: selection.count], constants(config))
 
 
 def live(run: Run, member: int) -> Live:
     """A game of the trained snake against itself, or against a person who steers the red one."""
-    config = runs.with_evaluation(run.config, evaluation_greedy=True)
+    config = runs.with_run_fields(run.config, evaluation_greedy=True)
     _, params, agent, on_both_sides = make_player(config)
     env = tournament.make_env(config)
     return Live(
         *(env, params, agent, on_both_sides(run.agents[member])),
-        look=lambda game: looks(env, game, by_itself=True),
+        look=lambda game: frames_and_bars(env, game, by_itself=True),
         scripts=SCRIPTS,
         constants=lambda state: constants(config),
         picture=lambda state: np.asarray(two_drawing.draw(env.board, state)),
         cells=(config.env.rows, config.env.cols),
         ending=lambda outcome: ENDINGS[_ending(outcome)],
-        steer=steered,
+        steer=steer_red,
         hand="steer the red snake",
-        edits={"food": Edit("move the food", lambda *given: with_food(env, *given))},
+        edits={"food": Edit("move the food", lambda *arguments: with_food(env, *arguments))},
     )
 
 
@@ -77,15 +79,15 @@ def constants(config: AnyConfig) -> dict[str, int]:
     return {"rows": config.env.rows, "cols": config.env.cols}
 
 
-def _against(
-    config: AnyConfig, opponent: str, sides: Sides, wanted: Wanted, key: jax.Array
+def _record_games(
+    config: AnyConfig, opponent: str, sides: Sides, selection: EpisodeSelection, key: jax.Array
 ) -> list[Episode]:
-    """A share of the wanted games."""
+    """A share of the selected games."""
     env, player = tournament.make_env(config), tournament.make_agent(config)
     params = tournament.params_of(config, opponent, None)
-    count = -(-wanted.count // len(OPPONENTS))
-    played = episodes.record(env, params, player, sides, key, count, wanted.limit)
-    return [episode(env, game, opponent) for game in played]
+    count = -(-selection.count // len(OPPONENTS))
+    recordings = episodes.record(env, params, player, sides, key, count, selection.limit)
+    return [episode(env, game, opponent) for game in recordings]
 
 
 def episode(env: Arena, game: Recording, opponent: str) -> Episode:
@@ -93,34 +95,34 @@ def episode(env: Arena, game: Recording, opponent: str) -> Episode:
     by_itself = opponent == RIVAL
     lines = episodes.lines(game)
     if by_itself:
-        other = episodes.lines(_other(game))["value"]
+        other = episodes.lines(_red_recording(game))["value"]
         lines = {"value": lines.pop("value"), "value, red": other} | lines
-    shown, bars = looks(env, game, by_itself)
+    frame_arrays, bars = frames_and_bars(env, game, by_itself)
     food, theirs = (int(game.outcome[name]) for name in ("score", "opponent_score"))
-    ended = _ending(game.outcome) if game.terminated or game.truncated else "goes on"
+    ending = _ending(game.outcome) if game.terminated or game.truncated else "goes on"
     against = "itself" if by_itself else opponent
     return Episode(
-        title=f"{ended} against {against}, {food} : {theirs} in {quantity(game.steps, 'steps')}",
-        frames=shown,
+        title=f"{ending} against {against}, {food} : {theirs} in {quantity(game.steps, 'steps')}",
+        frames=frame_arrays,
         lines=lines,
         bars=bars,
     )
 
 
-def looks(
+def frames_and_bars(
     env: Arena, game: Recording, by_itself: bool
 ) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
     """What is drawn of a game, and what the agent makes of it, from both sides if it plays both."""
     own = game._replace(action=game.action[:, 0], obs=game.obs["own"])
     bars = episodes.bars(own, WAYS)
     if by_itself:
-        bars |= {f"{what}, red": x for what, x in episodes.bars(_other(game), WAYS).items()}
+        bars |= {f"{what}, red": x for what, x in episodes.bars(_red_recording(game), WAYS).items()}
     if env.observation == "features":
-        bars["what it sees"] = episodes.named(own, FEATURES)
-    return frames.of_game(env.board, game.state), bars
+        bars["what it sees"] = episodes.observation_bars(own, FEATURES)
+    return frames.game_arrays(env.board, game.state), bars
 
 
-def _other(game: Recording) -> Recording:
+def _red_recording(game: Recording) -> Recording:
     """The game from the side of the red snake."""
     explained = {name: x for name, x in game.explained.items() if name.startswith("other_")}
     explained = {name.removeprefix("other_"): x for name, x in explained.items()}
@@ -132,7 +134,7 @@ def _ending(outcome: Mapping[str, Any]) -> str:
     return next((name for name in ("won", "lost", "draw") if outcome[name]), "time up")
 
 
-def steered(state: State, action: jax.Array, direction: int) -> jax.Array:
+def steer_red(state: State, action: jax.Array, direction: int) -> jax.Array:
     """The actions with the red snake going up, right, down or left; backwards is straight on."""
     turn = turn_to(state.snakes.heading[OTHER], direction)
     return jnp.asarray(action).at[OTHER].set(turn)

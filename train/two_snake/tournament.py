@@ -21,7 +21,7 @@ from jaxrl.evaluate import Course, Episodes, Watch
 from jaxrl.types import Agent, AgentState, PyTree
 from train.host.scoring import games, limits
 from train.host.scoring.matches import CompiledMatch, Match, compile_match
-from train.two_snake.agents import acting_by, make_learner
+from train.two_snake.agents import acting_state, make_learner
 from train.two_snake.config import AnyConfig
 
 PLAYERS = (*OPPONENTS, RIVAL)
@@ -91,11 +91,11 @@ def match_of(config: AnyConfig, agent: Agent, count: int, rows: int = 0) -> Matc
     return Match(start, advance, most_steps(config))
 
 
-def against(config: AnyConfig, opponent: str, count: int) -> Match:
+def match_against(config: AnyConfig, opponent: str, count: int) -> Match:
     """So many games of the parameters of a player, on a side of the board by chance."""
     params = params_of(config, opponent, None)
     match = match_of(config, make_agent(config), count)
-    return match.of_players(lambda learned: (params, Sides(learned, learned)))
+    return match.map_players(lambda learned: (params, Sides(learned, learned)))
 
 
 def most_steps(config: AnyConfig) -> int:
@@ -117,9 +117,9 @@ def matches(
     """
     games = {}
     for name in opponents:
-        doing = f"{names[0]} against {names[1] if name == RIVAL else name} from the "
+        activity = f"{names[0]} against {names[1] if name == RIVAL else name} from the "
         halves = [
-            match.play_aloud((params_of(config, name, side), sides), at, doing + side)
+            match.play_with_progress((params_of(config, name, side), sides), at, activity + side)
             for side, at in zip(SIDES, keys_of(key, name), strict=True)
         ]
         games[name] = jax.tree.map(lambda *x: np.stack(x)[..., 0], *halves)
@@ -166,11 +166,11 @@ def make_agent(config: AnyConfig, other: AnyConfig | None = None) -> Agent:
     players = [make_learner(one, greedy) for one in configs]
 
     def states(sides: Sides) -> list[AgentState]:
-        return [acting_by(one, params) for one, params in zip(configs, sides, strict=True)]
+        return [acting_state(one, params) for one, params in zip(configs, sides, strict=True)]
 
     def act(sides: Sides, memory: tuple, obs: dict[str, jax.Array], key: jax.Array):
-        keys, seen = jax.random.split(key), (obs["own"], obs["other"])
-        moves = zip(players, states(sides), seen, keys, strict=True)
+        keys, observations = jax.random.split(key), (obs["own"], obs["other"])
+        moves = zip(players, states(sides), observations, keys, strict=True)
         return (
             jnp.stack([x.act(state, x.memory(), view, key)[0] for x, state, view, key in moves]),
             memory,

@@ -25,7 +25,7 @@ def load(name: str, best: bool = False) -> Player:
     such snake.
     """
     is_run = (Path(name) / "config.yaml").is_file()
-    run = store.of_source(name, best)
+    run = store.load_source(name, best)
     if run.program.name != "two_snake":
         raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")
     title = store.name_of(name, None) if is_run else store.name_of(None, name)

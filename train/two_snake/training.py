@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from envs.two_snake.env import RIVAL, Params
-from jaxrl.loop import Curriculum, Metrics, make_loop
+from jaxrl.loop import Curriculum, LoopMetrics, make_loop
 from jaxrl.types import AgentState
 from jaxrl.wrappers import self_play
 from train.host.player import Player
@@ -63,10 +63,10 @@ def make_curriculum(config: AnyConfig, params: Params) -> Curriculum:
     budget = total_updates(config)
 
     def advance(
-        progress: Progress, player: AgentState, metrics: Metrics
+        progress: Progress, player: AgentState, metrics: LoopMetrics
     ) -> tuple[Progress, AgentState, dict[str, jax.Array]]:
         after = stages.advance(config.curriculum, progress, metrics, budget)
-        player = promoted(config, player, after.stage, after.stage != progress.stage)
+        player = enter_stage(config, player, after.stage, after.stage != progress.stage)
         measures = {"stage": progress.stage.astype(jnp.float32), "stage_won": after.won_share}
         return after, player, measures
 
@@ -77,7 +77,7 @@ def make_curriculum(config: AnyConfig, params: Params) -> Curriculum:
     )
 
 
-def promoted(
+def enter_stage(
     config: AnyConfig, player: AgentState, stage: jax.Array, is_new: jax.Array
 ) -> AgentState:
     """The player as it enters a stage: it joins the pool, which the stage may freeze."""
@@ -100,4 +100,4 @@ def make_player(config: AnyConfig) -> Player:
 
 def games_of(config: AnyConfig, count: int) -> EpisodesOf:
     """So many games against the script that decides the score."""
-    return arena.against(config, "greedy", count).of_players(parameters)
+    return arena.match_against(config, "greedy", count).map_players(parameters)

@@ -27,13 +27,13 @@ from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
 from train.host.files.run_directory import write_arrays, write_whole
-from train.host.machine.progress import busy
+from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options
 from train.vector_field import fitted, rig
 from train.vector_field.data.step_time import StepTime
-from train.vector_field.fitted_model import Fitted
+from train.vector_field.fitted_model import FittedModel
 from train.vector_field.pictures.advice_picture import draw
-from train.vector_field.rig import MOST_STEPS, Asked
+from train.vector_field.rig import MOST_STEPS, LimitFlags
 
 COMMAND = "python -m train.vector_field advise"
 RANDOM = 256
@@ -100,8 +100,8 @@ def main(arguments: Sequence[str]) -> int:
         if not options.run:
             raise UsageError("expected a run directory: give RUN")
         model = fitted.load(options.run, options.seed, options.policy, options.field)
-        with busy("searching for informative inputs"):
-            question, advice = advised(model, options)
+        with show_activity("searching for informative inputs"):
+            question, advice = choose_inputs(model, options)
         for path in write(Path(options.out or options.run), model, question, advice, options):
             Console().print(str(path), soft_wrap=True)
         Console().print(table(advice, model.time))
@@ -109,40 +109,44 @@ def main(arguments: Sequence[str]) -> int:
     return command(advise, arguments)
 
 
-def advised(model: Fitted, options: Options) -> tuple[Question, Advice]:
-    """Raises UsageError, in one line, for limits that cannot be kept and inputs beyond them."""
-    asked = Asked(options.bound, options.low, options.rate, options.charge)
-    question = rig.question(model, options.state, asked)
-    given = rig.read_inputs(options.inputs, question) if options.inputs else None
-    steps = options.steps if given is None else given.shape[1]
+def choose_inputs(model: FittedModel, options: Options) -> tuple[Question, Advice]:
+    """Searches for inputs, or chooses among those of a file.
+
+    Raises UsageError, in one line, for limits that cannot be kept and inputs beyond them.
+    """
+    flags = LimitFlags(options.bound, options.low, options.rate, options.charge)
+    question = rig.question(model, options.state, flags)
+    candidates = rig.read_inputs(options.inputs, question) if options.inputs else None
+    steps = options.steps if candidates is None else candidates.shape[1]
     hold = min(options.hold, steps)
     blocks = -(-steps // hold)
     rig.check_charge(question, blocks, hold, steps)
     search_key, random_key = jax.random.split(jax.random.key(options.key))
     gains = jax.jit(partial(next_inputs.nats_of_all, question.model, question.z))
     random = jax.jit(lambda key: next_inputs.random(question, RANDOM, hold, steps, key))(random_key)
-    quiet = input_limits.quiet(question.limits, question.before, blocks)
-    quiet = input_limits.held(quiet, hold, steps)
-    if given is None:
+    quiet = input_limits.quiet_blocks(question.limits, question.before, blocks)
+    quiet = input_limits.hold_blocks(quiet, hold, steps)
+    if candidates is None:
         config = SEARCH.replace(horizon=blocks)  # pyright: ignore[reportAttributeAccessIssue]
         search = partial(next_inputs.best, question, config, hold, steps)
         plan, chosen = jax.jit(search)(search_key), None
     else:
-        chosen = int(np.argmax(gains(given)))
-        plan = given[chosen]
-    found = [np.asarray(gains(x)) for x in (plan[None], random, quiet[None])]
+        chosen = int(np.argmax(gains(candidates)))
+        plan = candidates[chosen]
+    nats = [np.asarray(gains(x)) for x in (plan[None], random, quiet[None])]
     plans = (np.asarray(x) for x in (plan, random, quiet))
     plan, random, quiet = plans
     return question, Advice(
-        plan, float(found[0][0]), random, found[1], quiet, float(found[2][0]), chosen
+        plan, float(nats[0][0]), random, nats[1], quiet, float(nats[2][0]), chosen
     )
 
 
 def write(
-    directory: Path, model: Fitted, question: Question, advice: Advice, options: Options
+    directory: Path, model: FittedModel, question: Question, advice: Advice, options: Options
 ) -> list[Path]:
     """Writes `advice.json`, `advice.npz` and `advice.png`."""
     directory.mkdir(parents=True, exist_ok=True)
+    # What the advice is and what it is expected to teach, beside other inputs.
     states, expected = model.predict(question.z, advice.plan)
     content = {
         "run": str(options.run),
@@ -151,8 +155,8 @@ def write(
         "limits": {
             "low": np.asarray(question.limits.low).tolist(),
             "high": np.asarray(question.limits.high).tolist(),
-            "rate": _or_none(options.rate),
-            "charge": _or_none(options.charge),
+            "rate": _finite_or_none(options.rate),
+            "charge": _finite_or_none(options.charge),
             "hold": options.hold,
         },
         "candidate": advice.candidate,
@@ -173,7 +177,8 @@ def write(
     }
     paths = [directory / f"advice.{ending}" for ending in ("json", "npz", "png")]
     write_whole(paths[0], json.dumps(content, indent=1) + "\n")
-    map_of = information_map(model, np.asarray(states))
+    # Arrays of the predicted paths, with the learned field around them, and their picture.
+    field_map = information_map(model, np.asarray(states))
     quiet, _ = model.predict(question.z, advice.quiet)
     arrays = {
         "inputs": advice.plan,
@@ -182,25 +187,25 @@ def write(
         "random_inputs": advice.random,
         "random_nats": advice.random_gains,
         "states_without": np.asarray(quiet),
-        **map_of,
+        **field_map,
     }
     write_arrays(paths[1], arrays)
     draw(paths[2], arrays, advice.gain, advice.quiet_gain, model)
     return paths
 
 
-def _or_none(number: float) -> float | None:
+def _finite_or_none(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def information_map(model: Fitted, states: np.ndarray) -> dict[str, np.ndarray]:
+def information_map(model: FittedModel, states: np.ndarray) -> dict[str, np.ndarray]:
     """`field` `[25, 25, d]` and its standard deviation `deviation` `[25, 25]` on `axis` × `axis`.
 
     In the first two latent dimensions, the others as they are now; as far as states went or will.
     Of a single dimension `[25, 1]` and `[25]`.
     """
-    both = np.concatenate([states, model.trail]) if len(model.trail) else states
-    reach = 1.1 * max(float(np.abs(both[:, :2]).max()), 1e-3)
+    all_states = np.concatenate([states, model.trail]) if len(model.trail) else states
+    reach = 1.1 * max(float(np.abs(all_states[:, :2]).max()), 1e-3)
     axis = np.linspace(-reach, reach, 25, dtype=np.float32)
     plane = np.meshgrid(*[axis] * min(states.shape[1], 2), indexing="ij")
     others = [np.full_like(plane[0], x) for x in states[0, 2:]]
@@ -212,13 +217,13 @@ def information_map(model: Fitted, states: np.ndarray) -> dict[str, np.ndarray]:
 def table(advice: Advice, time: StepTime) -> Table:
     """What each kind of input is expected to teach."""
     caption = f"in nats, of inputs for {time.text(len(advice.plan))}; more is better"
-    made = Table(title="expected information about the field", caption=caption)
+    gain_table = Table(title="expected information about the field", caption=caption)
     for heading in ("inputs", "nats"):
-        made.add_column(heading, justify="left" if heading == "inputs" else "right")
+        gain_table.add_column(heading, justify="left" if heading == "inputs" else "right")
     name = "advised" if advice.candidate is None else f"candidate {advice.candidate}, advised"
-    made.add_row(name, f"{advice.gain:.3f}")
-    made.add_row(f"best of {len(advice.random)} random", f"{advice.random_gains.max():.3f}")
+    gain_table.add_row(name, f"{advice.gain:.3f}")
+    gain_table.add_row(f"best of {len(advice.random)} random", f"{advice.random_gains.max():.3f}")
     spread = f"{advice.random_gains.mean():.3f} ± {advice.random_gains.std():.3f}"
-    made.add_row("random, mean ± sd", spread)
-    made.add_row("none", f"{advice.quiet_gain:.3f}")
-    return made
+    gain_table.add_row("random, mean ± sd", spread)
+    gain_table.add_row("none", f"{advice.quiet_gain:.3f}")
+    return gain_table

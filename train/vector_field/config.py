@@ -209,13 +209,13 @@ class Config:
 CART_POLE = "cart_pole"
 BASES = ("grid", "fourier", "polynomial")
 EVERY_FIELD = ("limit_cycle", "double_limit_cycle", "multi_attractor")
-SEEN = World(fields=EVERY_FIELD, observation="identity", noise="none", channels=2)
+OBSERVED_WORLD = World(fields=EVERY_FIELD, observation="identity", noise="none", channels=2)
 EXACT = field_learner.Config(belief="exact", basis="auto", process_noise=0.03, noise_strength=4.0)
 PRESETS = {
     "vector_field": Config(),
-    "seen": Config(env=SEEN, bayesian=EXACT),
+    "seen": Config(env=OBSERVED_WORLD, bayesian=EXACT),
     "duffing": Config(
-        env=replace(SEEN, fields=("duffing",)),
+        env=replace(OBSERVED_WORLD, fields=("duffing",)),
         bayesian=replace(EXACT, grid=rbf.Grid(per_axis=19, half_width=3.5)),
     ),
     "spikes": Config(env=World(observation="loglinear", noise="poisson")),
@@ -279,6 +279,7 @@ def check(config: Config) -> None:
             "env.noise auto finds out what recordings hold: give --data FILE.npz, or choose "
             "gaussian, poisson or none"
         )
+    # The world: its fields, dimensions and plane.
     for name in config.env.fields:
         check_name("field", name, (*FIELDS, CART_POLE))
         if name == CART_POLE:
@@ -290,6 +291,7 @@ def check(config: Config) -> None:
             f"plane is {config.plane}, expected two different coordinates from 0 to "
             f"{config.env.dimension - 1}"
         )
+    # What a learner with a latent state of its own cannot do.
     if learns_observation(config) and config.stop_gain:
         raise ValueError(
             f"stop_gain is for the learners bayesian and family: {config.learner} counts its "
@@ -301,6 +303,7 @@ def check(config: Config) -> None:
             f"model.grid.dims is {latent}, expected {config.env.dimension}, as the state has: "
             "the learned field could not be compared with the true one"
         )
+    # Names of fields and policies.
     for what, names in (("fields", config.env.fields), ("policies", config.policies)):
         if not names or len(set(names)) < len(names):
             raise ValueError(
@@ -308,8 +311,11 @@ def check(config: Config) -> None:
             )
     for name in config.policies:
         policy(config, name)
-    alone = len(config.env.fields) == 1
-    if config.learner == "family" and not (alone and {*config.env.fields} <= {*learners.FAMILIES}):
+    # Whether the learner can learn from what is observed.
+    has_one_field = len(config.env.fields) == 1
+    if config.learner == "family" and not (
+        has_one_field and {*config.env.fields} <= {*learners.FAMILIES}
+    ):
         raise ValueError(
             f"a family needs one field of {', '.join(learners.FAMILIES)}; got "
             f"{', '.join(config.env.fields)}"
@@ -358,29 +364,29 @@ def check_cart_pole(world: World) -> None:
 
 
 def policies_of(config: Config) -> dict[str, stimulation.Config]:
-    """Those of a run, by name."""
+    """The policies of a run, by name."""
     return {name: policy(config, name) for name in config.policies}
 
 
 def policy(config: Config, name: str) -> stimulation.Config:
     """The policy named `random`, `hold20`, `bang50`, `myopic`, `d_optimal` or the like."""
     settings = {"sequence_vae": config.vae, "state_space": config.online.agent}
-    ours = settings.get(config.learner, config.bayesian).policy
+    base_policy = settings.get(config.learner, config.bayesian).policy
     if name == "off":
-        return replace(ours, kind="hold", strength=0.0)
+        return replace(base_policy, kind="hold", strength=0.0)
     if name == "random":
-        return replace(ours, kind="hold", hold_steps=1)
-    if held := re.fullmatch(r"(hold|bang)([1-9]\d*)", name):
-        at_edge = held[1] == "bang"
-        if len(held[2]) > 10 or int(held[2]) > INT32:
+        return replace(base_policy, kind="hold", hold_steps=1)
+    if hold_match := re.fullmatch(r"(hold|bang)([1-9]\d*)", name):
+        at_edge = hold_match[1] == "bang"
+        if len(hold_match[2]) > 10 or int(hold_match[2]) > INT32:
             raise checks.OutOfRange("policies", f"is {name}, expected at most {INT32} steps")
-        return replace(ours, kind="hold", hold_steps=int(held[2]), at_edge=at_edge)
+        return replace(base_policy, kind="hold", hold_steps=int(hold_match[2]), at_edge=at_edge)
     if name == "myopic":
-        return replace(ours, kind="myopic")
+        return replace(base_policy, kind="myopic")
     objectives = name.split("+")
     if {*objectives} <= {*stimulation.OBJECTIVES}:
         stimulation.check_objectives(tuple(objectives))
-        return replace(ours, kind="planned", objective=name)
+        return replace(base_policy, kind="planned", objective=name)
     raise ValueError(
         f"policy {name!r} is unknown; expected off, random, hold20, bang50, myopic, d_optimal, "
         "a_optimal, disagreement, goal, rnd, or several of the last five joined by +"
@@ -411,7 +417,7 @@ def make_learner(config: Config) -> Learner:
     if config.learner == "state_space":
         agent = replace(config.online.agent, capacity=config.run.total_steps)
         return learners.state_space(env, agent, make_models(config), config.online.fields)
-    settings = of_dimension(config.bayesian, env.dims + len(env.circular))
+    settings = resize_bases(config.bayesian, env.dims + len(env.circular))
     if config.noise_is_known:
         settings = replace(
             settings, process_noise=config.env.process_noise, noise_strength=math.inf
@@ -458,8 +464,8 @@ def make_models(config: Config) -> tuple[StateSpace, ...]:
     )
 
 
-def of_dimension(settings: field_learner.Config, dims: int) -> field_learner.Config:
-    """The settings with bases of so many dimensions."""
+def resize_bases(settings: field_learner.Config, dims: int) -> field_learner.Config:
+    """Gives the bases of the settings so many dimensions."""
     sized = {name: replace(getattr(settings, name), dims=dims) for name in BASES}
     return replace(settings, **sized)
 

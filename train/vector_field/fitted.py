@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxrl.dynamics.networks import latent_filter, latent_information
 from jaxrl.dynamics.networks.latent import SequenceVAE, Window
-from jaxrl.dynamics.planning.stimulation import Known
+from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.numerics.precision import in_float32
 from jaxrl.types import PyTree
 from train.host.errors import UsageError, in_one_line
@@ -30,14 +30,16 @@ from train.vector_field.config import make_env, make_learner, make_model, polici
 from train.vector_field.data import recordings
 from train.vector_field.data.recordings import Data
 from train.vector_field.experiment import experiments, scores
-from train.vector_field.fitted_model import Fitted, Moment, make
-from train.vector_field.learners import Own, of_vae
+from train.vector_field.fitted_model import FittedModel, Moment, make
+from train.vector_field.learners import LatentModel, vae_model
 from train.vector_field.recorded import dynamics_fit, vae_fit
 from train.vector_field.training import samples_of
 
 
 @in_float32
-def load(run: str | Path, seed: int | None = None, policy: str = "", field: str = "") -> Fitted:
+def load(
+    run: str | Path, seed: int | None = None, policy: str = "", field: str = ""
+) -> FittedModel:
     """The model of a run of `train.vector_field`: a fit to data, or a learner of an experiment.
 
     Args:
@@ -47,90 +49,100 @@ def load(run: str | Path, seed: int | None = None, policy: str = "", field: str 
 
     Raises UsageError, in one line, for what the run does not have.
     """
-    found = runs.load(run)
-    if found.program.address != "vector_field":
-        raise UsageError(f"{run} is a run of {found.program.address}, not of vector_field")
-    seeds, config = list(found.seeds), found.config
-    s = _place("seed", seeds[0] if seed is None else seed, seeds)
+    loaded_run = runs.load(run)
+    if loaded_run.program.address != "vector_field":
+        raise UsageError(f"{run} is a run of {loaded_run.program.address}, not of vector_field")
+    seeds, config = list(loaded_run.seeds), loaded_run.config
+    s = _index_of("seed", seeds[0] if seed is None else seed, seeds)
     if config.data:
         if policy or field:
             raise UsageError(f"{run} fits recorded data, which have no policy or field")
         try:
-            return of_data(found, s)
+            return data_model(loaded_run, s)
         except ValueError as error:  # the files are gone, or others
             raise UsageError(f"the data of {run}: {in_one_line(error)}") from error
-    p = _place("policy", policy or config.policies[0], config.policies)
-    f = _place("field", field or config.env.fields[0], config.env.fields)
-    return of_experiment(found, s, p, f)
+    p = _index_of("policy", policy or config.policies[0], config.policies)
+    f = _index_of("field", field or config.env.fields[0], config.env.fields)
+    return experiment_model(loaded_run, s, p, f)
 
 
-def _place(what: str, wanted: Any, known: Any) -> int:
-    if wanted not in known:
-        raise UsageError(f"the run has no {what} {wanted}; it has {', '.join(map(str, known))}")
-    return list(known).index(wanted)
+def _index_of(what: str, choice: Any, choices: Any) -> int:
+    if choice not in choices:
+        raise UsageError(f"the run has no {what} {choice}; it has {', '.join(map(str, choices))}")
+    return list(choices).index(choice)
 
 
-def of_data(run: Run, s: int) -> Fitted:
+def data_model(run: Run, s: int) -> FittedModel:
     """The model that seed `s` of a run fitted to recorded data, and where these end."""
     config = run.config
     data = recordings.load(config.data, config.env.bin_width)
-    learner = of_state_space if config.learner == "state_space" else of_sequence_vae
-    own, forecast, dt = learner(run, s, data)
+    learner = state_space_model if config.learner == "state_space" else sequence_vae_model
+    latent_model, forecast, dt = learner(run, s, data)
     y, u, observed = data.episode(-1)
-    trail = np.asarray(jax.jit(own.beliefs)(y, u, None if data.is_complete else observed).mean)
+    trail = np.asarray(
+        jax.jit(latent_model.beliefs)(y, u, None if data.is_complete else observed).mean
+    )
     before = u[-2] if len(u) > 1 else np.zeros_like(u[0])
     moment, time = Moment(trail[-1], before), vae_fit.step_time_of(config)
     dims = trail.shape[1]
-    return make(own, forecast, dims, *input_range(data), dt, moment, trail, time)
+    return make(latent_model, forecast, dims, *input_range(data), dt, moment, trail, time)
 
 
 def input_range(data: Data) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and the largest inputs `[m]` that data suggest."""
-    given = data.u[np.arange(data.u.shape[1]) < data.lengths[:, None]]
-    largest = np.abs(given).max(0)
-    low = np.where(given.min(0) >= 0, 0.0, -largest)  # such as light, which is never negative
+    inputs = data.u[np.arange(data.u.shape[1]) < data.lengths[:, None]]
+    largest = np.abs(inputs).max(0)
+    low = np.where(inputs.min(0) >= 0, 0.0, -largest)  # such as light, which is never negative
     return low, largest
 
 
-def of_state_space(run: Run, s: int, data: Data) -> tuple[Own, Callable, float]:
+def state_space_model(run: Run, s: int, data: Data) -> tuple[LatentModel, Callable, float]:
     """Functions of a state-space model, its forecast, and the time of a step: that of the data."""
     dt = vae_fit.step_time_of(run.config).length
     problem, params = dynamics_fit.problem_of(run.config, data), run.agents[s].params
-    filtered = fitted_dynamics.filter_of(run.config, problem.model, params)
-    forecast = partial(fitted_dynamics.forecast, problem.model, params, filtered)
-    return fitted_dynamics.own(run.config, problem, params, dt), forecast, dt
+    run_filter = fitted_dynamics.filter_of(run.config, problem.model, params)
+    forecast = partial(fitted_dynamics.forecast, problem.model, params, run_filter)
+    return fitted_dynamics.latent_model(run.config, problem, params, dt), forecast, dt
 
 
-def of_sequence_vae(run: Run, s: int, data: Data) -> tuple[Own, Callable, float]:
+def sequence_vae_model(run: Run, s: int, data: Data) -> tuple[LatentModel, Callable, float]:
     """Functions of a sequence VAE, its forecast, and the time of a step, which is its own."""
-    config = vae_fit.fitting(run.config, data)
-    model, params, known = make_model(config), run.agents[s].params, vae_fit.known_of(config)
+    config = vae_fit.match_data_sizes(run.config, data)
+    model, params, constants = (
+        make_model(config),
+        run.agents[s].params,
+        vae_fit.constants_of(config),
+    )
     training, _ = vae_fit.split(config, data)
-    information = latent_information.after(
-        *(model, params, known, gathered(model, params, known, training)),
+    information = latent_information.to_posterior(
+        *(model, params, constants, gather_information(model, params, constants, training)),
         *(config.vae.prior_speed, config.vae.noise),
     )
-    own = of_vae(model, params, known, config.vae, information)
-    return own, partial(latent_filter.forecast, model, params, known), config.env.dt
+    latent_model = vae_model(model, params, constants, config.vae, information)
+    return latent_model, partial(latent_filter.forecast, model, params, constants), config.env.dt
 
 
-def gathered(model: SequenceVAE, params: PyTree, known: Known, data: Data) -> jax.Array:
+def gather_information(
+    model: SequenceVAE, params: PyTree, constants: Constants, data: Data
+) -> jax.Array:
     """Information `[p, p]` about the field that all episodes together hold."""
 
-    def of_episode(total: jax.Array, episode: tuple) -> tuple[jax.Array, None]:
+    def add_episode(total: jax.Array, episode: tuple) -> tuple[jax.Array, None]:
         y, u, observed, valid = episode
         before = jnp.concatenate([jnp.zeros((1, u.shape[1])), u[:-1]])
         window = Window(y, before, valid, None if data.is_complete else observed)
-        return total + latent_information.gathered(model, params, known, window), None
+        return total + latent_information.gather(model, params, constants, window), None
 
     valid = np.arange(data.y.shape[1]) < data.lengths[:, None]
-    design = latent_information.design(model, params, known, jnp.zeros(model.latent))
-    nothing = jnp.zeros((design.shape[-1], design.shape[-1]))
-    seen = tuple(map(jnp.asarray, (data.y, data.u, data.observed, valid)))
-    return jax.jit(lambda seen: jax.lax.scan(of_episode, nothing, seen)[0])(seen)
+    design = latent_information.design(model, params, constants, jnp.zeros(model.latent))
+    no_information = jnp.zeros((design.shape[-1], design.shape[-1]))
+    episodes = tuple(map(jnp.asarray, (data.y, data.u, data.observed, valid)))
+    return jax.jit(lambda episodes: jax.lax.scan(add_episode, no_information, episodes)[0])(
+        episodes
+    )
 
 
-def of_experiment(run: Run, s: int, p: int, f: int) -> Fitted:
+def experiment_model(run: Run, s: int, p: int, f: int) -> FittedModel:
     """The learner of seed `s`, policy `p` and field `f`, and where its experiment ended."""
     config, learner, env = run.config, make_learner(run.config), make_env(run.config)
     group = next(g for g in experiments.groups(policies_of(config)) if config.policies[p] in g[0])
@@ -141,9 +153,11 @@ def of_experiment(run: Run, s: int, p: int, f: int) -> Fitted:
     dims = config.model.grid.dims if latent else config.env.dimension
     samples, now, trail = samples_of(run), None, np.zeros((0, dims))
     if samples is not None:
-        taken = scores.samples_taken(run.directory, config)
-        count = None if taken is None else taken[s, p, f]
+        sample_counts = scores.samples_taken(run.directory, config)
+        count = None if sample_counts is None else sample_counts[s, p, f]
         trail, u = (samples[name][s, p, f, :count] for name in ("belief", "u"))
         now = Moment(trail[-1], u[-2] if len(u) > 1 else 0 * u[-1])
     forecast = partial(learner.forecast, agent)
-    return make(learner.own(agent), forecast, dims, -bound, bound, agent.known.dt, now, trail)
+    return make(
+        learner.latent_model(agent), forecast, dims, -bound, bound, agent.known.dt, now, trail
+    )

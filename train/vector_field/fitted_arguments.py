@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Sizes(NamedTuple):
-    """Of one observation, one input and one state."""
+    """Sizes of one observation, one input and one state."""
 
     channels: int  # n
     inputs: int  # m
@@ -61,7 +61,7 @@ def array_of(name: str, x: Any, axes: str, last: tuple[int]) -> jax.Array:
     return x
 
 
-def whole(name: str, number: Any, least: int) -> int:
+def whole_number(name: str, number: Any, least: int) -> int:
     """A whole number. Raises ValueError for others."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
         raise ValueError(f"{name} is {number}, expected a whole number of at least {least}")

@@ -23,7 +23,7 @@ from jaxrl.dynamics.state_space.field_posterior import (
     predictive_model,
 )
 from jaxrl.dynamics.state_space.filter import (
-    Filtered,
+    FilteredStates,
     Record,
     filter_states,
     first_belief,
@@ -33,7 +33,7 @@ from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, s
 from jaxrl.dynamics.state_space.smoother import smooth_states
 from train.host.machine import compiled
 from train.vector_field.config import Config
-from train.vector_field.learners import Own, States
+from train.vector_field.learners import LatentModel, StateSpaceFunctions
 from train.vector_field.recorded import baselines, selection, state_space
 from train.vector_field.recorded.dynamics_fit import Problem, prediction_of
 
@@ -41,32 +41,32 @@ PARTICLES = 400
 """Of quantiles; means need fewer, `state_space.PARTICLES`."""
 MOST_VALUES = 2**22
 """Expected observations of particles in memory at once."""
-Filter = Callable[[jax.Array, jax.Array, jax.Array | None], Filtered]
+Filter = Callable[[jax.Array, jax.Array, jax.Array | None], FilteredStates]
 
 
-def own(config: Config, problem: Problem, params: Params, dt: float) -> Own:
+def latent_model(config: Config, problem: Problem, params: Params, dt: float) -> LatentModel:
     """The functions of one fit; `dt` is the time of a step."""
-    model, filtered = problem.model, filter_of(config, problem.model, params)
+    model, run_filter = problem.model, filter_of(config, problem.model, params)
     velocity = lambda z: displacement(model, params, z) / dt
 
     def smooth(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> Belief:
-        return smooth_states(filtered(y, u, observed), jnp.ones(len(y), bool))
+        return smooth_states(run_filter(y, u, observed), jnp.ones(len(y), bool))
 
     def planning() -> PredictiveModel:
         plans = predictive_model(model, posterior_of(config, problem, params))
         variance = plans.predictive_variance  # of a displacement
         return plans._replace(predictive_variance=lambda z: variance(z) / dt**2)
 
-    return Own(
-        beliefs=lambda *record: filtered(*record).belief,
+    return LatentModel(
+        beliefs=lambda *record: run_filter(*record).belief,
         velocity=jnp.vectorize(velocity, signature="(d)->(d)"),
         emission_mean=partial(channels.mean, model.is_count, params),
         step=partial(step, model, params),
         planning=planning,
-        states=States(
+        state_space=StateSpaceFunctions(
             is_count=np.asarray(model.is_count),
             smooth=smooth,
-            quantiles=partial(quantiles, model, params, filtered),
+            quantiles=partial(quantiles, model, params, run_filter),
             simulate=partial(simulate, model, params),
         ),
     )
@@ -75,7 +75,7 @@ def own(config: Config, problem: Problem, params: Params, dt: float) -> Own:
 def filter_of(config: Config, model: StateSpace, params: Params) -> Filter:
     """The filter of a record whose last argument says what was observed; None: everything."""
 
-    def run_filter(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> Filtered:
+    def run_filter(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> FilteredStates:
         observed = jnp.ones(y.shape, bool) if observed is None else observed
         record = Record(y, u, observed, jnp.ones(len(y), bool))
         return filter_states(model, params, record, prediction_of(config))
@@ -96,7 +96,7 @@ def posterior_of(config: Config, problem: Problem, params: Params) -> FieldPoste
 def forecast(
     model: StateSpace,
     params: Params,
-    filtered: Filter,
+    run_filter: Filter,
     y: jax.Array,
     u: jax.Array,
     steps: int,
@@ -105,17 +105,17 @@ def forecast(
     """`[T, H + 1, n]`, H = `steps`: means of observations from every step."""
     count = state_space.PARTICLES
 
-    def of_block(beliefs: Belief, u: jax.Array, key: jax.Array) -> jax.Array:
+    def forecast_block(beliefs: Belief, u: jax.Array, key: jax.Array) -> jax.Array:
         return forecasts.moments(model, params, beliefs, u, count, key).mean
 
-    beliefs = filtered(y, u, observed).belief
-    return in_blocks(of_block, beliefs, u, steps, count * (steps + 1) * y.shape[1])
+    beliefs = run_filter(y, u, observed).belief
+    return forecast_in_blocks(forecast_block, beliefs, u, steps, count * (steps + 1) * y.shape[1])
 
 
 def quantiles(
     model: StateSpace,
     params: Params,
-    filtered: Filter,
+    run_filter: Filter,
     y: jax.Array,
     u: jax.Array,
     steps: int,
@@ -124,15 +124,17 @@ def quantiles(
 ) -> jax.Array:
     """`[T, H + 1, Q, n]`, H = `steps`: quantiles of observations from every step."""
 
-    def of_block(beliefs: Belief, u: jax.Array, key: jax.Array) -> jax.Array:
+    def forecast_block(beliefs: Belief, u: jax.Array, key: jax.Array) -> jax.Array:
         return forecasts.forecast(model, params, beliefs, u, PARTICLES, key, levels).quantiles
 
-    beliefs = filtered(y, u, observed).belief
-    return in_blocks(of_block, beliefs, u, steps, PARTICLES * (steps + 1) * y.shape[1])
+    beliefs = run_filter(y, u, observed).belief
+    return forecast_in_blocks(
+        forecast_block, beliefs, u, steps, PARTICLES * (steps + 1) * y.shape[1]
+    )
 
 
-def in_blocks(
-    of_block: Callable[[Belief, jax.Array, jax.Array], jax.Array],
+def forecast_in_blocks(
+    forecast_block: Callable[[Belief, jax.Array, jax.Array], jax.Array],
     beliefs: Belief,
     u: jax.Array,
     steps: int,
@@ -140,22 +142,22 @@ def in_blocks(
 ) -> jax.Array:
     """Forecasts `[T, ...]` from every belief `[T, ...]`, block after block.
 
-    `of_block(beliefs [B, ...], inputs [B, H, m], key)` makes those of B starts, `values` numbers
-    for each. The inputs are those that follow in `u` `[T, m]`, and 0 after the last. Every block
-    draws from a key of its own.
+    `forecast_block(beliefs [B, ...], inputs [B, H, m], key)` makes those of B starts, `values`
+    numbers for each. The inputs are those that follow in `u` `[T, m]`, and 0 after the last. Every
+    block draws from a key of its own.
     """
     length = len(u)
     size = min(max(1, MOST_VALUES // values), length)
     starts = np.minimum(np.arange(-(-length // size) * size), length - 1).reshape(-1, size)
-    later = jnp.pad(u, ((0, steps), (0, 0)))
+    padded_inputs = jnp.pad(u, ((0, steps), (0, 0)))
 
-    def one(block: tuple[jax.Array, jax.Array]) -> jax.Array:
+    def run_block(block: tuple[jax.Array, jax.Array]) -> jax.Array:
         start, key = block
-        inputs = later[start[:, None] + jnp.arange(steps)[None]]
-        return of_block(jax.tree.map(lambda x: x[start], beliefs), inputs, key)
+        inputs = padded_inputs[start[:, None] + jnp.arange(steps)[None]]
+        return forecast_block(jax.tree.map(lambda x: x[start], beliefs), inputs, key)
 
     keys = jax.random.split(jax.random.key(0), len(starts))
-    blocks = jax.lax.map(one, (jnp.asarray(starts), keys))  # [blocks, B, ...]
+    blocks = jax.lax.map(run_block, (jnp.asarray(starts), keys))  # [blocks, B, ...]
     return blocks.reshape(-1, *blocks.shape[2:])[:length]
 
 

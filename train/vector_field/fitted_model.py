@@ -23,9 +23,9 @@ from train.vector_field.fitted_arguments import (
     probabilities,
     record_of,
     state,
-    whole,
+    whole_number,
 )
-from train.vector_field.learners import Own, States
+from train.vector_field.learners import LatentModel, StateSpaceFunctions
 
 
 class Moment(NamedTuple):
@@ -42,7 +42,7 @@ class Simulation(NamedTuple):
     observations: jax.Array  # [N, T, n]
 
 
-class Fitted(NamedTuple):
+class FittedModel(NamedTuple):
     """A learned model: pure functions, jitted, in the coordinates of its own latent state.
 
     Where y is NaN an observation is missing, unless the model sees the state itself. `smooth`,
@@ -94,7 +94,7 @@ class Fitted(NamedTuple):
 
 
 def make(
-    own: Own,
+    latent_model: LatentModel,
     forecast: Callable,
     dims: int,
     low: np.ndarray,
@@ -103,33 +103,35 @@ def make(
     now: Moment | None,
     trail: np.ndarray,
     time: StepTime | None = None,
-) -> Fitted:
+) -> FittedModel:
     """Compiles the functions of a learner, for NumPy arrays in which NaN is missing."""
-    observation = jax.eval_shape(own.emission_mean, jax.ShapeDtypeStruct((dims,), jnp.float32))
+    observation = jax.eval_shape(
+        latent_model.emission_mean, jax.ShapeDtypeStruct((dims,), jnp.float32)
+    )
     sizes = Sizes(observation.shape[0], len(high), dims)
-    beliefs, ahead = jax.jit(own.beliefs), jax.jit(forecast, static_argnums=2)
-    is_count = None if own.states is None else own.states.is_count
+    beliefs, compiled_forecast = jax.jit(latent_model.beliefs), jax.jit(forecast, static_argnums=2)
+    is_count = None if latent_model.state_space is None else latent_model.state_space.is_count
     record = lambda y, u: record_of(sizes, is_count, y, u)
 
     def forecast_of(y: Any, u: Any, steps: int) -> jax.Array:
         y, u, observed = record(y, u)
-        return ahead(y, u, whole("H", steps, 0), observed)
+        return compiled_forecast(y, u, whole_number("H", steps, 0), observed)
 
-    planning, velocity = cache(in_float32(own.planning)), jax.jit(own.velocity)
-    place = lambda z: array_of("z", z, "[..., d]", (sizes.dims,))
-    if own.states is None:
+    planning, velocity = cache(in_float32(latent_model.planning)), jax.jit(latent_model.velocity)
+    as_states = lambda z: array_of("z", z, "[..., d]", (sizes.dims,))
+    if latent_model.state_space is None:
         smooth, quantiles, simulate = map(refusal, ("smooth", "quantiles", "simulate"))
     else:
-        smooth, quantiles, simulate = functions_of(own.states, sizes, record)
-    return Fitted(
+        smooth, quantiles, simulate = functions_of(latent_model.state_space, sizes, record)
+    return FittedModel(
         filter=in_float32(lambda y, u: beliefs(*record(y, u))),
         smooth=in_float32(smooth),
         forecast=in_float32(forecast_of),
         quantiles=in_float32(quantiles),
-        predict=in_float32(prediction(own, sizes)),
+        predict=in_float32(prediction(latent_model, sizes)),
         simulate=in_float32(simulate),
-        velocity=in_float32(lambda z: velocity(place(z))),
-        deviation=in_float32(deviation(planning, place)),
+        velocity=in_float32(lambda z: velocity(as_states(z))),
+        deviation=in_float32(deviation(planning, as_states)),
         make_planning=planning,
         low=np.asarray(low, np.float32),
         high=np.asarray(high, np.float32),
@@ -141,17 +143,17 @@ def make(
     )
 
 
-def prediction(own: Own, sizes: Sizes) -> Callable:
-    """`Fitted.predict`."""
+def prediction(latent_model: LatentModel, sizes: Sizes) -> Callable:
+    """`FittedModel.predict`."""
 
     def advance(z: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:
-        after = own.step(z, u)
+        after = latent_model.step(z, u)
         return after, after
 
     @jax.jit
     def path(z: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:
         states = jnp.concatenate([z[None], jax.lax.scan(advance, z, u)[1]])
-        return states, jax.vmap(own.emission_mean)(states)
+        return states, jax.vmap(latent_model.emission_mean)(states)
 
     def predict(z: Any, u: Any) -> tuple[jax.Array, jax.Array]:
         return path(state(z, sizes), inputs(u, sizes))
@@ -159,35 +161,39 @@ def prediction(own: Own, sizes: Sizes) -> Callable:
     return predict
 
 
-def deviation(planning: Callable[[], PredictiveModel], place: Callable) -> Callable:
-    """`Fitted.deviation`, which is compiled when it is first needed."""
+def deviation(planning: Callable[[], PredictiveModel], as_states: Callable) -> Callable:
+    """`FittedModel.deviation`, which is compiled when it is first needed."""
 
     @cache
-    def of_all() -> Callable[[jax.Array], jax.Array]:
+    def compiled_deviation() -> Callable[[jax.Array], jax.Array]:
         plans = planning()
-        of_one = lambda z: jnp.sqrt(plans.predictive_variance(z))
-        return jax.jit(jnp.vectorize(of_one, signature="(d)->()"))
+        deviation_at = lambda z: jnp.sqrt(plans.predictive_variance(z))
+        return jax.jit(jnp.vectorize(deviation_at, signature="(d)->()"))
 
-    return lambda z: of_all()(place(z))
+    return lambda z: compiled_deviation()(as_states(z))
 
 
-def functions_of(states: States, sizes: Sizes, record: Callable) -> tuple[Callable, ...]:
-    """`Fitted.smooth`, `quantiles` and `simulate`."""
-    smooth = jax.jit(states.smooth)
-    ahead = jax.jit(states.quantiles, static_argnums=(2, 3))
-    draw = jax.jit(states.simulate, static_argnums=3)
+def functions_of(
+    functions: StateSpaceFunctions, sizes: Sizes, record: Callable
+) -> tuple[Callable, ...]:
+    """`FittedModel.smooth`, `quantiles` and `simulate`."""
+    smooth = jax.jit(functions.smooth)
+    compiled_quantiles = jax.jit(functions.quantiles, static_argnums=(2, 3))
+    draw = jax.jit(functions.simulate, static_argnums=3)
 
     def quantiles(y: Any, u: Any, steps: int, levels: Any = (0.05, 0.5, 0.95)) -> jax.Array:
         y, u, observed = record(y, u)
-        return ahead(y, u, whole("H", steps, 0), probabilities(levels), observed)
+        return compiled_quantiles(
+            y, u, whole_number("H", steps, 0), probabilities(levels), observed
+        )
 
     def simulate(z: Any, u: Any, key: Any = 0, count: int = 1) -> Simulation:
         start = None if z is None else state(z, sizes)
-        key = key if isinstance(key, jax.Array) else jax.random.key(whole("key", key, 0))
+        key = key if isinstance(key, jax.Array) else jax.random.key(whole_number("key", key, 0))
         u = inputs(u, sizes)
         if not len(u):
             raise ValueError("u has no steps, expected [T, m]: give an input for each step")
-        return Simulation(*draw(start, u, key, whole("count", count, 1)))
+        return Simulation(*draw(start, u, key, whole_number("count", count, 1)))
 
     return lambda y, u: smooth(*record(y, u)), quantiles, simulate
 

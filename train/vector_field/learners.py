@@ -19,7 +19,7 @@ from jaxrl.dynamics.learners.sequence_vae import Knowledge
 from jaxrl.dynamics.networks import latent_filter, latent_information
 from jaxrl.dynamics.networks.latent import SequenceVAE
 from jaxrl.dynamics.planning import stimulation
-from jaxrl.dynamics.planning.stimulation import Known, PredictiveModel
+from jaxrl.dynamics.planning.stimulation import Constants, PredictiveModel
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.state_space.online import choice
@@ -47,7 +47,7 @@ class Learner(NamedTuple):
     """`(agent, obs [T, n], actions [T, m], K, observed) -> [T, K + 1, n]`: after each step, the
     expected observations now (k = 0) and up to K steps ahead, given the actions, and 0 after the
     last; `observed`, bool `[T, n]`, may be left out."""
-    own: Callable[[AgentState], "Own"]
+    latent_model: Callable[[AgentState], "LatentModel"]
     """What it makes of its data, in coordinates of its own."""
     bases: tuple[str, ...] = ()
     """What the field may be a sum of, where the learner chooses."""
@@ -55,7 +55,7 @@ class Learner(NamedTuple):
     """The place among them of what it has chosen, int32."""
 
 
-class Own(NamedTuple):
+class LatentModel(NamedTuple):
     """Functions of one agent, in the coordinates of its own latent state."""
 
     beliefs: Callable[..., Belief]
@@ -69,16 +69,16 @@ class Own(NamedTuple):
     """The expected next state, `(z [d], u [m]) -> [d]`."""
     planning: Callable[[], PredictiveModel]
     """What plans are made with; may take seconds the first time."""
-    states: "States | None" = None
+    state_space: "StateSpaceFunctions | None" = None
 
 
-class States(NamedTuple):
+class StateSpaceFunctions(NamedTuple):
     """What only a state-space model has: functions of all of a record, and of chance."""
 
     is_count: np.ndarray
     """bool `[n]`: which channels count."""
     smooth: Callable[..., Belief]
-    """As `Own.beliefs`, given all observations."""
+    """As `LatentModel.beliefs`, given all observations."""
     quantiles: Callable[..., jax.Array]
     """`(obs [T, n], actions [T, m], K, levels, observed) -> [T, K + 1, Q, n]`."""
     simulate: Callable[..., tuple[jax.Array, jax.Array]]
@@ -105,11 +105,11 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         start = (FIRST_GUESS,) * len(FAMILIES[family])
         world = world._replace(family=member, family_start=start)
 
-    each = () if family else field_learner.candidates(config)
+    candidates = () if family else field_learner.candidates(config)
 
     def make(policy: stimulation.Config, params: Params) -> Agent:
-        known = known_of(params, env.num_inputs)
-        return field_learner.make(replace(config, policy=policy), world, known)
+        constants = constants_of(params, env.num_inputs)
+        return field_learner.make(replace(config, policy=policy), world, constants)
 
     return Learner(
         make=make,
@@ -118,13 +118,15 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         uncertainty=partial(field_learner.uncertainty, config, world),
         information=lambda agent: agent.posterior.information,
         forecast=partial(field_learner.forecast, config, world),
-        own=lambda agent: with_planning(
+        latent_model=lambda agent: make_latent_model(
             partial(field_learner.beliefs, config, world, agent),
             partial(field_learner.velocity, config, world, agent),
             lambda z: env.emission(z, agent.known.numbers)[0],
             field_learner.predictive_model(config, world, agent),
         ),
-        bases=tuple(x.basis + " + linear" * x.linear for x in each) if len(each) > 1 else (),
+        bases=tuple(x.basis + " + linear" * x.linear for x in candidates)
+        if len(candidates) > 1
+        else (),
         basis=lambda agent: agent.place,
     )
 
@@ -141,9 +143,10 @@ def state_space(
     C and offsets b of both, as the observation is linear, or log-linear with Poisson counts.
     """
 
+    # Its own coordinates: the agent, and the map from the true states to its own.
     def make(policy: stimulation.Config, params: Params) -> Agent:
-        known = known_of(params, env.num_inputs)
-        return state_space_learner.make(replace(config, policy=policy), models, known)
+        constants = constants_of(params, env.num_inputs)
+        return state_space_learner.make(replace(config, policy=policy), models, constants)
 
     def alignment(agent: state_space_learner.State) -> tuple[jax.Array, jax.Array]:
         matrix, offset = choice.read_out(agent.params.choice)
@@ -155,6 +158,7 @@ def state_space(
     def own_velocity(agent: state_space_learner.State) -> Callable[[jax.Array], jax.Array]:
         return lambda z: choice.displace(models, agent.params.choice, z) / agent.known.dt
 
+    # The field and its variance in the coordinates of the true states.
     def velocity(agent: state_space_learner.State, z: jax.Array) -> jax.Array:
         return aligned_velocity(own_velocity(agent), *alignment(agent))(z)
 
@@ -171,10 +175,10 @@ def state_space(
         velocity=velocity,
         uncertainty=uncertainty,
         information=lambda agent: choice.nats(agent.params.choice),
-        forecast=lambda agent, *seen, **more: choice.forecast(
-            models, config.prediction, agent.params.choice, *seen, **more
+        forecast=lambda agent, *arguments, **options: choice.forecast(
+            models, config.prediction, agent.params.choice, *arguments, **options
         ),
-        own=lambda agent: with_planning(
+        latent_model=lambda agent: make_latent_model(
             partial(choice.beliefs, models, config.prediction, agent.params.choice),
             own_velocity(agent),
             partial(choice.emission_mean, models, agent.params.choice),
@@ -193,8 +197,8 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
     """
 
     def make(policy: stimulation.Config, params: Params) -> Agent:
-        known = known_of(params, env.num_inputs)
-        return sequence_vae.make(replace(config, policy=policy), model, known)
+        constants = constants_of(params, env.num_inputs)
+        return sequence_vae.make(replace(config, policy=policy), model, constants)
 
     def alignment(agent: sequence_vae.State) -> tuple[jax.Array, jax.Array]:
         ours, true = agent.params["decoder"], agent.known.numbers.emission[0]
@@ -205,9 +209,9 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
 
     def uncertainty(agent: sequence_vae.State, z: jax.Array) -> jax.Array:
         matrix, offset = alignment(agent)
-        aligned = linalg.matmul(matrix, z) + offset
+        place = linalg.matmul(matrix, z) + offset
         variance = latent_information.uncertainty(
-            model, agent.params, agent.known, agent.information, aligned, config.noise
+            model, agent.params, agent.known, agent.information, place, config.noise
         )
         return variance * jnp.sum(linalg.inverse(matrix) ** 2) / len(z)
 
@@ -217,41 +221,43 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
         velocity=velocity,
         uncertainty=uncertainty,
         information=lambda agent: agent.information.information,
-        forecast=lambda agent, *seen, **more: latent_filter.forecast(
-            model, agent.params, agent.known, *seen, **more
+        forecast=lambda agent, *arguments, **options: latent_filter.forecast(
+            model, agent.params, agent.known, *arguments, **options
         ),
-        own=lambda agent: of_vae(model, agent.params, agent.known, config, agent.information),
+        latent_model=lambda agent: vae_model(
+            model, agent.params, agent.known, config, agent.information
+        ),
     )
 
 
-def of_vae(
+def vae_model(
     model: SequenceVAE,
     params: PyTree,
-    known: Known,
+    constants: Constants,
     config: sequence_vae.Config,
     information: Posterior,
-) -> Own:
-    """Those of a sequence VAE."""
-    knowledge = Knowledge(params, information, known)
-    return with_planning(
-        partial(latent_filter.beliefs, model, params, known),
+) -> LatentModel:
+    """The functions of a sequence VAE in the coordinates of its own latent state."""
+    knowledge = Knowledge(params, information, constants)
+    return make_latent_model(
+        partial(latent_filter.beliefs, model, params, constants),
         partial(model.velocity, params),
         lambda z: model.emission(params, z)[0],
         sequence_vae.predictive_model(config, model, knowledge),
     )
 
 
-def with_planning(
+def make_latent_model(
     beliefs: Callable[..., Belief],
     velocity: Callable[[jax.Array], jax.Array],
     emission_mean: Callable[[jax.Array], jax.Array],
     planning: PredictiveModel,
-) -> Own:
-    """Joins the functions of a learner whose model for plans is there already."""
-    return Own(beliefs, velocity, emission_mean, planning.step, lambda: planning)
+) -> LatentModel:
+    """Joins the functions of a learner whose model for plans exists already."""
+    return LatentModel(beliefs, velocity, emission_mean, planning.step, lambda: planning)
 
 
-def known_of(params: Params, num_inputs: int) -> Known:
+def constants_of(params: Params, num_inputs: int) -> Constants:
     """What a learner knows of a world in advance."""
     bound = jnp.broadcast_to(params.action_bound, (num_inputs,))
-    return Known(jnp.asarray(params.dt), -bound, bound, params, jnp.asarray(params.reach))
+    return Constants(jnp.asarray(params.dt), -bound, bound, params, jnp.asarray(params.reach))

@@ -36,14 +36,14 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     simple = None
     try:
         with baselines.warn_of_failure():
-            simple = experiment_baselines.of_run(run)
+            simple = experiment_baselines.load_or_measure(run)
     except UsageError:  # samples are lost, which `write_recordings` says after all else is drawn
         pass
     paths = run_pictures.draw_all(run.directory, run.config, run.agents, traces, simple)
     paths += write_recordings(run)
-    found = samples_of(run)
-    if found is not None:
-        path = run_pictures.draw_channels(run.directory, run.config, run.agents, found)
+    samples = samples_of(run)
+    if samples is not None:
+        path = run_pictures.draw_channels(run.directory, run.config, run.agents, samples)
         paths += [path] if path else []
     if evaluation is None:
         paths.append(film.film(run.directory, run.config, make_training, run.updates))
@@ -52,13 +52,13 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
 
 def write_recordings(run: Run) -> list[Path]:
     """Writes the recordings of all experiments; returns their folder, if there are any."""
-    found = samples_of(run)
-    if found is None:
+    samples = samples_of(run)
+    if samples is None:
         return []
     config = run.config
     lengths = scores.samples_taken(run.directory, config)
     recordings.write_experiments(
-        run.directory, found, run.seeds, config.policies, config.env.fields, lengths
+        run.directory, samples, run.seeds, config.policies, config.env.fields, lengths
     )
     return [run.directory / "recordings"]
 

@@ -15,13 +15,13 @@ from jaxrl.dynamics.planning.input_limits import Limits
 from jaxrl.dynamics.planning.next_inputs import Question
 from train.host.errors import UsageError
 from train.host.files import array_files
-from train.vector_field.fitted_model import Fitted
+from train.vector_field.fitted_model import FittedModel
 
 MOST_STEPS = 1_000
 """Of a plan."""
 
 
-class Asked(NamedTuple):
+class LimitFlags(NamedTuple):
     """The flags that say what is allowed; see `advice.Options`."""
 
     bound: tuple[float, ...]
@@ -30,36 +30,36 @@ class Asked(NamedTuple):
     charge: float
 
 
-def question(model: Fitted, state: tuple[float, ...], asked: Asked) -> Question:
+def question(model: FittedModel, state: tuple[float, ...], flags: LimitFlags) -> Question:
     """From where, and within which limits. Raises UsageError, in one line, for what cannot be."""
-    low, high = box(model, asked)
+    low, high = box(model, flags)
     z, before = start(model, state)
     near = np.clip(before, low, high)
-    if np.abs(near - before).max() > asked.rate * (1 + 1e-6):
+    if np.abs(near - before).max() > flags.rate * (1 + 1e-6):
         raise UsageError(
-            f"the last input {_told(before)} is farther outside of the bounds than --rate "
-            f"{asked.rate:g}: allow more of either, or give --state to begin afresh"
+            f"the last input {_format_numbers(before)} is farther outside of the bounds than "
+            f"--rate {flags.rate:g}: allow more of either, or give --state to begin afresh"
         )
     single = lambda x: jnp.asarray(x, jnp.float32)
-    limits = Limits(single(low), single(high), asked.rate, asked.charge, model.time.length)
+    limits = Limits(single(low), single(high), flags.rate, flags.charge, model.time.length)
     return Question(model.planning, single(z), single(before), limits)
 
 
-def box(model: Fitted, asked: Asked) -> tuple[np.ndarray, np.ndarray]:
+def box(model: FittedModel, flags: LimitFlags) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and largest inputs, `[m]` each."""
     inputs = len(model.high)
-    high = _per_input("bound", asked.bound, inputs) if asked.bound else model.high
+    high = _per_input("bound", flags.bound, inputs) if flags.bound else model.high
     if not (high > 0).all():
         raise UsageError("the record has no inputs but 0: say what is allowed with --bound")
     low = np.where(model.low < 0, -high, 0.0)
-    if asked.low:
-        low = _per_input("low", asked.low, inputs)
+    if flags.low:
+        low = _per_input("low", flags.low, inputs)
     if not (low <= high).all():
         raise UsageError("--low is above --bound: give the smallest input and the largest")
     return low, high
 
 
-def start(model: Fitted, state: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+def start(model: FittedModel, state: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     """The state `[d]` and the input before it `[m]`: as asked, after no input, or the last ones."""
     if state:
         z = np.array(state)
@@ -77,14 +77,16 @@ def _per_input(name: str, values: tuple[float, ...], inputs: int) -> np.ndarray:
     return np.broadcast_to(np.array(values, float), (inputs,))
 
 
-def _told(x: Any) -> str:
+def _format_numbers(x: Any) -> str:
     return ", ".join(f"{number:g}" for number in np.asarray(x))
 
 
 def check_charge(question: Question, blocks: int, hold: int, steps: int) -> None:
     """Raises UsageError unless some plan keeps to the charge."""
     limits = question.limits
-    quiet = input_limits.held(input_limits.quiet(limits, question.before, blocks), hold, steps)
+    quiet = input_limits.hold_blocks(
+        input_limits.quiet_blocks(limits, question.before, blocks), hold, steps
+    )
     least = float(input_limits.charge(limits, quiet))
     if least > limits.charge * (1 + 1e-6):
         raise UsageError(
@@ -95,23 +97,23 @@ def check_charge(question: Question, blocks: int, hold: int, steps: int) -> None
 
 def read_inputs(path: str, question: Question) -> jax.Array:
     """The candidates of a file `[N, H, m]`. Raises UsageError for one that is beyond a limit."""
-    wanted = "expected an npz file with u [H, m] or [N, H, m]"
+    expected_format = "expected an npz file with u [H, m] or [N, H, m]"
     try:
         u = array_files.read_npz(path, ("u",)).get("u")
     except FileNotFoundError:
-        raise UsageError(f"there is no file {path}; {wanted}") from None
+        raise UsageError(f"there is no file {path}; {expected_format}") from None
     except ValueError as error:
-        raise UsageError(f"{path} cannot be read ({error}); {wanted}") from None
+        raise UsageError(f"{path} cannot be read ({error}); {expected_format}") from None
     inputs = len(question.limits.low)
     if u is not None and inputs == 1 and u.shape[-1:] != (1,):
         u = u[..., None]  # one input needs no axis
     if u is None or u.ndim not in (2, 3) or u.shape[-1] != inputs or not u.size:
         shape = "no array u" if u is None else f"u of shape {u.shape}"
-        raise UsageError(f"{path} has {shape}; {wanted}, with m = {inputs}")
+        raise UsageError(f"{path} has {shape}; {expected_format}, with m = {inputs}")
     u = u.astype(np.float32).reshape(-1, *u.shape[-2:])
     if not np.isfinite(u).all() or u.shape[1] > MOST_STEPS:
         raise UsageError(f"{path} has inputs that are not finite, or over {MOST_STEPS:,} steps")
-    beyond = partial(input_limits.broken, question.limits, question.before)
+    beyond = partial(input_limits.violations, question.limits, question.before)
     flags = {"box": "--bound or --low", "change": "--rate", "charge": "--charge"}
     for name, excess in jax.vmap(beyond)(jnp.asarray(u)).items():
         scale = {"charge": question.limits.charge, "change": question.limits.change}

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.vector_field.params import Params
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState
 from train.host.files import snapshots
 from train.host.program import Run
@@ -22,7 +22,7 @@ from train.vector_field.config import (
     policies_of,
 )
 from train.vector_field.experiment import experiments, scores
-from train.vector_field.experiment.reach import grid_points, projected
+from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.experiment.stopping import StopRule
 from train.vector_field.learners import Learner
 from train.vector_field.recorded import dynamics_fit, vae_fit
@@ -52,11 +52,12 @@ class State(NamedTuple):
 
 
 def make_training(config: Config) -> Training:
-    """Raises ValueError, in one line, for an invalid configuration."""
+    """The training of a configuration; raises ValueError, in one line, for an invalid one."""
     check(config)
     if config.data:
         fits = dynamics_fit if config.learner == "state_space" else vae_fit
         return fits.make_training(config)
+    # Experiments with a simulated world.
     env = make_env(config)
     learner = make_learner(config)
     laboratory = experiments.make(
@@ -71,53 +72,54 @@ def make_training(config: Config) -> Training:
         goal=goal_of(config),
     )
 
+    # Functions that are compiled; they keep learners apart from the rest of the experiments.
     def init(key: jax.Array) -> State:
         begin_key, key = jax.random.split(key)
         agents, (running, reachable) = laboratory.init(begin_key)
         return State(agents, running, reachable, key, jnp.zeros((), jnp.int32))
 
-    def update(state: State) -> tuple[State, Metrics]:
-        rest = state.experiments, state.reachable
-        agents, (running, reachable), measures = laboratory.advance(state.agent, rest)
+    def update(state: State) -> tuple[State, LoopMetrics]:
+        progress = state.experiments, state.reachable
+        agents, (running, reachable), measures = laboratory.advance(state.agent, progress)
         measures[scores.SCORE] = jnp.mean(measures["error"][:, 0])
         if config.stop_gain:
             measures[STOPPED] = jnp.all(measures["stopped_at"] > 0).astype(jnp.float32)
         state = State(agents, running, reachable, state.key, state.updates + 1)
-        return state, Metrics(jnp.zeros((), jnp.int32), {}, measures)
+        return state, LoopMetrics(jnp.zeros((), jnp.int32), {}, measures)
 
     pairs = [f"{f.replace('_', ' ')}: {p}" for f in config.env.fields for p in config.policies]
     return Training(
         init=init,
         update=update,
-        evaluate=lambda *of_seeds: scores.evaluate(config, learner, env, *of_seeds),
-        snapshot=lambda state: looked_at(config, learner, state),
+        evaluate=lambda *trained: scores.evaluate(config, learner, env, *trained),
+        snapshot=lambda state: field_snapshot(config, learner, state),
         samples=lambda state: samples(config, state),
         steps_per_update=SAMPLES_PER_UPDATE,
         unit="samples",
         score=scores.SCORE,
         labels=dict.fromkeys(MEASURES, pairs),
-        settled=STOPPED if config.stop_gain else "",
+        converged_metric=STOPPED if config.stop_gain else "",
         lower_is_better=True,
     )
 
 
-def looked_at(config: Config, learner: Learner, state: State) -> dict[str, jax.Array]:
+def field_snapshot(config: Config, learner: Learner, state: State) -> dict[str, jax.Array]:
     """The learned field on the grid, `velocity` `[P, F, G, G, 2]`, and the standard deviation of a
     component of it, `deviation` `[P, F, G, G]`; policies in their order."""
     points = grid_points(config.box, config.env.dimension, config.plane)
-    look = partial(looked_at_one, learner, points=points, plane=config.plane)
-    found = {name: jax.vmap(jax.vmap(look))(agent) for name, agent in state.agent.items()}
-    velocity, deviation = experiments.in_order(policies_of(config), found)
+    look = partial(agent_snapshot, learner, points=points, plane=config.plane)
+    group_fields = {name: jax.vmap(jax.vmap(look))(agent) for name, agent in state.agent.items()}
+    velocity, deviation = experiments.join_groups(policies_of(config), group_fields)
     return {"velocity": velocity, "deviation": deviation}
 
 
-def looked_at_one(
+def agent_snapshot(
     learner: Learner, agent: AgentState, points: jax.Array, plane: tuple[int, int]
 ) -> tuple[jax.Array, jax.Array]:
     """The field `[G, G, 2]` of one learner at `points` `[G, G, d]`, projected on the `plane`, and
     its standard deviation `[G, G]`."""
     variance = jax.vmap(jax.vmap(partial(learner.uncertainty, agent)))(points)
-    return projected(learner.velocity(agent, points), plane), jnp.sqrt(variance)
+    return project(learner.velocity(agent, points), plane), jnp.sqrt(variance)
 
 
 def stop_rule(config: Config) -> StopRule | None:
@@ -128,7 +130,7 @@ def stop_rule(config: Config) -> StopRule | None:
 
 
 def goal_of(config: Config) -> tuple[float, ...]:
-    """Of the policies that have one, in coordinates of the state; empty without."""
+    """The goal of the policies that have one, in coordinates of the state; empty if none has."""
     chosen = policies_of(config).values()
     if learns_observation(config):  # its goal is in the channels
         return ()
@@ -137,8 +139,8 @@ def goal_of(config: Config) -> tuple[float, ...]:
 
 def samples(config: Config, state: State) -> dict[str, jax.Array]:
     """The newest samples of all experiments, `[P, F, R, ...]`; policies in their order."""
-    found = {name: experiment.recent for name, experiment in state.experiments.items()}
-    return experiments.in_order(policies_of(config), found)._asdict()
+    group_samples = {name: experiment.recent for name, experiment in state.experiments.items()}
+    return experiments.join_groups(policies_of(config), group_samples)._asdict()
 
 
 def samples_of(run: Run) -> dict[str, np.ndarray] | None:

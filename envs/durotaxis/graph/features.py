@@ -82,22 +82,22 @@ def node_features(
     log_intensity: jax.Array,
     pairwise: bool = True,
 ) -> NodeFeatures:
-    """Of every cell, at `time` (int32, steps), with the ground's `log_intensity` `[C]` under it.
+    """The features of every cell at `time` (int32, steps), on ground of `log_intensity` `[C]`.
 
     `features` are those of the colony. Without `pairwise` the centrality is left at 0.
     """
     is_alive = rules.alive(colony)
     centroid_x, centroid_y = centroid(colony)
     age = (time - colony.birth).astype(jnp.float32)
-    apart = features.mean_distance
-    centrality = jnp.where(apart > 0, 1 / (apart + SAME_PLACE), 1.0)
+    mean_distance = features.mean_distance
+    centrality = jnp.where(mean_distance > 0, 1 / (mean_distance + SAME_PLACE), 1.0)
     node = NodeFeatures(
         x=colony.x,
         y=colony.y,
         log_intensity=log_intensity,
         in_degree=colony.parent >= 0,
         out_degree=out_degree(colony),
-        centrality=centrality if pairwise else jnp.zeros_like(apart),
+        centrality=centrality if pairwise else jnp.zeros_like(mean_distance),
         from_centroid=_length(colony.x - centroid_x, colony.y - centroid_y),
         is_vertex=features.is_vertex,
         is_new=(colony.birth == time) & (colony.birth > 0),
@@ -108,7 +108,7 @@ def node_features(
 
 
 def edge_features(colony: Colony, child: jax.Array) -> EdgeFeatures:
-    """Of the edges that end in the slots `child`, int32 `[K]`; 0 for one without a parent."""
+    """The features of the edges into the slots `child`, int32 `[K]`; 0 for one without a parent."""
     parent = colony.parent[child]
     has_parent, parent = parent >= 0, jnp.maximum(parent, 0)
     along_x = jnp.where(has_parent, colony.x[child] - colony.x[parent], 0.0)
@@ -119,7 +119,7 @@ def edge_features(colony: Colony, child: jax.Array) -> EdgeFeatures:
 
 
 def graph_features(colony: Colony, features: Features, log_intensity: jax.Array) -> GraphFeatures:
-    """Of the colony, with the ground's `log_intensity` `[C]` under its cells."""
+    """The features of the whole colony, with the ground's `log_intensity` `[C]` under its cells."""
     is_alive = rules.alive(colony)
     num_nodes = colony.num_nodes.astype(jnp.float32)
     num_edges = _sum(colony.parent >= 0)

@@ -149,10 +149,10 @@ def _farthest(
 def _extremes(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
     """Bool `[P]`: the points in `mask` of smallest and largest x and y, the lowest slot of each."""
     slots = jnp.arange(x.size)
-    found = jnp.zeros_like(mask)
+    is_extreme = jnp.zeros_like(mask)
     for value in (x, -x, y, -y):
-        found |= slots == _argmax(jnp.where(mask, value, -jnp.inf))
-    return found & mask
+        is_extreme |= slots == _argmax(jnp.where(mask, value, -jnp.inf))
+    return is_extreme & mask
 
 
 def _argmax(values: jax.Array) -> jax.Array:
@@ -162,14 +162,16 @@ def _argmax(values: jax.Array) -> jax.Array:
 
 
 def _least(values: jax.Array) -> jax.Array:
-    return jnp.min(_folded(jnp.minimum, values))
+    return jnp.min(_fold_lanes(jnp.minimum, values))
 
 
 def _largest(values: jax.Array) -> jax.Array:
-    return jnp.max(_folded(jnp.maximum, values))
+    return jnp.max(_fold_lanes(jnp.maximum, values))
 
 
-def _folded(pick: Callable[[jax.Array, jax.Array], jax.Array], values: jax.Array) -> jax.Array:
+def _fold_lanes(
+    operation: Callable[[jax.Array, jax.Array], jax.Array], values: jax.Array
+) -> jax.Array:
     """`[LANES]` of `[P]`: XLA for CPU compares a short row one number at a time, but not slices."""
     padded = jnp.pad(values, (0, -values.size % LANES), mode="edge")
-    return reduce(pick, [padded[i : i + LANES] for i in range(0, padded.size, LANES)])
+    return reduce(operation, [padded[i : i + LANES] for i in range(0, padded.size, LANES)])

@@ -28,54 +28,58 @@ def colony_features(colony: Colony, pairwise: bool = True) -> Features:
     return _features(colony.x, colony.y, colony.num_nodes)
 
 
-@batches.of_batches
+@batches.with_batch_axes
 def _features(x: jax.Array, y: jax.Array, num_nodes: jax.Array) -> Features:
-    """Of colonies `[*batch]` in the first of their slots `[*batch, C]`."""
+    """The features of colonies `[*batch]` in the first of their slots `[*batch, C]`."""
     capacity = x.shape[-1]
 
-    def within(slots: int) -> Features:
+    def features_of_slots(slots: int) -> Features:
         slot = jax.lax.broadcasted_iota(jnp.int32, (*num_nodes.shape, slots), num_nodes.ndim)
         is_alive = slot < num_nodes[..., None]
         cells = x[..., :slots], y[..., :slots], is_alive
-        is_vertex, hull_area = batches.in_tiles(hull.convex_hull, *cells)
-        apart = batches.each(mean_distance, *cells)
-        beyond = [(0, 0)] * (x.ndim - 1) + [(0, capacity - slots)]
-        return Features(jnp.pad(is_vertex, beyond), hull_area, jnp.pad(apart, beyond))
+        is_vertex, hull_area = batches.map_in_tiles(hull.convex_hull, *cells)
+        distances = batches.map_rows(mean_distance, *cells)
+        padding = [(0, 0)] * (x.ndim - 1) + [(0, capacity - slots)]
+        return Features(jnp.pad(is_vertex, padding), hull_area, jnp.pad(distances, padding))
 
     few = max(LEAST_FEW, -(-capacity // FEW))
     if few >= capacity:
-        return within(capacity)
-    return jax.lax.cond(jnp.max(num_nodes) > few, lambda: within(capacity), lambda: within(few))
+        return features_of_slots(capacity)
+    return jax.lax.cond(
+        jnp.max(num_nodes) > few,
+        lambda: features_of_slots(capacity),
+        lambda: features_of_slots(few),
+    )
 
 
 def initial_colony_features(colony: Colony, num_founders: int, pairwise: bool = True) -> Features:
     """`colony_features` where only the first `num_founders` slots (static) can hold cells."""
-    present, beyond = max(num_founders, 1), colony.x.size - max(num_founders, 1)
+    num_slots, num_padding = max(num_founders, 1), colony.x.size - max(num_founders, 1)
     small = Colony(
-        x=colony.x[:present],
-        y=colony.y[:present],
-        parent=colony.parent[:present],
-        birth=colony.birth[:present],
+        x=colony.x[:num_slots],
+        y=colony.y[:num_slots],
+        parent=colony.parent[:num_slots],
+        birth=colony.birth[:num_slots],
         num_nodes=colony.num_nodes,
     )
-    found = colony_features(small, pairwise)
+    features = colony_features(small, pairwise)
     return Features(
-        is_vertex=jnp.pad(found.is_vertex, (0, beyond)),
-        hull_area=found.hull_area,
-        mean_distance=jnp.pad(found.mean_distance, (0, beyond)),
+        is_vertex=jnp.pad(features.is_vertex, (0, num_padding)),
+        hull_area=features.hull_area,
+        mean_distance=jnp.pad(features.mean_distance, (0, num_padding)),
     )
 
 
 def mean_distance(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
-    """From each of the points x, y `[P]` (px) to those in `mask` `[P]`; float32 `[P]`, px.
+    """The mean distance, px, of each point x, y `[P]` (px) from those in `mask`; float32 `[P]`.
 
     Only points more than `SAME_PLACE` away count; 0 where there are none, and outside
     `mask`. The sum runs over tiles of points up to the last in `mask`, so no `[P, P]` matrix is
     ever held, and small colonies cost little.
     """
     nearest = SAME_PLACE**2
-    beyond = (0, -x.size % TILE)
-    columns = [jnp.pad(v, beyond).reshape(-1, TILE) for v in (x, y, mask.astype(jnp.float32))]
+    padding = (0, -x.size % TILE)
+    columns = [jnp.pad(v, padding).reshape(-1, TILE) for v in (x, y, mask.astype(jnp.float32))]
     tiles = jnp.stack(columns, axis=1)  # [P / TILE, 3, TILE]
     slot = jnp.arange(x.size, dtype=jnp.float32)
     last = jnp.max(jnp.where(mask, slot, -1.0)).astype(jnp.int32)

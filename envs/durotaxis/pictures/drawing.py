@@ -40,19 +40,20 @@ def draw(
     deleted: np.ndarray | None = None,
     step: int = 0,
     ending: str = "",
-    placed: Placement | None = None,
+    placement: Placement | None = None,
     units: Units = PIXELS,
 ) -> Image.Image:
     """One position: the colony `[C]` after `step` steps; `deleted`, bool `[C]`, are deleted next.
 
     `stiffness` `[H, W]` is that of `scenery.ground`, in `units`; `ending` is the word for how it
-    ended. Places are those of the picture, see `placement`; `placed` says where the goal is.
+    ended. Places are those of the picture, see `envs.durotaxis.placement`; the argument `placement`
+    says where the goal is.
     """
     colonies = jax.tree.map(lambda x: np.asarray(x)[None], colony)
-    scene = make_scene(stiffness, reach_of(colonies), placed, units)
+    scene = make_scene(stiffness, reach_of(colonies), placement, units)
     picture = scene.image.copy()
-    gone = np.zeros(len(colony.x), bool) if deleted is None else np.asarray(deleted)
-    for patch, corner in patches(scene, colony, gone, step, ending):
+    is_deleted = np.zeros(len(colony.x), bool) if deleted is None else np.asarray(deleted)
+    for patch, corner in patches(scene, colony, is_deleted, step, ending):
         picture.paste(patch, corner)
     return picture
 
@@ -64,7 +65,7 @@ def film(
     path: str | Path,
     fps: float = 8.0,
     ending: str = "",
-    placed: Placement | None = None,
+    placement: Placement | None = None,
     units: Units = PIXELS,
 ) -> None:
     """Writes the GIF of an episode of S steps: `colonies` `[S + 1, C]`, `deleted` `[S + 1, C]`.
@@ -77,24 +78,24 @@ def film(
     if count == 0:
         raise ValueError("there are no positions to draw; give at least one")
     gif.check_fps(fps)
-    scene = make_scene(stiffness, reach_of(colonies), placed, units)
-    at = lambda i: jax.tree.map(lambda x: np.asarray(x)[i], colonies)
-    word = lambda i: ending if i == count - 1 else ""
-    samples = [patches(scene, at(i), deleted[i], i, word(i)) for i in _spread(count, 8)]
+    scene = make_scene(stiffness, reach_of(colonies), placement, units)
+    colony_at = lambda i: jax.tree.map(lambda x: np.asarray(x)[i], colonies)
+    ending_at = lambda i: ending if i == count - 1 else ""
+    samples = [patches(scene, colony_at(i), deleted[i], i, ending_at(i)) for i in _spread(count, 8)]
     colours = _palette([patch for sample in samples for patch, _ in sample])
-    indexed = gif.quantizer(colours)
-    behind = scene._replace(image=scene.image.copy())
-    empty = indexed(behind.image)
+    quantize = gif.quantizer(colours)
+    background = scene._replace(image=scene.image.copy())
+    empty_frame = quantize(background.image)
 
     def frames() -> Iterator[tuple[np.ndarray, float]]:
         for i in range(count):
-            colony, picture = at(i), empty.copy()
-            for patch, corner in patches(behind, colony, deleted[i], i, word(i)):
-                picture.paste(indexed(patch), corner)
+            colony, picture = colony_at(i), empty_frame.copy()
+            for patch, corner in patches(background, colony, deleted[i], i, ending_at(i)):
+                picture.paste(quantize(patch), corner)
             yield np.asarray(picture), 1 / fps if i < count - 1 else HOLD
-            for patch, corner in _trail(behind, colony):  # visible from the next position on
-                behind.image.paste(patch, corner)
-                empty.paste(indexed(patch), corner)
+            for patch, corner in _trail(background, colony):  # visible from the next position on
+                background.image.paste(patch, corner)
+                empty_frame.paste(quantize(patch), corner)
 
     gif.write(path, frames(), colours)
 
@@ -128,23 +129,25 @@ def patches(
     is_new = (np.asarray(colony.birth)[:count] == step) & (step > 0)
     looks = np.asarray(colony.parent)[:count], is_new, np.asarray(deleted)[:count]
     radius = float(np.clip(30 / np.sqrt(max(count, 1)), 5, 9))
-    near = _magnified(scene, view)
-    view = view._replace(box=(0, 0, *near.size))
-    scenery.draw_goal(near, view, scene.goal)
-    changed = [(caption, (0, 0)), (near, corner)]
+    close_up = _magnify_ground(scene, view)
+    view = view._replace(box=(0, 0, *close_up.size))
+    scenery.draw_goal(close_up, view, scene.goal)
+    parts = [(caption, (0, 0)), (close_up, corner)]
     if count:
-        patch, at = _drawn(near, view.place(points), *looks, radius, True)
-        near.paste(patch, at)
-        changed.append(_drawn(scene.image, scene.whole.place(points), *looks, 0.4 * radius, False))
-    return changed
+        patch, patch_corner = _draw_patch(close_up, view.place(points), *looks, radius, True)
+        close_up.paste(patch, patch_corner)
+        parts.append(
+            _draw_patch(scene.image, scene.whole.place(points), *looks, 0.4 * radius, False)
+        )
+    return parts
 
 
-def _drawn(image: Image.Image, points: np.ndarray, *looks: Any) -> Patch:
+def _draw_patch(image: Image.Image, points: np.ndarray, *looks: Any) -> Patch:
     """The part of an image that holds a colony, with the colony in it; see `draw_colony`."""
     patch, corner = _around(image, points)
-    large, pen = symbols.enlarged(patch)
+    large, pen = symbols.enlarge(patch)
     symbols.draw_colony(pen, points - corner, *looks)
-    return symbols.reduced(large), corner
+    return symbols.shrink(large), corner
 
 
 def _points(colony: Colony) -> np.ndarray:
@@ -160,9 +163,9 @@ def _write_caption(
     words = [f"step {step}", f"{count} node{'s' * (count != 1)}"]
     unit, name = scene.units.length, scene.units.length_name.replace("µ", "u")  # not in the font
     if count:
-        met = scene.placed.met(*_points(colony).T)[0].mean() * unit
-        end = scene.placed.met(*scene.goal[0])[0] * unit
-        words.append(f"{'x ' * scene.placed.is_upright}{met:.0f} of {end:g} {name}")
+        distance = scene.placement.to_ground(*_points(colony).T)[0].mean() * unit
+        end = scene.placement.to_ground(*scene.goal[0])[0] * unit
+        words.append(f"{'x ' * scene.placement.is_upright}{distance:.0f} of {end:g} {name}")
     pen.text((GAP, STRIP // 2), " · ".join(words), WHITE, font, anchor="lm")
     pen.text((picture.width - GAP, STRIP // 2), ending, WHITE, font, anchor="rm")
     if not ending:
@@ -170,7 +173,7 @@ def _write_caption(
         pen.text((picture.width - GAP, STRIP // 2), text, WHITE, symbols.font(16), anchor="rm")
 
 
-def _magnified(scene: Scene, view: View) -> Image.Image:
+def _magnify_ground(scene: Scene, view: View) -> Image.Image:
     """The ground of a close-up; beyond its edges it has the colour of the frame."""
     size = view.box[2] - view.box[0], view.box[3] - view.box[1]
     inverse = (1 / view.scale, 0, view.x, 0, 1 / view.scale, view.y)
@@ -193,28 +196,28 @@ def _trail(scene: Scene, colony: Colony) -> list[Patch]:
         return []
     centre = scene.whole.place(_points(colony).mean(0))
     patch, corner = _around(scene.image, centre[None])
-    large, pen = symbols.enlarged(patch)
+    large, pen = symbols.enlarge(patch)
     x, y = (centre - corner) * SCALE
     for colour, radius in ((INK, (TRAIL + 0.7) * SCALE), (STAR, TRAIL * SCALE)):
         pen.ellipse((x - radius, y - radius, x + radius, y + radius), colour)
-    return [(symbols.reduced(large), corner)]
+    return [(symbols.shrink(large), corner)]
 
 
 def _palette(samples: list[Image.Image]) -> np.ndarray:
     """uint8 `[K, 3]`: the colours of the scenery, and a few that represent the rest best."""
-    of_ground = viridis(np.linspace(0, 1, LEVELS))
+    ground_colours = viridis(np.linspace(0, 1, LEVELS))
     fixed = np.array([FRAME, INK, WHITE, NEW, STAR], np.uint8)
     greys = np.linspace(FRAME, WHITE, 12).round().astype(np.uint8)
-    known = np.concatenate([fixed, of_ground, greys])
-    packed = lambda colours: colours @ np.array([1 << 16, 1 << 8, 1])
+    base_colours = np.concatenate([fixed, ground_colours, greys])
+    pack_rgb = lambda colours: colours @ np.array([1 << 16, 1 << 8, 1])
     pixels = np.concatenate([np.asarray(image).reshape(-1, 3) for image in samples])
-    pixels = pixels[~np.isin(packed(pixels), packed(known))]
+    pixels = pixels[~np.isin(pack_rgb(pixels), pack_rgb(base_colours))]
     if not len(pixels):
-        return known
-    room = GIF_COLOURS - len(known)
+        return base_colours
+    room = GIF_COLOURS - len(base_colours)
     mixed = Image.fromarray(pixels[None]).quantize(room, dither=Image.Dither.NONE)
     mixtures = np.array((mixed.getpalette() or [])[: 3 * room], np.uint8).reshape(-1, 3)
-    return np.concatenate([known, mixtures])
+    return np.concatenate([base_colours, mixtures])
 
 
 def _spread(total: int, count: int) -> list[int]:

@@ -40,8 +40,8 @@ def nodes(state: State, params: Params) -> list[dict[str, int | float]]:
     size = params.width, params.height
     stiffness = substrate.intensity(state.law, params.field, colony.x, colony.y, *size)
     count = int(colony.num_nodes)
-    known: tuple[Any, ...] = (colony.x, colony.y, stiffness, colony.parent, colony.birth)
-    rows = zip(range(count), *(np.asarray(x)[:count].tolist() for x in known), strict=True)
+    columns: tuple[Any, ...] = (colony.x, colony.y, stiffness, colony.parent, colony.birth)
+    rows = zip(range(count), *(np.asarray(x)[:count].tolist() for x in columns), strict=True)
     return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 
@@ -58,19 +58,19 @@ def to_graphml(state: State, params: Params, path: str | Path) -> None:
 
     Nodes have the attributes of `nodes`, but for the parent, which is an edge.
     """
-    found = nodes(state, params)
-    about = {
-        int(row["id"]): {name: row[name] for name in COLUMNS if name != "parent"} for row in found
+    rows = nodes(state, params)
+    attributes = {
+        int(row["id"]): {name: row[name] for name in COLUMNS if name != "parent"} for row in rows
     }
-    edges = [(int(row["parent"]), int(row["id"])) for row in found if row["parent"] >= 0]
+    edges = [(int(row["parent"]), int(row["id"])) for row in rows if row["parent"] >= 0]
     with Path(path).open("wb") as file:
-        write_graph(file, "colony", about, edges)
+        write_graph(file, "colony", attributes, edges)
 
 
 def write_graph(
     file: IO[bytes],
     name: str,
-    about: Mapping[int, Mapping[str, int | float]],
+    attributes: Mapping[int, Mapping[str, int | float]],
     edges: Iterable[tuple[int, int]],
 ) -> None:
     """Writes GraphML: the attributes of each node by its id, and directed edges between ids.
@@ -78,12 +78,12 @@ def write_graph(
     Floats are attributes of the type double, others int; a node may lack some.
     """
     root = xml.Element("graphml", xmlns=NAMESPACE)
-    kinds = {key: type(value) for row in about.values() for key, value in row.items()}
+    kinds = {key: type(value) for row in attributes.values() for key, value in row.items()}
     for key, kind in kinds.items():
         typed = {"attr.name": key, "attr.type": "double" if kind is float else "int"}
         xml.SubElement(root, "key", {"id": key, "for": "node", **typed})
     graph = xml.SubElement(root, "graph", id=name, edgedefault="directed")
-    for node, row in about.items():
+    for node, row in attributes.items():
         element = xml.SubElement(graph, "node", id=str(node))
         for key, value in row.items():
             xml.SubElement(element, "data", key=key).text = str(value)

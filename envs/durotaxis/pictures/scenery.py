@@ -55,7 +55,7 @@ class Scene(NamedTuple):
     whole: View
     reach: float  # side of the close-up, px
     goal: np.ndarray  # [2, 2], the ends of its line, px
-    placed: Placement
+    placement: Placement
     units: Units
 
     def close_up(self, x: float, y: float) -> View:
@@ -70,22 +70,22 @@ def ground(law: Law, field: np.ndarray, width: float, height: float) -> np.ndarr
     """The stiffness of every cell of the ground, float32 `[H, W]`; see `substrate`."""
     x, y = np.meshgrid(np.arange(int(width)), np.arange(int(height)))
     x, y = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
-    found = jax.jit(substrate.intensity)(law, jnp.asarray(field), x, y, width, height)
-    return np.asarray(found)
+    stiffness = jax.jit(substrate.intensity)(law, jnp.asarray(field), x, y, width, height)
+    return np.asarray(stiffness)
 
 
 def make_scene(
     stiffness: np.ndarray,
     reach: float,
-    placed: Placement | None = None,
+    placement: Placement | None = None,
     units: Units = PIXELS,
 ) -> Scene:
     """The scene on ground of `stiffness` `[H, W]`; the close-up has a side of `reach` px.
 
-    The stiffness is in `units`; the goal is that of `placed`, by default at the right.
+    The stiffness is in `units`; the goal is that of `placement`, by default at the right.
     """
     height, width = stiffness.shape
-    placed = placed or place("right", width, height)
+    placement = placement or place("right", width, height)
     scale = min(WIDEST / width, HIGHEST / height)
     size = round(width * scale), round(height * scale)
     across, left = WIDEST + CLOSE_UP + 3 * GAP, GAP + (WIDEST - size[0]) // 2
@@ -95,24 +95,26 @@ def make_scene(
     cells = Image.fromarray(viridis(levels))
     image.paste(cells.resize(size, Image.Resampling.NEAREST), (left, top))
     whole = View((left, top, left + size[0], top + size[1]), scale, 0.0, 0.0)
-    scene = Scene(image, cells, whole, reach, goal_line(placed), placed, units)
+    scene = Scene(image, cells, whole, reach, goal_line(placement), placement, units)
     draw_goal(image, whole, scene.goal)
     _draw_legend(image, stiffness, is_log, units)
     return scene
 
 
-def goal_line(placed: Placement) -> np.ndarray:
+def goal_line(placement: Placement) -> np.ndarray:
     """The ends of the line of the goal in the picture, `[2, 2]` px."""
-    x = float(goal(jnp.float32(placed.length)))
-    return np.stack(placed.shown(np.array([x, x]), np.array([0.0, placed.breadth])), axis=-1)
+    x = float(goal(jnp.float32(placement.length)))
+    return np.stack(
+        placement.to_picture(np.array([x, x]), np.array([0.0, placement.breadth])), axis=-1
+    )
 
 
 def draw_goal(image: Image.Image, view: View, line: np.ndarray) -> None:
     """Draws the visible part of the dashed line of the goal, whose ends `[2, 2]` are px."""
-    pen, seen = ImageDraw.Draw(image), clipped(view.place(line), view.box)
-    if seen is None:
+    pen, visible_line = ImageDraw.Draw(image), clip_line(view.place(line), view.box)
+    if visible_line is None:
         return
-    start, end = seen
+    start, end = visible_line
     length = float(np.hypot(*(end - start)))
     for at in np.arange(0, length, 12):
         dash = [start + min(stop, length) / length * (end - start) for stop in (at, at + 7)]
@@ -120,7 +122,7 @@ def draw_goal(image: Image.Image, view: View, line: np.ndarray) -> None:
             pen.line([tuple(point.tolist()) for point in dash], colour, width)
 
 
-def clipped(line: np.ndarray, box: tuple[int, int, int, int]) -> np.ndarray | None:
+def clip_line(line: np.ndarray, box: tuple[int, int, int, int]) -> np.ndarray | None:
     """The part of a line, by its ends `[2, 2]`, inside of a box; None: it lies outside.
 
     Liang and Barsky (1984).
@@ -187,7 +189,7 @@ def _draw_legend(
 def _draw_symbol(image: Image.Image, name: str, x: int, y: int) -> None:
     """One symbol of the legend, drawn as it is in the pictures."""
     box = (x - 10, y - 10, x + 10, y + 10)
-    patch, pen = symbols.enlarged(image.crop(box))
+    patch, pen = symbols.enlarge(image.crop(box))
     centre = np.full(2, 10.0 * SCALE)
     if name == "goal":
         for top in (2, 11):
@@ -198,4 +200,4 @@ def _draw_symbol(image: Image.Image, name: str, x: int, y: int) -> None:
         symbols.draw_star(pen, centre, 9.0 * SCALE)
     else:
         symbols.draw_node(pen, centre, 6.0 * SCALE, name == "new", name == "to be deleted")
-    image.paste(symbols.reduced(patch), box[:2])
+    image.paste(symbols.shrink(patch), box[:2])

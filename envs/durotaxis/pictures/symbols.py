@@ -1,7 +1,7 @@
 """Drawing of a colony: its nodes, edges, convex hull and centroid.
 
 Colours are distinct for every kind of colour vision, and shapes repeat what they mean. For smooth
-lines images are drawn `SCALE` times larger than shown: see `enlarged` and `reduced`.
+lines images are drawn `SCALE` times larger than shown: see `enlarge` and `shrink`.
 """
 
 from functools import lru_cache
@@ -16,14 +16,14 @@ NEW, STAR = (240, 128, 40), (255, 96, 168)
 Points = np.ndarray  # [P, 2], x and y in pixels of the image
 
 
-def enlarged(image: Image.Image) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+def enlarge(image: Image.Image) -> tuple[Image.Image, ImageDraw.ImageDraw]:
     """A copy `SCALE` times larger to draw on, and the pen for it."""
     size = image.width * SCALE, image.height * SCALE
     large = image.resize(size, Image.Resampling.NEAREST)
     return large, ImageDraw.Draw(large)
 
 
-def reduced(image: Image.Image) -> Image.Image:
+def shrink(image: Image.Image) -> Image.Image:
     """The enlarged image at the size at which it is shown."""
     size = image.width // SCALE, image.height // SCALE
     return image.resize(size, Image.Resampling.BOX)

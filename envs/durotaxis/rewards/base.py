@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.base import Within
-from envs.durotaxis.marking import below, count, existed, quota
+from envs.base import Range
+from envs.durotaxis.marking import count, is_below, is_old_enough, quota
 from envs.durotaxis.rewards.facts import Facts, Step, facts_of, total
 
 Signal = Callable[[Any, Facts], jax.Array]
@@ -23,7 +23,7 @@ KEPT = 0.25
 """Potential, in `shaping_delete`, of a node that should be kept; others have -1."""
 
 
-def shaped(potential: Callable[[Facts], tuple[jax.Array, jax.Array]]) -> Signal:
+def shaping_signal(potential: Callable[[Facts], tuple[jax.Array, jax.Array]]) -> Signal:
     """The shaping by a potential: a function that returns Φ(s) and Φ(s'), before and after."""
 
     def signal(weights: "RewardSet", facts: Facts) -> jax.Array:
@@ -41,9 +41,11 @@ def marked_nodes(facts: Facts) -> tuple[jax.Array, jax.Array]:
     step, birth = facts.step, facts.step.growth.before.birth
 
     def potential(nodes, number, level, time):
-        candidates = nodes & existed(birth, time, step.delay) & below(facts.intensity, level)
-        marked = quota(count(candidates), number, step.critical_nodes)
-        return KEPT * (number - marked) - marked
+        candidates = (
+            nodes & is_old_enough(birth, time, step.delay) & is_below(facts.intensity, level)
+        )
+        num_marked = quota(count(candidates), number, step.critical_nodes)
+        return KEPT * (number - num_marked) - num_marked
 
     # children are too young to be candidates
     return (
@@ -69,9 +71,9 @@ def stiff_nodes(facts: Facts) -> tuple[jax.Array, jax.Array]:
 
 
 SHAPING: dict[str, Signal] = {
-    "shaping_delete": shaped(marked_nodes),
-    "shaping_centroid": shaped(distance_left),
-    "shaping_spawn": shaped(stiff_nodes),
+    "shaping_delete": shaping_signal(marked_nodes),
+    "shaping_centroid": shaping_signal(distance_left),
+    "shaping_spawn": shaping_signal(stiff_nodes),
 }
 
 
@@ -94,7 +96,7 @@ class RewardSet:
     """Shaping by the distance to the goal, per px."""
     shaping_spawn: float = 0.0
     """Shaping by the nodes on stiff ground, per node."""
-    shaping_discount: Annotated[float, Within(least=0.0, most=1.0)] = 0.99
+    shaping_discount: Annotated[float, Range(least=0.0, most=1.0)] = 0.99
     """The discount γ of the shaping; it should be the agent's."""
 
     def __init_subclass__(cls, **kwargs: Any):
@@ -103,9 +105,9 @@ class RewardSet:
 
     def components(self, step: Step) -> jax.Array:
         """Float32 `[K]`: the weighted components of one step; their sum is its reward."""
-        return self.weighted(facts_of(step))
+        return self.weighted_components(facts_of(step))
 
-    def weighted(self, facts: Facts) -> jax.Array:
+    def weighted_components(self, facts: Facts) -> jax.Array:
         """`components`, given the facts."""
         signals = jnp.stack([signal(self, facts) for signal in self.TERMS.values()])
         weights = jnp.stack([jnp.asarray(getattr(self, name), jnp.float32) for name in self.NAMES])

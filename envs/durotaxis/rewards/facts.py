@@ -27,7 +27,7 @@ class Ending(NamedTuple):
     arrived: jax.Array  # a node is at the goal
 
 
-def ending_of(**reached: jax.Array) -> Ending:
+def ending_of(**conditions: jax.Array) -> Ending:
     """The ending, given for each field of `Ending` whether its condition holds (bool scalars).
 
     Where several hold, the first field counts and the others are false: a colony that outgrows its
@@ -35,8 +35,8 @@ def ending_of(**reached: jax.Array) -> Ending:
     """
     ended, first = jnp.zeros((), bool), {}
     for name in Ending._fields:
-        first[name] = reached[name] & ~ended
-        ended = ended | reached[name]
+        first[name] = conditions[name] & ~ended
+        ended = ended | conditions[name]
     return Ending(**first)
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.base import Within
+from envs.base import Range
 from envs.durotaxis.rewards.base import RewardSet, termination
 from envs.durotaxis.rewards.facts import Facts
 
@@ -65,7 +65,7 @@ class BoundedEndings(Endings):
     """Factor of the prices of endings, scaled and clipped: crowded, empty, retreated, arrived."""
     termination_scale: float = 0.02
     """The price of an ending is multiplied by this first."""
-    termination_bound: Annotated[float, Within(least=0.0)] = 10.0
+    termination_bound: Annotated[float, Range(least=0.0)] = 10.0
     """The scaled price is clipped to ± this."""
 
 

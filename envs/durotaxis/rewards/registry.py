@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from envs.base import Within, check_name, is_traced
+from envs.base import Range, check_name, is_traced
 from envs.durotaxis.rewards.base import RewardSet
 from envs.durotaxis.rewards.facts import Ending, Step, milestones_reached
 from envs.durotaxis.rewards.sets import Combined, Distance, Normal, ThreePart
@@ -32,12 +32,12 @@ def weights_of(name: str, **changes: Any) -> RewardSet:
     Raises ValueError for a set or a weight that does not exist, and for what `check` refuses.
     """
     kind = _set_of(name)
-    known = [field.name for field in dataclasses.fields(kind)]
+    field_names = [field.name for field in dataclasses.fields(kind)]
     for change in changes:
-        if change not in known:
+        if change not in field_names:
             raise ValueError(
                 f"reward {change!r} is unknown to the set {name!r}; "
-                f"expected one of {', '.join(known)}"
+                f"expected one of {', '.join(field_names)}"
             )
     weights = kind(**changes)
     check(name, weights)
@@ -61,11 +61,11 @@ def check(name: str, weights: Any) -> None:
         if is_traced(getattr(weights, field.name)):
             continue
         value = np.asarray(getattr(weights, field.name))
-        declared = (x for x in get_args(hints[field.name]) if isinstance(x, Within))
-        expected = _expected(value, next(declared, Within()))
+        limits = (x for x in get_args(hints[field.name]) if isinstance(x, Range))
+        expected = _expected_text(value, next(limits, Range()))
         if expected:
-            shown = value[()] if value.ndim == 0 else "an array with such a value"
-            raise ValueError(f"reward {field.name!r} is {shown}; expected {expected}")
+            description = value[()] if value.ndim == 0 else "an array with such a value"
+            raise ValueError(f"reward {field.name!r} is {description}; expected {expected}")
 
 
 def _set_of(name: str) -> type[RewardSet]:
@@ -73,7 +73,7 @@ def _set_of(name: str) -> type[RewardSet]:
     return SETS[name]
 
 
-def _expected(value: np.ndarray, within: Within) -> str:
+def _expected_text(value: np.ndarray, within: Range) -> str:
     """What is expected instead of an invalid value; empty for a valid one."""
     if not np.issubdtype(value.dtype, np.number):
         return "a number"

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.base import Within
+from envs.base import Range
 from envs.durotaxis.marking import deletion_rule
 from envs.durotaxis.rewards import signals
 from envs.durotaxis.rewards.base import SHAPING, RewardSet, Signal, termination
@@ -192,10 +192,10 @@ class Combined(Deletions, Children, Walls, BoundedEndings):
 def agreement(weights: Any, facts: Facts) -> jax.Array:
     """The mean over the nodes before: 1 if deleted or kept as `deletion_rule` says, else -1."""
     step = facts.step
-    marked = deletion_rule(
+    is_marked = deletion_rule(
         step.growth.before, facts.intensity, step.time, step.critical_nodes, step.delay
     )
-    score = total(facts.nodes, jnp.where(marked == facts.deleted, 1.0, -1.0))
+    score = total(facts.nodes, jnp.where(is_marked == facts.deleted, 1.0, -1.0))
     return score / jnp.maximum(facts.num_before, 1)
 
 
@@ -223,7 +223,7 @@ class ThreePart(RewardSet):
     """Agreement of the deletions with `marking.deletion_rule`."""
     distance: float = 1.0
     """Displacement of the centroid to the right, saturated by tanh."""
-    distance_scale: Annotated[float, Within(above=0.0)] = 0.05 / 1.4722
+    distance_scale: Annotated[float, Range(above=0.0)] = 0.05 / 1.4722
     """px; 0.05 px to the right are worth 0.9. Increase it for colonies that move farther a step."""
     termination: float = 1.0
     """Factor of the prices of endings: crowded, empty, retreated, arrived."""

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from envs.durotaxis.graph import hull as convex
-from envs.durotaxis.marking import below, deletion_rule, existed, gain
+from envs.durotaxis.marking import deletion_rule, gain, is_below, is_old_enough
 from envs.durotaxis.rewards.facts import Facts, advance, milestones_reached, total
 
 LARGEST_INTENSITY = 1e6
@@ -54,7 +54,7 @@ def spawn(weights: Any, facts: Facts) -> jax.Array:
 
 
 def wall_distance(facts: Facts, y: jax.Array) -> jax.Array:
-    """Of nodes at y `[C]` (px) from the nearer horizontal wall, as a share of the height."""
+    """How far nodes at y `[C]` (px) are from the nearer horizontal wall, over the height."""
     return jnp.minimum(y, facts.step.height - y) / facts.step.height
 
 
@@ -66,12 +66,12 @@ def boundary(weights: Any, facts: Facts) -> jax.Array:
 
 def delete(weights: Any, facts: Facts) -> jax.Array:
     step = facts.step
-    marked = deletion_rule(
+    is_marked = deletion_rule(
         step.growth.before, facts.intensity, step.time, step.critical_nodes, step.delay
     )
-    gone = jnp.where(marked, weights.delete_marked, weights.delete_unmarked)
-    kept = jnp.where(marked, weights.delete_missed, 0.0)
-    return total(facts.nodes, jnp.where(facts.deleted, gone, kept))
+    deleted_price = jnp.where(is_marked, weights.delete_marked, weights.delete_unmarked)
+    kept_price = jnp.where(is_marked, weights.delete_missed, 0.0)
+    return total(facts.nodes, jnp.where(facts.deleted, deleted_price, kept_price))
 
 
 def efficiency(weights: Any, facts: Facts) -> jax.Array:
@@ -136,9 +136,11 @@ def centre(weights: Any, facts: Facts) -> jax.Array:
 def above_average(weights: Any, facts: Facts) -> jax.Array:
     # children are too young to be judged
     step = facts.step
-    old = facts.survives & existed(step.growth.before.birth, step.time + 1, step.delay)
-    is_below = below(facts.intensity, facts.level_after)
-    return total(old, jnp.where(is_below, weights.above_average_below, weights.above_average_above))
+    old = facts.survives & is_old_enough(step.growth.before.birth, step.time + 1, step.delay)
+    is_below_average = is_below(facts.intensity, facts.level_after)
+    return total(
+        old, jnp.where(is_below_average, weights.above_average_below, weights.above_average_above)
+    )
 
 
 def survival(weights: Any, facts: Facts) -> jax.Array:
@@ -149,11 +151,11 @@ def survival(weights: Any, facts: Facts) -> jax.Array:
 
 
 def milestone(weights: Any, facts: Facts) -> jax.Array:
-    reached = milestones_reached(facts.step.growth, facts.step.width) & ~facts.step.milestones
+    newly_reached = milestones_reached(facts.step.growth, facts.step.width) & ~facts.step.milestones
     prices = (
         weights.milestone_25,
         weights.milestone_50,
         weights.milestone_75,
         weights.milestone_90,
     )
-    return total(reached, jnp.stack([jnp.asarray(price, jnp.float32) for price in prices]))
+    return total(newly_reached, jnp.stack([jnp.asarray(price, jnp.float32) for price in prices]))

@@ -1,7 +1,7 @@
 """The reward set `state_machine`: nodes are marked for deletion and should be deleted on time.
 
-The caller keeps the `Marks` of the colony: it calls `marking.marked` before the colony acts, puts
-the result into `Step.marks`, and calls `marking.inherit` after the colony has grown.
+The caller keeps the `Marks` of the colony: it calls `marking.update_marks` before the colony
+acts, puts the result into `Step.marks`, and calls `marking.inherit` after the colony has grown.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.base import Within
+from envs.base import Range
 from envs.durotaxis.marking import DELETE, NONE, Marks, gain
 from envs.durotaxis.rewards.base import SHAPING, RewardSet, Signal, termination
 from envs.durotaxis.rewards.facts import Facts, total
@@ -23,7 +23,7 @@ BOUNDED = ("growth", "unmarked", "marking", "deletion", "deadline")
 def marks_of(facts: Facts) -> Marks:
     """The marks of the step; raises ValueError if it has none."""
     if not isinstance(facts.step.marks, Marks):
-        raise ValueError("the step has no marks; state_machine needs those of marking.marked")
+        raise ValueError("the step has no marks; state_machine needs those of marking.update_marks")
     return facts.step.marks
 
 
@@ -33,7 +33,7 @@ def growth(weights: Any, facts: Facts) -> jax.Array:
     return jnp.where(excess > 0, -1.0, 1.0) * jnp.exp(-(excess**2) / 800)
 
 
-def unmarked(weights: Any, facts: Facts) -> jax.Array:
+def unmarked_ratio(weights: Any, facts: Facts) -> jax.Array:
     """The number of nodes without a mark, divided by the critical number."""
     none = total(facts.nodes, marks_of(facts).mark == NONE)
     return none / jnp.maximum(facts.step.critical_nodes, 1)
@@ -87,7 +87,7 @@ class StateMachine(RewardSet):
 
     TERMS: ClassVar[Mapping[str, Signal]] = {
         "growth": growth,
-        "unmarked": unmarked,
+        "unmarked": unmarked_ratio,
         "marking": marking,
         "deletion": deletion,
         "deadline": deadline,
@@ -107,7 +107,7 @@ class StateMachine(RewardSet):
     is clipped to ±2."""
     deadline: float = -0.5
     """If a node to be deleted survives its deadline and the window after it."""
-    bound: Annotated[float, Within(least=0.0)] = 1.0
+    bound: Annotated[float, Range(least=0.0)] = 1.0
     """The components growth to deadline are scaled down together if their sum exceeds ± this."""
     distance: float = 0.2
     """Gain of mean intensity, and closeness to the goal."""
@@ -122,9 +122,9 @@ class StateMachine(RewardSet):
     arrived: float = 1.0
     """Price of an ending with a node at the goal."""
 
-    def weighted(self, facts: Facts) -> jax.Array:
+    def weighted_components(self, facts: Facts) -> jax.Array:
         """Float32 `[K]`; scaled, not clipped, so that the components still add up to the sum."""
-        parts = super().weighted(facts)
+        parts = super().weighted_components(facts)
         bounded_sum = jnp.sum(parts[: len(BOUNDED)])
         excess = jnp.maximum(jnp.abs(bounded_sum), self.bound)
         share = jnp.where(excess > 0, self.bound / jnp.where(excess > 0, excess, 1.0), 0.0)

@@ -98,7 +98,7 @@ class Pictures:
         cells = tiles.checkerboard(self.board, cell_size(self.board)).copy()
         paint_food(self.board, cells, int(self.states.food[i]))
         self.paint_snakes(cells, i, ending, levels)
-        image = framed(self.board, cells, self.frames[ending])
+        image = frame_board(self.board, cells, self.frames[ending])
         title = " · ".join(part for part in (title, ending) if part)
         write_caption(image, self.score(i), f"step {self.states.time[i]}", title)
         return image
@@ -109,14 +109,14 @@ def write_film(path: str | Path, game: Pictures, fps: float, captions: Sequence[
     gif.check_fps(fps)
     if captions and len(captions) != game.count:
         raise ValueError(f"{len(captions)} captions for {game.count} positions; give one for each")
-    sample = [np.asarray(game.picture(i, levels=BANDED)) for i in _spread(game.count, 12)]
+    sample = [np.asarray(game.picture(i, levels=BANDED)) for i in _spread_indices(game.count, 12)]
     colours = gif.commonest_colours(sample, GIF_COLOURS)  # all but mixtures on small edges
-    indexed = gif.quantizer(colours)
+    quantize = gif.quantizer(colours)
 
     def frames() -> Iterator[tuple[np.ndarray, float]]:
-        for i in _spread(game.count, min(game.count, MOST_FRAMES)):
+        for i in _spread_indices(game.count, min(game.count, MOST_FRAMES)):
             picture = game.picture(i, captions[i] if captions else "", BANDED)
-            yield np.asarray(indexed(picture)), 1 / fps if i < game.count - 1 else HOLD
+            yield np.asarray(quantize(picture)), 1 / fps if i < game.count - 1 else HOLD
 
     gif.write(path, frames(), colours)
 
@@ -172,7 +172,7 @@ def paint_snake(
     cells[row, :, col] = tiles.head(cells[row, :, col], heading, colours, alive)
 
 
-def framed(board: Board, cells: np.ndarray, frame: str) -> Image.Image:
+def frame_board(board: Board, cells: np.ndarray, frame: str) -> Image.Image:
     """The picture of a painted board, with a frame in the colour `frame` around it."""
     top, left = corner(board)
     height, width = (n * cell_size(board) for n in (board.rows, board.cols))
@@ -205,7 +205,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.load_default(size)  # pyright: ignore[reportReturnType]
 
 
-def _spread(total: int, count: int) -> list[int]:
+def _spread_indices(total: int, count: int) -> list[int]:
     """At most `count` of `range(total)`, evenly spread, last and (from two on) first included."""
     return sorted({round(x) for x in np.linspace(total - 1, 0, count)})
 
@@ -227,9 +227,9 @@ def orders_of(board: Board, snakes: Body) -> np.ndarray:
     """`rules.order` of S snakes, int32 `[S, rows, cols]`."""
     total = len(snakes.head)
     chunk = min(CHUNK, total)
-    found = []
+    orders = []
     for first in range(0, total, chunk):
         # always `chunk` of them, so that one compilation serves all
         chosen = np.minimum(np.arange(first, first + chunk), total - 1)
-        found.append(_order_of_each(board, jax.tree.map(lambda x, c=chosen: x[c], snakes)))
-    return np.concatenate(found)[:total]
+        orders.append(_order_of_each(board, jax.tree.map(lambda x, c=chosen: x[c], snakes)))
+    return np.concatenate(orders)[:total]

@@ -19,7 +19,7 @@ from envs.snake.rules import Body, Rules, State
 NEVER = np.iinfo(np.int32).min
 
 
-def of_game(board: Board, rules_: Rules, states: State) -> dict[str, np.ndarray]:
+def game_arrays(board: Board, rules_: Rules, states: State) -> dict[str, np.ndarray]:
     """The game `states` `[M, ...]`: its snake, its food, and what may happen next.
 
     `reach` is uint8 `[M, C]`: bit 0, 1, 2 of a cell is set where a flood fill that begins forward,
@@ -30,7 +30,7 @@ def of_game(board: Board, rules_: Rules, states: State) -> dict[str, np.ndarray]
         np.asarray(x) for x in _prospects(board, rules_, jax.tree.map(jnp.asarray, states))
     )
     return {
-        **of_body(board, states),
+        **body_arrays(board, states),
         "food": number_of(board, states.food),
         "reach": reach,
         "ahead": number_of(board, ahead),
@@ -38,7 +38,7 @@ def of_game(board: Board, rules_: Rules, states: State) -> dict[str, np.ndarray]
     }
 
 
-def of_body(board: Board, bodies: Body) -> dict[str, np.ndarray]:
+def body_arrays(board: Board, bodies: Body) -> dict[str, np.ndarray]:
     """One snake `[M, ...]`: `head` and `heading` `[M]`, and `entered` int32 `[M, C]`.
 
     `entered` is the moment at which the head came to a cell of the body, negative if that was
@@ -47,8 +47,8 @@ def of_body(board: Board, bodies: Body) -> dict[str, np.ndarray]:
     """
     order = drawing.orders_of(board, bodies).reshape(len(bodies.head), -1)  # [M, C]
     length, moment = np.asarray(bodies.length)[:, None], np.arange(len(order))[:, None]
-    still = np.cumsum(np.diff(np.asarray(bodies.head), prepend=-1) == 0)[:, None]  # a crash
-    entered = np.where(order > 0, order - length + moment - still, NEVER)
+    num_still = np.cumsum(np.diff(np.asarray(bodies.head), prepend=-1) == 0)[:, None]  # a crash
+    entered = np.where(order > 0, order - length + moment - num_still, NEVER)
     return {
         "head": number_of(board, bodies.head),
         "heading": np.asarray(bodies.heading, np.uint8),
@@ -62,8 +62,8 @@ def number_of(board: Board, cell: ArrayLike) -> np.ndarray:
     Beyond an edge lies the guard bit of a row, or no row.
     """
     row, col = np.divmod(np.asarray(cell), board.stride)
-    inside = (row >= 0) & (row < board.rows) & (col < board.cols)
-    return np.where(inside, row * board.cols + col, -1).astype(np.int32)
+    is_inside = (row >= 0) & (row < board.rows) & (col < board.cols)
+    return np.where(is_inside, row * board.cols + col, -1).astype(np.int32)
 
 
 def cell_at(board: Board, place: tuple[float, float]) -> jax.Array:
@@ -89,14 +89,16 @@ def empty_cell_at(board: Board, occupied: Bits, place: tuple[float, float]) -> j
 def _prospects(
     board: Board, rules_: Rules, states: State
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """`(reach [M, C], ahead [M, 3], danger [M, 3])` of `of_game`."""
+    """`(reach [M, C], ahead [M, 3], danger [M, 3])` of `game_arrays`."""
 
-    def of_one(state: State):
+    def game_prospects(state: State):
         regions = scene.flood_regions(board, rules_, state)
-        inside = bitboard.contains(regions.reached, jnp.asarray(board.indices)[:, None])  # [C, 3]
-        bits = jnp.sum(inside * jnp.array([[1, 2, 4]], jnp.uint8), axis=1, dtype=jnp.uint8)
+        is_inside = bitboard.contains(
+            regions.reached, jnp.asarray(board.indices)[:, None]
+        )  # [C, 3]
+        bits = jnp.sum(is_inside * jnp.array([[1, 2, 4]], jnp.uint8), axis=1, dtype=jnp.uint8)
         free = rules.free_cells(board, rules_, state)
         ahead = jnp.stack(rules.candidates(board, state))
         return bits, ahead, ~bitboard.contains(free, ahead)
 
-    return jax.lax.map(of_one, states, batch_size=256)
+    return jax.lax.map(game_prospects, states, batch_size=256)

@@ -42,13 +42,13 @@ def checkerboard(board: Board, size: int) -> np.ndarray:
 def body(tiles: np.ndarray, path: np.ndarray, colours: Colours, levels: int) -> np.ndarray:
     """Paints the body on the tiles `[L, c, c, 3]` of the cells `path` `[L, 2]`, tail first."""
     headings = np.array([STEPS.index(tuple(step)) for step in np.diff(path, axis=0).tolist()], int)
-    entry, leave = np.append(NO_SIDE, headings ^ 2), np.append(headings, NO_SIDE)
+    entry_side, exit_side = np.append(NO_SIDE, headings ^ 2), np.append(headings, NO_SIDE)
     distances, progress = band(tiles.shape[1])
-    place = np.arange(len(path), dtype=np.float32)[:, None, None] + progress[entry, leave]
+    place = np.arange(len(path), dtype=np.float32)[:, None, None] + progress[entry_side, exit_side]
     radius = RADIUS * np.minimum(1, TIP + (1 - TIP) * place / TAPER)
-    faded = (len(path) - place) / max(len(path), FADE)  # 0 at the head
-    level = (levels * faded).astype(int).clip(0, levels - 1)
-    return blend(tiles, radius - distances[entry, leave], gradient(colours, levels)[level])
+    fade = (len(path) - place) / max(len(path), FADE)  # 0 at the head
+    level = (levels * fade).astype(int).clip(0, levels - 1)
+    return blend(tiles, radius - distances[entry_side, exit_side], gradient(colours, levels)[level])
 
 
 @lru_cache(maxsize=8)
@@ -69,10 +69,10 @@ def band(size: int) -> tuple[np.ndarray, np.ndarray]:
             progress[a, b] = np.arctan2(ahead, behind).clip(0, np.pi / 2) / (np.pi / 2)
         else:
             line = (side[b] - side[a]) / (1 if NO_SIDE in (a, b) else 2)  # unit vector
-            along = point @ line
-            on_line = along.clip(0 if a == NO_SIDE else -1, 0 if b == NO_SIDE else 1)
+            projection = point @ line
+            on_line = projection.clip(0 if a == NO_SIDE else -1, 0 if b == NO_SIDE else 1)
             distances[a, b] = np.linalg.norm(point - on_line[..., None] * line, axis=-1)
-            progress[a, b] = 0.5 + along
+            progress[a, b] = 0.5 + projection
     return distances, progress
 
 
@@ -118,10 +118,10 @@ def disc(tile: np.ndarray, centre, radius: float, colour: str) -> np.ndarray:
 
 def stroke(tile: np.ndarray, start, end, radius: float, colour: str) -> np.ndarray:
     """Paints a line with round ends."""
-    start, along = np.array(start), np.subtract(end, start)
+    start, direction = np.array(start), np.subtract(end, start)
     point = points(tile.shape[0]) - start
-    share = (point @ along / max(along @ along, 1e-9)).clip(0, 1)
-    distance = np.linalg.norm(point - share[..., None] * along, axis=-1)
+    share = (point @ direction / max(direction @ direction, 1e-9)).clip(0, 1)
+    distance = np.linalg.norm(point - share[..., None] * direction, axis=-1)
     return blend(tile, radius - distance, rgb(colour))
 
 

@@ -26,7 +26,7 @@ from jaxrl.dynamics.bases import Basis
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import forecasts
 from jaxrl.dynamics.planning import distillation, stimulation
-from jaxrl.dynamics.planning.stimulation import Extras, Known, PredictiveModel, Stimulus
+from jaxrl.dynamics.planning.stimulation import Constants, Extras, PredictiveModel, Stimulus
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.numerics.linalg import matmul
 from jaxrl.types import Agent, Metrics, PyTree, Transition
@@ -115,7 +115,7 @@ class World(NamedTuple):
 
 class State(NamedTuple):
     posterior: Posterior  # of the likeliest candidate, with zeros up to the size of the largest
-    known: Known
+    known: Constants
     relative_noise: jax.Array  # variance of the last state's observation, in units of its noise
     distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
     candidates: tuple[Candidate, ...] = ()  # only if there are several
@@ -131,7 +131,7 @@ class Memory(NamedTuple):
     stimulus: Stimulus
 
 
-def make(config: Config, world: World, known: Known) -> Agent:
+def make(config: Config, world: World, constants: Constants) -> Agent:
     """An agent whose actions are inputs and which learns the field from each transition.
 
     Raises:
@@ -139,29 +139,32 @@ def make(config: Config, world: World, known: Known) -> Agent:
     """
     check_config(config, world)
     policy = stimulation.make(
-        config.policy, partial(predictive_model, config, world), known.low, known.high
+        config.policy, partial(predictive_model, config, world), constants.low, constants.high
     )
 
     seeks_novelty = "rnd" in config.policy.objectives
 
+    # What an agent begins with: the prior of the field, and that of the state of each stream.
     def init(key: jax.Array, obs: jax.Array) -> State:
         del obs
         distilled = ()
         if seeks_novelty:
             distilled = distillation.init(key, config.policy.rnd, dims_of(config, world))
-        return first_state(config, world, known)._replace(distilled=distilled)
+        return first_state(config, world, constants)._replace(distilled=distilled)
 
     def memory() -> Memory:
         return Memory(first_belief(config, world), policy.init())
 
+    # Acting filters the state, asks the policy, and predicts the next state.
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
         belief = perceive(config, world, state, memory.expected, obs)
         action, stimulus = policy.act(state, belief.mean, memory.stimulus, key)
         after = Memory(expect(config, world, state, belief, action), stimulus)
         return action, after, Extras(belief, stimulus.plan.invalid)
 
+    # Learning takes transitions one by one: the field first, then the networks of novelty.
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        one_by_one = jax.tree.map(
+        transitions = jax.tree.map(
             lambda x: x.reshape(-1, *x.shape[2:]),
             (rollout.extras.belief, rollout.action, rollout.next_obs),
         )
@@ -169,12 +172,12 @@ def make(config: Config, world: World, known: Known) -> Agent:
         def step(state: State, datum: Datum):
             return learn(config, world, state, datum), None
 
-        state, _ = jax.lax.scan(step, state, one_by_one)
+        state, _ = jax.lax.scan(step, state, transitions)
         if isinstance(state.distilled, distillation.State):
-            path = one_by_one[0].mean
-            distilled = distillation.visited(config.policy.rnd, state.distilled, path, key)
+            path = transitions[0].mean
+            distilled = distillation.learn_path(config.policy.rnd, state.distilled, path, key)
             state = state._replace(distilled=distilled)
-        noise = posterior.noise_variance(state.posterior) / known.dt
+        noise = posterior.noise_variance(state.posterior) / constants.dt
         metrics = {
             "information": state.posterior.information,
             "process_noise": noise,
@@ -216,25 +219,25 @@ def wrap(world: World, z: jax.Array) -> jax.Array:
 
 
 def first_belief(config: Config, world: World) -> Belief:
-    """Of the state before anything is observed."""
+    """The prior belief of the state, before anything is observed."""
     d = dims_of(config, world)
     return Belief(jnp.zeros(d), config.first_variance * jnp.eye(d))
 
 
-def first_state(config: Config, world: World, known: Known) -> State:
+def first_state(config: Config, world: World, constants: Constants) -> State:
     """Before any data."""
-    each = [first_posterior(x, world, known) for x in candidates(config)]
-    state = State(each[0], known, jnp.ones(()))
+    each = [first_posterior(x, world, constants) for x in candidates(config)]
+    state = State(each[0], constants, jnp.ones(()))
     if len(each) == 1 or world.family is not None:
         return state
-    return with_likeliest(config, state, [Candidate(x, jnp.zeros(())) for x in each])
+    return choose_likeliest(config, state, [Candidate(x, jnp.zeros(())) for x in each])
 
 
-def with_likeliest(config: Config, state: State, each: Sequence[Candidate]) -> State:
+def choose_likeliest(config: Config, state: State, each: Sequence[Candidate]) -> State:
     """The state with these candidates; the likeliest one counts."""
-    place = model_choice.likeliest([x.log_evidence for x in each])
-    padded = [posterior.padded(x.posterior, config.num_features) for x in each]
-    likeliest = model_choice.at(place, padded)
+    place = model_choice.likeliest_index([x.log_evidence for x in each])
+    padded = [posterior.pad(x.posterior, config.num_features) for x in each]
+    likeliest = model_choice.select(place, padded)
     return state._replace(posterior=likeliest, candidates=tuple(each), place=place)
 
 
@@ -243,9 +246,9 @@ def weight_variance(config: Config) -> jax.Array:
     return config.prior_speed**2 / bases.mean_square(config.functions)
 
 
-def first_posterior(config: Config, world: World, known: Known) -> Posterior:
+def first_posterior(config: Config, world: World, constants: Constants) -> Posterior:
     """Independent parameters, scaled so that the field has the prior speed."""
-    noise = config.process_noise * known.dt
+    noise = config.process_noise * constants.dt
     if world.family is not None:
         variance = config.prior_speed**2 / noise
         belief = posterior.prior(
@@ -272,14 +275,14 @@ def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.
         size = config.num_features
         padded = [jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])]) for x in each]
         assert not isinstance(place, tuple)  # which it is where there is one candidate
-        return model_choice.at(place, padded)
-    seen = embed(config, world, z)
-    functions = bases.features(config.functions, seen)
+        return model_choice.select(place, padded)
+    embedding = embed(config, world, z)
+    functions = bases.features(config.functions, embedding)
     if not config.linear:
         return functions
     unit = config.prior_linear / jnp.sqrt(weight_variance(config))
-    one = jnp.ones_like(seen[..., :1])
-    return jnp.concatenate([functions, unit * seen, unit * one], axis=-1)
+    one = jnp.ones_like(embedding[..., :1])
+    return jnp.concatenate([functions, unit * embedding, unit * one], axis=-1)
 
 
 def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -289,7 +292,7 @@ def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Ar
         return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
     if config.basis == "auto" or config.linear:
         return matmul(features(config, world, state.place, z), mean)
-    return bases.combined(config.functions, mean, embed(config, world, z))
+    return bases.weighted_sum(config.functions, mean, embed(config, world, z))
 
 
 def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -303,27 +306,27 @@ def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Arra
     return dt * jax.jacfwd(lambda e: family(z, e))(state.posterior.mean)
 
 
-def is_free(world: World, known: Known, z: jax.Array) -> jax.Array:
+def is_free(world: World, constants: Constants, z: jax.Array) -> jax.Array:
     """Whether the state `[d]` touches no wall; angles never do."""
-    inside = jnp.abs(z) < 0.999 * known.reach
+    inside = jnp.abs(z) < 0.999 * constants.reach
     return jnp.all(inside.at[jnp.array(world.circular)].set(True) if world.circular else inside)
 
 
 def next_state(config: Config, world: World, state: State, u: jax.Array, z: jax.Array) -> jax.Array:
     """The expected next state `[d]`."""
-    known = state.known
-    pushed = world.effect(u, z, known.numbers)
-    after = z + known.dt * (velocity(config, world, state, z) + pushed)
-    bounded = jnp.clip(after, -known.reach, known.reach)
+    constants = state.known
+    push = world.effect(u, z, constants.numbers)
+    after = z + constants.dt * (velocity(config, world, state, z) + push)
+    clipped = jnp.clip(after, -constants.reach, constants.reach)
     if not world.circular:
-        return bounded
+        return clipped
     angles = jnp.array(world.circular)  # which know no walls
-    return bounded.at[angles].set(wrap(world, after)[angles])
+    return clipped.at[angles].set(wrap(world, after)[angles])
 
 
 def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
     """Posterior variance of a component of the velocity at `z` `[d]`."""
-    relative = posterior.predictive(state.posterior, design(config, world, state, z))
+    relative = posterior.predictive_variance(state.posterior, design(config, world, state, z))
     return jnp.mean(relative) * posterior.noise_variance(state.posterior) / state.known.dt**2
 
 
@@ -360,7 +363,7 @@ def expect(config: Config, world: World, state: State, belief: Belief, action: j
     noise = posterior.noise_variance(state.posterior)
     from_field = uncertainty(config, world, state, belief.mean) * state.known.dt**2
     step = partial(next_state, config, world, state, action)
-    return kalman.predicted(belief, step, noise + from_field)
+    return kalman.predict(belief, step, noise + from_field)
 
 
 def learn(config: Config, world: World, state: State, datum: Datum) -> State:
@@ -368,36 +371,36 @@ def learn(config: Config, world: World, state: State, datum: Datum) -> State:
     if not state.candidates:
         return learn_one(config, world, state, datum)[0]
     each, noises = [], []
-    for theirs, candidate in zip(candidates(config), state.candidates, strict=True):
-        alone = state._replace(posterior=candidate.posterior, candidates=(), place=())
-        after, log_density = learn_one(theirs, world, alone, datum)
+    for candidate_config, candidate in zip(candidates(config), state.candidates, strict=True):
+        candidate_state = state._replace(posterior=candidate.posterior, candidates=(), place=())
+        after, log_density = learn_one(candidate_config, world, candidate_state, datum)
         each.append(Candidate(after.posterior, candidate.log_evidence + log_density))
         noises.append(after.relative_noise)
-    likeliest = with_likeliest(config, state, each)
+    likeliest = choose_likeliest(config, state, each)
     assert not isinstance(likeliest.place, tuple)
-    return likeliest._replace(relative_noise=model_choice.at(likeliest.place, noises))
+    return likeliest._replace(relative_noise=model_choice.select(likeliest.place, noises))
 
 
 def learn_one(config: Config, world: World, state: State, datum: Datum) -> tuple[State, jax.Array]:
     """`learn` with one basis, and the logarithm of the density of what was observed."""
     belief, action, next_obs = datum
-    known, regressors = state.known, design(config, world, state, belief.mean)
+    constants, regressors = state.known, design(config, world, state, belief.mean)
     step = partial(next_state, config, world, state, action)
     if config.belief == "exact":
         error, relative_noise = next_obs - step(belief.mean), jnp.ones(())
     else:
         noise = posterior.noise_variance(state.posterior)
-        expected = kalman.predicted(belief, step, noise)
-        emission = lambda z: world.emission(z, known.numbers)
+        expected = kalman.predict(belief, step, noise)
+        emission = lambda z: world.emission(z, constants.numbers)
         evidence = kalman.evidence(expected, next_obs, emission)
         error, relative_noise = evidence.displacement, 1 / (evidence.weight * noise)
     error = wrap(world, error)
-    free = is_free(world, known, step(belief.mean) + error)
+    free = is_free(world, constants, step(belief.mean) + error)
     counted = jnp.where(free, relative_noise, jnp.inf)
     explained = matmul(regressors, state.posterior.mean)
     row = regressors, explained + error, counted
     after = state._replace(
-        posterior=posterior.observed(state.posterior, *row), relative_noise=relative_noise
+        posterior=posterior.update(state.posterior, *row), relative_noise=relative_noise
     )
     if world.family is not None:
         return after, jnp.zeros(())

@@ -26,9 +26,9 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.networks import latent_filter, latent_information
 from jaxrl.dynamics.networks.latent import SequenceVAE, Window
 from jaxrl.dynamics.planning import distillation, stimulation
-from jaxrl.dynamics.planning.stimulation import Extras, Known, PredictiveModel, Stimulus
+from jaxrl.dynamics.planning.stimulation import Constants, Extras, PredictiveModel, Stimulus
 from jaxrl.dynamics.posterior import Posterior
-from jaxrl.numerics.batched_cond import when
+from jaxrl.numerics.batched_cond import cond_any
 from jaxrl.replay import uniform
 from jaxrl.replay.uniform import Indices, Replay
 from jaxrl.types import Agent, Metrics, PyTree, Transition
@@ -89,7 +89,7 @@ class Knowledge(NamedTuple):
 
     params: PyTree
     information: Posterior  # of the field's parameters; only its covariance counts
-    known: Known
+    constants: Constants
     distilled: distillation.State | tuple[()] = ()
 
 
@@ -99,32 +99,33 @@ class State(NamedTuple):
     memory: Replay  # of Step
     information: Posterior
     updates: jax.Array  # int32
-    known: Known
+    known: Constants
     distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
 
 
 class Memory(NamedTuple):
-    """Of one stream."""
+    """What an agent remembers of one stream."""
 
     filter: Any  # the filter's carry; the newest steps; or the expected state
     before: jax.Array  # [m] the last input
     stimulus: Stimulus
 
 
-def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
+def make(config: Config, model: SequenceVAE, constants: Constants) -> Agent:
     """An agent whose actions are inputs and which learns a latent model of their effects.
 
     Raises:
       ValueError: settings that do not fit together, before anything is compiled.
     """
     check_config(config)
-    config = replace(config, elbo=replace(config.elbo, dt=known.dt))
+    config = replace(config, elbo=replace(config.elbo, dt=constants.dt))
     policy = stimulation.make(
-        config.policy, partial(predictive_model, config, model), known.low, known.high
+        config.policy, partial(predictive_model, config, model), constants.low, constants.high
     )
     stimulation.check_goal(config.policy, model.decoder.channels)
-    num_inputs = len(known.low)
+    num_inputs = len(constants.low)
 
+    # What an agent begins with: parameters, an empty replay, and a filter for each stream.
     def init(key: jax.Array, obs: jax.Array) -> State:
         distilled = ()
         if "rnd" in config.policy.objectives:
@@ -136,9 +137,9 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
             params,
             make_optimizer(config).init(params),
             uniform.init(example, config.capacity, 1),
-            latent_information.initial(model, params, known, config.prior_speed, config.noise),
+            latent_information.prior(model, params, constants, config.prior_speed, config.noise),
             jnp.zeros((), jnp.int32),
-            known,
+            constants,
             distilled,
         )
 
@@ -146,6 +147,7 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
         start = latent_filter.start(config.state, model, config.window, num_inputs)
         return Memory(start, jnp.zeros(num_inputs), policy.init())
 
+    # Acting filters the state, and gives the policy what it needs to know of the model.
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
         filtered, belief = latent_filter.step(
             config.state, model, state.params, state.known, memory.filter, memory.before, obs
@@ -171,7 +173,7 @@ def learn(
     def step(carry: tuple, index: jax.Array):
         params, opt_state, key = carry
         key, window_key, loss_key = jax.random.split(key, 3)
-        windows = newest_and_older(config, memory, window_key)
+        windows = draw_windows(config, memory, window_key)
         weight = beta(state.updates * config.gradient_steps + index)
         params, opt_state, metrics = gradient_step(
             config, model, params, opt_state, windows, loss_key, weight
@@ -183,17 +185,17 @@ def learn(
     (params, opt_state, _), metrics = jax.lax.scan(step, start, steps)
     updates = state.updates + 1
     means = rollout.extras.belief.mean.reshape(-1, model.latent)
-    information = latent_information.updated(
+    information = latent_information.update(
         model, params, state.known, state.information, means, config.noise
     )
-    recount = partial(recounted_information, config, model)
-    information = when(
+    recount = partial(recompute_information, config, model)
+    information = cond_any(
         updates % config.recount_steps == 0, recount, (params, state.known, memory), information
     )
     distilled = state.distilled
     if isinstance(distilled, distillation.State):
         visit_key = jax.random.fold_in(jax.random.clone(key), 1)
-        distilled = distillation.visited(config.policy.rnd, distilled, means, visit_key)
+        distilled = distillation.learn_path(config.policy.rnd, distilled, means, visit_key)
     state = State(params, opt_state, memory, information, updates, state.known, distilled)
     metrics = jax.tree.map(jnp.mean, metrics)
     metrics["invalid_plans"] = jnp.max(rollout.extras.invalid_plans)
@@ -225,12 +227,14 @@ def mean_loss(
 ) -> tuple[jax.Array, Metrics]:
     """Mean loss and metrics of windows `[B, W]`, each with its own key."""
     keys = jax.random.split(key, len(windows.y))
-    loss = lambda window, key: model.loss(params, window, model.initial(), key, config.elbo, beta)
+    loss = lambda window, key: model.loss(
+        params, window, model.initial_carry(), key, config.elbo, beta
+    )
     losses, metrics = jax.vmap(loss)(windows, keys)
     return jnp.mean(losses), jax.tree.map(jnp.mean, metrics)
 
 
-def newest_and_older(config: Config, memory: Replay, key: jax.Array) -> Window:
+def draw_windows(config: Config, memory: Replay, key: jax.Array) -> Window:
     """The newest window of memory, then `older_windows` from anywhere in it: `[B, W]`."""
     age = memory.size - config.window + jnp.arange(config.window)  # [W]
     newest = uniform.row_of(memory, jnp.maximum(age, 0))
@@ -243,37 +247,39 @@ def newest_and_older(config: Config, memory: Replay, key: jax.Array) -> Window:
     return Window(by_window(steps.y), by_window(steps.before), by_window(indices.mask))
 
 
-def recounted_information(config: Config, model: SequenceVAE, operands: tuple) -> Posterior:
+def recompute_information(config: Config, model: SequenceVAE, operands: tuple) -> Posterior:
     """The information of the newest R steps of `(params, known, memory)`."""
-    params, known, memory = operands
+    params, constants, memory = operands
     length = min(config.recount_over, config.capacity)
     age = memory.size - length + jnp.arange(length)
     row = uniform.row_of(memory, jnp.maximum(age, 0))
     steps = uniform.take(memory.data, row, jnp.zeros(length, jnp.int32))
     window = Window(steps.y, steps.before, age >= 0)
-    return latent_information.recounted(
-        model, params, known, window, config.prior_speed, config.noise
+    return latent_information.recompute(
+        model, params, constants, window, config.prior_speed, config.noise
     )
 
 
 def predictive_model(config: Config, model: SequenceVAE, knowledge: Knowledge) -> PredictiveModel:
     """The model that policies plan with."""
-    params, information, known, distilled = knowledge
-    at = partial(latent_information.design, model, params, known)
+    params, information, constants, distilled = knowledge
+    design = partial(latent_information.design, model, params, constants)
 
     def observation_information(z: jax.Array) -> jax.Array:
         exact = Belief(z, jnp.zeros((len(z), len(z))))
-        seen = kalman.information(exact, partial(model.emission, params))
-        return seen * config.noise * known.dt
+        fisher_information = kalman.information(exact, partial(model.emission, params))
+        return fisher_information * config.noise * constants.dt
 
     def predictive_variance(z: jax.Array) -> jax.Array:
         if model.members > 1 and "disagreement" in config.policy.objectives:
             return jnp.mean(jnp.var(model.velocities(params, z), axis=0, ddof=1))
-        return latent_information.uncertainty(model, params, known, information, z, config.noise)
+        return latent_information.uncertainty(
+            model, params, constants, information, z, config.noise
+        )
 
     return PredictiveModel(
-        step=lambda z, u: latent_filter.next_state(model, params, known, u, z),
-        design=at,
+        step=lambda z, u: latent_filter.next_state(model, params, constants, u, z),
+        design=design,
         root=information.root,
         relative_noise=latent_information.relative_noise(model, params, config.noise),
         observation_information=observation_information,

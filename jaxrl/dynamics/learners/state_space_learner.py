@@ -23,17 +23,17 @@ from flax import struct
 from jaxrl import checks
 from jaxrl.checks import Count, Positive, Range
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.model_choice import at
+from jaxrl.dynamics.model_choice import select
 from jaxrl.dynamics.planning import distillation, standstill, stimulation
 from jaxrl.dynamics.planning.standstill import Standstill
-from jaxrl.dynamics.planning.stimulation import Extras, Known, PredictiveModel, Stimulus
+from jaxrl.dynamics.planning.stimulation import Constants, Extras, PredictiveModel, Stimulus
 from jaxrl.dynamics.state_space.field_posterior import Prior
 from jaxrl.dynamics.state_space.filter import Prediction, Record, correct, first_belief, predict
 from jaxrl.dynamics.state_space.model import StateSpace, check
 from jaxrl.dynamics.state_space.online import candidates, choice
 from jaxrl.dynamics.state_space.online.candidates import Candidate
-from jaxrl.dynamics.state_space.online.choice import Choice, of_chosen
-from jaxrl.numerics.batched_cond import largest, when
+from jaxrl.dynamics.state_space.online.choice import Choice, evaluate_chosen
+from jaxrl.numerics.batched_cond import cond_any, switch_max
 from jaxrl.types import Agent, Metrics, Transition, where_tree
 
 SMALLEST, RATIO = 512, 8
@@ -87,7 +87,7 @@ class Knowledge(NamedTuple):
 
 class State(NamedTuple):
     params: Knowledge
-    known: Known
+    known: Constants
     record: Record  # [T, ...]
     count: jax.Array  # int32, samples so far
     next_fit: jax.Array  # int32, samples at which it is due
@@ -95,7 +95,7 @@ class State(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Of one stream."""
+    """What an agent remembers of one stream."""
 
     expected: Belief  # of the next state, in the coordinates of that fit
     fits: jax.Array  # int32
@@ -104,7 +104,7 @@ class Memory(NamedTuple):
     stimulus: Stimulus
 
 
-def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
+def make(config: Config, models: Sequence[StateSpace], constants: Constants) -> Agent:
     """An agent whose actions are inputs and which learns models of their effects.
 
     The models differ in their fields alone. Raises ValueError for settings that do not fit
@@ -112,13 +112,15 @@ def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
     """
     models = tuple(models)
     check_config(config, models)
-    held = replace(config.policy, kind="hold", hold_steps=config.random_hold, at_edge=True)
+    random_config = replace(config.policy, kind="hold", hold_steps=config.random_hold, at_edge=True)
     model_of = partial(predictive_model, models)
     policy, random = (
-        stimulation.make(each, model_of, known.low, known.high) for each in (config.policy, held)
+        stimulation.make(each, model_of, constants.low, constants.high)
+        for each in (config.policy, random_config)
     )
     d = models[0].dims
 
+    # What an agent begins with: candidates that know nothing, and an empty record.
     def init(key: jax.Array, obs: jax.Array) -> State:
         del obs
         layer_key, novelty_key = jax.random.split(key)
@@ -131,30 +133,38 @@ def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
         zero, due = jnp.zeros((), jnp.int32), jnp.asarray(config.first_fit, jnp.int32)
         region = jnp.asarray(config.region, jnp.float32)
         knowledge = Knowledge(Choice(each, zero), zero, region, distilled)
-        return State(knowledge, known, empty_record(config, models[0]), zero, due, zero)
+        return State(knowledge, constants, empty_record(config, models[0]), zero, due, zero)
 
     def memory() -> Memory:
-        nothing = Belief(jnp.zeros(d), jnp.eye(d))
-        fresh = jnp.asarray(FRESH, jnp.int32)
-        return Memory(nothing, fresh, random.init(), standstill.begin(d), policy.init())
+        belief = Belief(jnp.zeros(d), jnp.eye(d))
+        fits = jnp.asarray(FRESH, jnp.int32)
+        return Memory(belief, fits, random.init(), standstill.begin(d), policy.init())
 
+    # Acting filters the state, and replaces the policy's input by a random one before the first
+    # fit and while the state stands still.
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
         knowledge = state.params
         belief = perceive(models, knowledge, memory, obs)
         random_key = jax.random.fold_in(jax.random.clone(key), 1)
         action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
-        still, held = memory.standstill, memory.random
+        standstill_state, random_stimulus = memory.standstill, memory.random
         if config.policy.kind != "hold":  # which is random anyway
             # Another fit has other coordinates, in which the states before would be elsewhere.
             is_planned = (knowledge.fits > 0) & (memory.fits == knowledge.fits)
-            still, begins = standstill.watch(config.when_still, still, belief.mean, is_planned)
-            held = held._replace(steps_left=jnp.where(begins, 0, held.steps_left))
-            random_input, held = random.act(knowledge, belief.mean, held, random_key)
-            is_random = (knowledge.fits == 0) | (still.random_left > 0)
+            standstill_state, begins = standstill.watch(
+                config.when_still, standstill_state, belief.mean, is_planned
+            )
+            random_stimulus = random_stimulus._replace(
+                steps_left=jnp.where(begins, 0, random_stimulus.steps_left)
+            )
+            random_input, random_stimulus = random.act(
+                knowledge, belief.mean, random_stimulus, random_key
+            )
+            is_random = (knowledge.fits == 0) | (standstill_state.random_left > 0)
             action = jnp.where(is_random, random_input, action)
         move = lambda model, params: predict(model, params, belief, action, config.prediction)[0]
-        expected = of_chosen(models, knowledge.choice, move)
-        after = Memory(expected, knowledge.fits, held, still, stimulus)
+        expected = evaluate_chosen(models, knowledge.choice, move)
+        after = Memory(expected, knowledge.fits, random_stimulus, standstill_state, stimulus)
         return action, after, Extras(belief, stimulus.plan.invalid)
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
@@ -179,12 +189,16 @@ def perceive(
     """
     observed = jnp.isfinite(obs)
     y = jnp.where(observed, obs, 0.0)
-    anew = at(knowledge.choice.place, [x.expected for x in knowledge.choice.candidates])
-    begun = of_chosen(models, knowledge.choice, lambda _, params: first_belief(params))
-    before = where_tree(memory.fits == knowledge.fits, memory.expected, anew)
-    before = where_tree(memory.fits == FRESH, begun, before)
-    seen = lambda model, params: correct(model, params, before, y, observed)[0]
-    return of_chosen(models, knowledge.choice, seen)
+    refitted_belief = select(
+        knowledge.choice.place, [x.expected for x in knowledge.choice.candidates]
+    )
+    initial_belief = evaluate_chosen(
+        models, knowledge.choice, lambda _, params: first_belief(params)
+    )
+    before = where_tree(memory.fits == knowledge.fits, memory.expected, refitted_belief)
+    before = where_tree(memory.fits == FRESH, initial_belief, before)
+    correct_belief = lambda model, params: correct(model, params, before, y, observed)[0]
+    return evaluate_chosen(models, knowledge.choice, correct_belief)
 
 
 def learn(
@@ -200,15 +214,17 @@ def learn(
     fit_key, novelty_key = jax.random.split(key)
     samples = rollout.obs[:, 0], rollout.action[:, 0]
     state, _ = jax.lax.scan(
-        lambda state, sample: (take(config, models, state, *sample), None), state, samples
+        lambda state, sample: (add_sample(config, models, state, *sample), None), state, samples
     )
     is_due = (state.count >= state.next_fit) & (state.count <= config.capacity)
-    state = when(is_due, fit_again, (config, models, state, fit_key), state)
+    state = cond_any(is_due, fit_again, (config, models, state, fit_key), state)
     knowledge = state.params
     if isinstance(knowledge.distilled, distillation.State):
         path = rollout.extras.belief.mean[:, 0]
-        visited = distillation.visited(config.policy.rnd, knowledge.distilled, path, novelty_key)
-        state = state._replace(params=knowledge._replace(distilled=visited))
+        distilled = distillation.learn_path(
+            config.policy.rnd, knowledge.distilled, path, novelty_key
+        )
+        state = state._replace(params=knowledge._replace(distilled=distilled))
     metrics = {
         "information": choice.nats(state.params.choice),
         "fits": state.params.fits.astype(jnp.float32),
@@ -218,7 +234,7 @@ def learn(
     return state, metrics
 
 
-def take(
+def add_sample(
     config: Config, models: Sequence[StateSpace], state: State, obs: jax.Array, action: jax.Array
 ) -> State:
     """The state after one sample: an observation `[n]`, NaN where missing, and the action `[m]`."""
@@ -229,21 +245,21 @@ def take(
     )
     knowledge = state.params
     learned_from = observed & (knowledge.fits > 0)  # before that the models know no channels
-    after = tuple(
-        candidates.take(model, x, sample._replace(observed=learned_from), config.prediction)
+    new_candidates = tuple(
+        candidates.add_sample(model, x, sample._replace(observed=learned_from), config.prediction)
         for model, x in zip(models, knowledge.choice.candidates, strict=True)
     )
-    knowledge = knowledge._replace(choice=knowledge.choice._replace(candidates=after))
+    knowledge = knowledge._replace(choice=knowledge.choice._replace(candidates=new_candidates))
     return state._replace(params=knowledge, record=record, count=state.count + 1)
 
 
 def fit_again(operands: tuple) -> State:
     """The state after a fit of all models to all samples: of `(config, models, state, key)`."""
     config, _, state, _ = operands
-    sizes = parts(config.capacity)
+    sizes = fit_sizes(config.capacity)
 
-    def fit_part(size: int, given: tuple) -> tuple[Candidate, ...]:
-        config, models, state, key = given
+    def fit_part(size: int, arguments: tuple) -> tuple[Candidate, ...]:
+        config, models, state, key = arguments
         record = jax.tree.map(lambda x: x[:size], state.record)
         settings = steps_of(config, state), config.prior, config.prediction
         return tuple(
@@ -252,13 +268,13 @@ def fit_again(operands: tuple) -> State:
         )
 
     place = jnp.sum(state.count > jnp.asarray(sizes[:-1], jnp.int32)).astype(jnp.int32)
-    each = largest(place, [partial(fit_part, size) for size in sizes], operands)
+    each = switch_max(place, [partial(fit_part, size) for size in sizes], operands)
     knowledge = state.params._replace(choice=choice.choose(each), fits=state.params.fits + 1)
-    later = jnp.ceil(state.count * config.growth).astype(jnp.int32)
+    next_fit = jnp.ceil(state.count * config.growth).astype(jnp.int32)
     begins = steps_of(config, state)[0] > 0
     return state._replace(
         params=knowledge,
-        next_fit=jnp.maximum(later, state.count + 1),
+        next_fit=jnp.maximum(next_fit, state.count + 1),
         began=jnp.where(begins, state.count, state.began),
     )
 
@@ -271,7 +287,7 @@ def steps_of(config: Config, state: State) -> jax.Array:
     return jnp.stack(steps).astype(jnp.int32)
 
 
-def parts(capacity: int) -> list[int]:
+def fit_sizes(capacity: int) -> list[int]:
     """Numbers of samples that fits are to, ascending, the last one all that there is room for."""
     sizes = [SMALLEST]
     while sizes[-1] < capacity:
@@ -291,14 +307,16 @@ def predictive_model(models: Sequence[StateSpace], knowledge: Knowledge) -> Pred
         excess = jnp.sum(z**2) / (knowledge.region * (len(z) + 2)) - 1
         return jnp.exp(-SHARPNESS * jnp.maximum(excess, 0.0))
 
-    def near(function: Callable[..., jax.Array], power: float = 1.0) -> Callable[..., jax.Array]:
+    def localise(
+        function: Callable[..., jax.Array], power: float = 1.0
+    ) -> Callable[..., jax.Array]:
         return lambda z, *u: nearness(z) ** power * function(z, *u)
 
     assert model.input_design is not None
     return model._replace(
-        design=near(model.design, 0.5),
-        input_design=near(model.input_design, 0.5),
-        predictive_variance=near(model.predictive_variance),
+        design=localise(model.design, 0.5),
+        input_design=localise(model.input_design, 0.5),
+        predictive_variance=localise(model.predictive_variance),
         novelty=distillation.novelty_of(knowledge.distilled),
     )
 

@@ -51,7 +51,7 @@ class Decoder(nn.Module):
     def setup(self):
         check_decoder(self)
         if self.likelihood == "gaussian":
-            start = nn.initializers.constant(unconstrained(self.variance))
+            start = nn.initializers.constant(raw_variance(self.variance))
             self.noise = self.param("noise", start, (self.channels,))
         if self.mapping == "mlp":
             self.layers = nn.Sequential((MLP(self.hidden), nn.Dense(self.channels)))
@@ -76,7 +76,7 @@ class Decoder(nn.Module):
         mean = self.mean(z)
         if self.likelihood == "poisson":
             return poisson_log_prob(y, mean, observed)
-        return gaussian_log_prob(y, mean, as_last(self.noise_variance(), mean), observed)
+        return gaussian_log_prob(y, mean, align_last_axis(self.noise_variance(), mean), observed)
 
     def mean(self, z: jax.Array) -> jax.Array:
         """The mean observation, `[..., n]`."""
@@ -85,17 +85,17 @@ class Decoder(nn.Module):
         if self.mapping == "mlp":
             out = self.layers(z)
             return nn.softplus(out) + SMALLEST if self.likelihood == "poisson" else out
-        linear = jnp.matmul(z, self.matrix.T) + as_last(self.offset, z)
+        linear = jnp.matmul(z, self.matrix.T) + align_last_axis(self.offset, z)
         if self.mapping == "linear":
             return linear
         return self.bin_width * jnp.exp(jnp.minimum(linear, LOG_RATE_LIMIT))
 
     def noise_variance(self) -> jax.Array:
-        """Of the Gaussian noise, `[n]`."""
+        """Variance of the Gaussian noise, `[n]`."""
         return nn.softplus(self.noise) + SMALLEST
 
 
-def as_last(x: jax.Array, other: jax.Array) -> jax.Array:
+def align_last_axis(x: jax.Array, other: jax.Array) -> jax.Array:
     """x `[n]` with as many leading axes of length 1 as make it fit the rank of `other`."""
     return x.reshape((1,) * (other.ndim - 1) + (-1,))
 
@@ -105,20 +105,20 @@ def gaussian_log_prob(
 ) -> jax.Array:
     """Σ over the last axis of log N(y; mean, variance), where `observed`; None: everywhere."""
     terms = jnp.log(2 * jnp.pi * variance) + (y - mean) ** 2 / variance
-    return -0.5 * jnp.sum(_where_observed(terms, observed), axis=-1)
+    return -0.5 * jnp.sum(_mask_missing(terms, observed), axis=-1)
 
 
 def poisson_log_prob(y: jax.Array, rate: jax.Array, observed: jax.Array | None = None) -> jax.Array:
     """Σ over the last axis of y log r - r - log y!, where `observed`; None: everywhere."""
     terms = y * jnp.log(rate + 1e-8) - rate - jax.lax.lgamma(y + 1)
-    return jnp.sum(_where_observed(terms, observed), axis=-1)
+    return jnp.sum(_mask_missing(terms, observed), axis=-1)
 
 
-def _where_observed(terms: jax.Array, observed: jax.Array | None) -> jax.Array:
+def _mask_missing(terms: jax.Array, observed: jax.Array | None) -> jax.Array:
     return terms if observed is None else jnp.where(observed, terms, 0.0)
 
 
-def unconstrained(variance: float) -> float:
+def raw_variance(variance: float) -> float:
     """The parameter whose softplus, plus the smallest variance, is `variance`."""
     checks.number("variance", variance, above=SMALLEST)
     return math.log(math.expm1(variance - SMALLEST))

@@ -69,7 +69,7 @@ class RBFField(nn.Module):
                 "many dimensions"
             )
         weights = self.param("weights", SMALL, (self.grid.num_features, self.latent))
-        return rbf.combined(self.grid, weights, z)
+        return rbf.weighted_sum(self.grid, weights, z)
 
 
 class FourierField(nn.Module):
@@ -89,7 +89,7 @@ class FourierField(nn.Module):
     @nn.compact
     def __call__(self, z: jax.Array) -> jax.Array:
         weights = self.param("weights", SMALL, (self.basis.num_features, self.latent))
-        return bases.combined(self.basis, weights, z)
+        return bases.weighted_sum(self.basis, weights, z)
 
 
 class ActionEffect(nn.Module):
@@ -105,13 +105,13 @@ class ActionEffect(nn.Module):
     state_mlp, h(u, z) - h(0, z) with h such layers: no effect without an action."""
 
     @property
-    def of_state(self) -> bool:
+    def depends_on_state(self) -> bool:
         """Whether the effect depends on the state."""
         return self.kind == "state_mlp"
 
     @nn.compact
     def __call__(self, action: jax.Array, z: Any = None) -> jax.Array:
-        """`z` `[..., d]`, where the action acts, is only needed if the effect is `of_state`."""
+        """`z` `[..., d]`, where the action acts, is only needed where it `depends_on_state`."""
         if self.kind not in get_args(Effect):
             raise ValueError(f"effect {self.kind!r} is unknown: use {', '.join(get_args(Effect))}")
         if self.kind == "identity" and action.shape[-1] != self.latent:
@@ -121,7 +121,7 @@ class ActionEffect(nn.Module):
             )
         if self.kind == "identity":
             return action
-        if self.of_state:
+        if self.depends_on_state:
             hidden, out = nn.Dense(16), nn.Dense(self.latent, use_bias=False, name="velocity")
             h = lambda u: nn.relu(hidden(jnp.concatenate([u, z], axis=-1)))
             return out(h(action) - h(jnp.zeros_like(action)))

@@ -54,16 +54,21 @@ def encode(
     start = Belief(jnp.zeros(dims), jnp.ones(dims))
 
     def step(memory: tuple, now: tuple) -> tuple[tuple, Belief]:
-        carry, belief, begun = memory
+        carry, belief, has_begun = memory
         y, before, valid, observed = now
-        ahead = jnp.where(begun, model.move(belief.mean, before), belief.mean)
-        grown = jnp.where(begun, belief.variance + model.growth, belief.variance)
-        filled = jnp.where(observed, y, jax.lax.stop_gradient(model.expected(ahead)))
-        after, mean, variance = model.step(carry, filled, before)
-        seen = jnp.any(observed)
-        found = Belief(jnp.where(seen, mean, ahead), jnp.where(seen, variance, grown))
+        predicted_mean = jnp.where(has_begun, model.move(belief.mean, before), belief.mean)
+        predicted_variance = jnp.where(has_begun, belief.variance + model.growth, belief.variance)
+        imputed_y = jnp.where(observed, y, jax.lax.stop_gradient(model.expected(predicted_mean)))
+        new_carry, mean, variance = model.step(carry, imputed_y, before)
+        any_observed = jnp.any(observed)
+        new_belief = Belief(
+            jnp.where(any_observed, mean, predicted_mean),
+            jnp.where(any_observed, variance, predicted_variance),
+        )
         memory = jax.tree.map(
-            lambda new, old: jnp.where(valid, new, old), (after, found, begun | seen), memory
+            lambda new, old: jnp.where(valid, new, old),
+            (new_carry, new_belief, has_begun | any_observed),
+            memory,
         )
         return memory, memory[1]
 

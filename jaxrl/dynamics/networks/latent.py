@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from jaxrl.dynamics import sequence_elbo
 from jaxrl.dynamics.networks import imputation
-from jaxrl.dynamics.networks.decoder import Decoder, unconstrained
+from jaxrl.dynamics.networks.decoder import Decoder, raw_variance
 from jaxrl.dynamics.networks.fields import (
     ActionEffect,
     FourierField,
@@ -82,12 +82,12 @@ class SequenceVAE:
         decoder = dict(start.get("params", {}))
         noise = {"noise": decoder.pop("noise")} if "noise" in decoder else {}
         return {
-            "recognition": self.recognition.init(keys[0], self.initial(), y, u),
+            "recognition": self.recognition.init(keys[0], self.initial_carry(), y, u),
             "field": jax.vmap(self.field.init, (0, None))(field_keys, z),
-            "effect": self.effect.init(keys[1], u, *((z,) if self.effect.of_state else ())),
+            "effect": self.effect.init(keys[1], u, *((z,) if self.effect.depends_on_state else ())),
             "decoder": decoder,
             **noise,
-            "process": jnp.full(self.latent, unconstrained(self.process_variance)),
+            "process": jnp.full(self.latent, raw_variance(self.process_variance)),
         }
 
     @property
@@ -95,9 +95,9 @@ class SequenceVAE:
         """d."""
         return self.field.latent
 
-    def initial(self) -> Any:
+    def initial_carry(self) -> Any:
         """The carry of the filter before the first observation."""
-        return self.recognition.initial()
+        return self.recognition.initial_carry()
 
     def step(self, params: PyTree, carry: Any, y: jax.Array, before: jax.Array):
         """The filter, one step on: `(carry, mean [d], variance [d])` from y `[n]`, u `[m]`."""
@@ -115,13 +115,13 @@ class SequenceVAE:
         if observed is not None:
             if dt is None:
                 raise ValueError("observations are missing: give the time of a step, dt")
-            expected = imputation.Model(
+            filter_model = imputation.Model(
                 lambda carry, *now: self.step(params, carry, *now),
                 lambda z, u: z + dt * (self.velocity(params, z) + self.push(params, u, z)),
                 lambda z: self.emission(params, z)[0],
                 self.noise(params) * dt,
             )
-            return imputation.encode(expected, carry, y, before, valid, observed)
+            return imputation.encode(filter_model, carry, y, before, valid, observed)
         carry, mean, variance = apply(
             self.recognition, params["recognition"], carry, y, before, valid, method="encode"
         )
@@ -137,8 +137,8 @@ class SequenceVAE:
 
     def push(self, params: PyTree, action: jax.Array, z: jax.Array) -> jax.Array:
         """g(u, z), `[..., d]` from u `[..., m]` and z `[..., d]`."""
-        place = (z,) if self.effect.of_state else ()
-        return apply(self.effect, params["effect"], action, *place)
+        state_args = (z,) if self.effect.depends_on_state else ()
+        return apply(self.effect, params["effect"], action, *state_args)
 
     def noise(self, params: PyTree) -> jax.Array:
         """q, `[d]`: process noise, a variance per unit of time."""
@@ -175,8 +175,10 @@ class SequenceVAE:
         draws = sequence_elbo.draw(key, config, *belief.mean.shape)
         observed = window.observed
         if observed is not None:
-            seen = jnp.any(observed, axis=-1)
-            draws = draws._replace(keep=seen if draws.keep is None else draws.keep & seen)
+            any_observed = jnp.any(observed, axis=-1)
+            draws = draws._replace(
+                keep=any_observed if draws.keep is None else draws.keep & any_observed
+            )
             observed = observed[None]  # of every sample
         log_prob = lambda z, y: self.log_prob(params, z, y, observed)
         loss, metrics = sequence_elbo.elbo(
@@ -184,30 +186,38 @@ class SequenceVAE:
         )
         if self.members == 1:
             return loss, metrics
-        others = self._members(params, window, belief, dynamics, draws, config, beta)
-        return loss + beta * jnp.sum(others), {**metrics, "members": jnp.mean(others)}
+        divergences = self._member_divergences(
+            params, window, belief, dynamics, draws, config, beta
+        )
+        return loss + beta * jnp.sum(divergences), {**metrics, "members": jnp.mean(divergences)}
 
     def _dynamics(self, params: PyTree, velocity: sequence_elbo.Velocity, window: Window):
         """The dynamics in a window, with the field `velocity`."""
         actions, noise = window.before[1:], self.noise(params)
-        if self.effect.of_state:
+        if self.effect.depends_on_state:
             return Dynamics(velocity, actions, noise, partial(self.push, params))
         return Dynamics(velocity, apply(self.effect, params["effect"], actions), noise)
 
-    def _members(self, params, window, belief, dynamics, draws, config, beta) -> jax.Array:
+    def _member_divergences(
+        self, params, window, belief, dynamics, draws, config, beta
+    ) -> jax.Array:
         """Σ_k w_k KL_k per valid step of every member but the first: `[M - 1]`."""
         valid = window.valid
         state, keep = sequence_elbo.latents(draws, valid, belief, dynamics, config, beta)
-        state, belief, fixed = jax.lax.stop_gradient((state, belief, params))
+        state, belief, fixed_params = jax.lax.stop_gradient((state, belief, params))
         weights = sequence_elbo.kl_weights(config.k_steps, config.decay)
 
-        def one(field: PyTree) -> jax.Array:
-            own = self._dynamics(fixed, lambda z: apply(self.field, field, z), window)
-            kl = sequence_elbo.k_step_kl(draws.steps, state, belief, valid, keep, own, config)
+        def divergence(field: PyTree) -> jax.Array:
+            member_dynamics = self._dynamics(
+                fixed_params, lambda z: apply(self.field, field, z), window
+            )
+            kl = sequence_elbo.k_step_kl(
+                draws.steps, state, belief, valid, keep, member_dynamics, config
+            )
             return jnp.sum(weights * kl) / jnp.maximum(jnp.sum(valid), 1)
 
         # One after the other: batches of such small matrix products are slower on a CPU.
-        return jax.lax.map(one, jax.tree.map(lambda x: x[1:], params["field"]))
+        return jax.lax.map(divergence, jax.tree.map(lambda x: x[1:], params["field"]))
 
 
 def apply(module: Any, params: PyTree, *args: Any, method: str | None = None) -> Any:

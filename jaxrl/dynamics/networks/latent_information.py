@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 from jaxrl.dynamics import bases, posterior, rbf
 from jaxrl.dynamics.networks.fields import FourierField, RBFField
 from jaxrl.dynamics.networks.latent import SequenceVAE, Window
-from jaxrl.dynamics.planning.stimulation import Known
+from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.numerics import linalg
 from jaxrl.types import PyTree
@@ -22,89 +22,89 @@ from jaxrl.types import PyTree
 Number = float | jax.Array
 
 
-def design(model: SequenceVAE, params: PyTree, known: Known, z: jax.Array) -> jax.Array:
+def design(model: SequenceVAE, params: PyTree, constants: Constants, z: jax.Array) -> jax.Array:
     """Derivative of the next state after `z` `[d]` by the field's parameters: `[p]` or `[d, p]`."""
     if isinstance(model.field, RBFField):
-        return known.dt * rbf.features(model.field.grid, z)
+        return constants.dt * rbf.features(model.field.grid, z)
     if isinstance(model.field, FourierField):
-        return known.dt * bases.features(model.field.basis, z)
+        return constants.dt * bases.features(model.field.basis, z)
     flat, restore = ravel_pytree(jax.tree.map(lambda x: x[0], params["field"]))
-    return known.dt * jax.jacrev(lambda w: model.field.apply(restore(w), z))(flat)
+    return constants.dt * jax.jacrev(lambda w: model.field.apply(restore(w), z))(flat)
 
 
-def initial(
-    model: SequenceVAE, params: PyTree, known: Known, prior_speed: Number, noise: Number
+def prior(
+    model: SequenceVAE, params: PyTree, constants: Constants, prior_speed: Number, noise: Number
 ) -> Posterior:
-    """Before any data: a component of the field has root mean square `prior_speed`."""
-    at_centre = design(model, params, known, jnp.zeros(model.latent)) / known.dt
+    """The prior, in which a component of the field has root mean square `prior_speed`."""
+    at_centre = design(model, params, constants, jnp.zeros(model.latent)) / constants.dt
     shared = at_centre.ndim == 1
     squares = jnp.sum(at_centre**2) / (1 if shared else model.latent)
-    noise = noise * known.dt
+    noise = noise * constants.dt
     relative = prior_speed**2 / squares / noise
     return posterior.prior(at_centre.shape[-1], model.latent, relative, noise, shared=shared)
 
 
-def updated(
+def update(
     model: SequenceVAE,
     params: PyTree,
-    known: Known,
+    constants: Constants,
     information: Posterior,
     means: jax.Array,
     noise: Number,
 ) -> Posterior:
-    """After transitions from the states `means` `[T, d]`; only the covariance is updated."""
+    """Updates the covariance alone, after transitions from the states `means` `[T, d]`."""
     relative = relative_noise(model, params, noise)
 
     def step(information: Posterior, z: jax.Array):
-        learned = posterior.observed(
-            information, design(model, params, known, z), jnp.zeros(model.latent), relative
+        new_information = posterior.update(
+            information, design(model, params, constants, z), jnp.zeros(model.latent), relative
         )
-        return learned._replace(shape=information.shape, rate=information.rate), None
+        return new_information._replace(shape=information.shape, rate=information.rate), None
 
     return jax.lax.scan(step, information, means)[0]
 
 
-def recounted(
+def recompute(
     model: SequenceVAE,
     params: PyTree,
-    known: Known,
+    constants: Constants,
     window: Window,
     prior_speed: Number,
     noise: Number,
 ) -> Posterior:
     """The information of the valid steps of `window`, at the states as they are filtered now."""
-    gathered_now = gathered(model, params, known, window)
-    return after(model, params, known, gathered_now, prior_speed, noise)
+    gram = gather(model, params, constants, window)
+    return to_posterior(model, params, constants, gram, prior_speed, noise)
 
 
-def gathered(model: SequenceVAE, params: PyTree, known: Known, window: Window) -> jax.Array:
+def gather(model: SequenceVAE, params: PyTree, constants: Constants, window: Window) -> jax.Array:
     """Σ xᵀ x `[p, p]` over the rows x of the design at the valid steps of `window`.
 
     Steps at which nothing was observed do not count.
     """
-    _, belief = model.encode(params, model.initial(), window, known.dt)
+    _, belief = model.encode(params, model.initial_carry(), window, constants.dt)
     valid = window.valid
     if window.observed is not None:
         valid = valid & jnp.any(window.observed, axis=-1)
-    rows = jax.vmap(partial(design, model, params, known))(belief.mean)  # [T, p] or [T, d, p]
+    rows = jax.vmap(partial(design, model, params, constants))(belief.mean)  # [T, p] or [T, d, p]
     weight = valid.reshape(-1, *[1] * (rows.ndim - 1)).astype(rows.dtype)
     rows = (rows * weight).reshape(-1, rows.shape[-1])
     return linalg.matmul(rows.T, rows)
 
 
-def after(
+def to_posterior(
     model: SequenceVAE,
     params: PyTree,
-    known: Known,
-    information: jax.Array,
+    constants: Constants,
+    gram: jax.Array,
     prior_speed: Number,
     noise: Number,
 ) -> Posterior:
-    """After data whose `gathered` design is `information` `[p, p]`, from before any data."""
-    before = initial(model, params, known, prior_speed, noise)
-    precision = jnp.diag(1 / jnp.diag(before.root) ** 2)
-    precision = precision + information / relative_noise(model, params, noise)
-    return before._replace(root=linalg.inverse_root(precision))
+    """The posterior after all data whose design has the `gram` `[p, p]`, see `gather`."""
+    start = prior(model, params, constants, prior_speed, noise)
+    precision = jnp.diag(1 / jnp.diag(start.root) ** 2)
+    precision = precision + gram / relative_noise(model, params, noise)
+    return start._replace(root=linalg.inverse_root(precision))
 
 
 def relative_noise(model: SequenceVAE, params: PyTree, noise: Number) -> jax.Array:
@@ -115,11 +115,11 @@ def relative_noise(model: SequenceVAE, params: PyTree, noise: Number) -> jax.Arr
 def uncertainty(
     model: SequenceVAE,
     params: PyTree,
-    known: Known,
+    constants: Constants,
     information: Posterior,
     z: jax.Array,
     noise: Number,
 ) -> jax.Array:
     """Variance of a component of the velocity at `z` `[d]` under the uncertainty of the field."""
-    relative = posterior.predictive(information, design(model, params, known, z))
-    return jnp.mean(relative) * noise / known.dt
+    relative = posterior.predictive_variance(information, design(model, params, constants, z))
+    return jnp.mean(relative) * noise / constants.dt

@@ -35,13 +35,13 @@ class Readout(nn.Module):
     def __call__(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """`(mean [..., d], variance [..., d])` from `[..., W]`."""
         mean = nn.Dense(self.latent, name="mean")(MLP(self.features, name="mean_torso")(x))
-        flat = nn.Dense(
+        variance_layer = nn.Dense(
             self.latent,
             kernel_init=nn.initializers.zeros,
             bias_init=nn.initializers.constant(-3.0),
             name="variance",
         )
-        raw = flat(MLP(self.features, name="variance_torso")(x))
+        raw = variance_layer(MLP(self.features, name="variance_torso")(x))
         return mean, nn.softplus(raw) + SMALLEST
 
 
@@ -60,7 +60,7 @@ class MLPRecognition(nn.Module):
     def setup(self):
         self.readout = Readout(self.latent, self.hidden)
 
-    def initial(self) -> tuple:
+    def initial_carry(self) -> tuple:
         """The carry before the first observation."""
         return ()
 
@@ -73,14 +73,14 @@ class MLPRecognition(nn.Module):
     def encode(
         self, carry: tuple, y: jax.Array, before: jax.Array, valid: jax.Array
     ) -> tuple[tuple, jax.Array, jax.Array]:
-        """As `Recurrent.encode`."""
+        """Encodes T times in a row, as `Recurrent.encode` does."""
         return self(carry, y, before)
 
 
 class Recurrent(nn.Module):
     """What recurrent filters share: a unit that takes y_t and u_{t-1}, and a readout of its state.
 
-    A subclass has the layers `incoming` and `readout`, `initial` and `unit`.
+    A subclass has the layers `incoming` and `readout`, `initial_carry` and `unit`.
     """
 
     latent: int
@@ -140,14 +140,14 @@ class GRURecognition(Recurrent):
         self.bias = self.param("bias", nn.initializers.zeros, (self.hidden,))
         self.readout = Readout(self.latent, self.features)
 
-    def initial(self) -> jax.Array:
+    def initial_carry(self) -> jax.Array:
         """The carry before the first observation, zeros `[W]`."""
         return jnp.zeros(self.hidden)
 
     def unit(self) -> Callable[[jax.Array, jax.Array], jax.Array]:
         """`(carry, incoming [3 W]) -> carry`."""
         recurrent, bias = self.recurrent, self.bias
-        return lambda carry, incoming: gated(carry, incoming, recurrent, bias)
+        return lambda carry, incoming: gru_step(carry, incoming, recurrent, bias)
 
 
 class LSTMRecognition(Recurrent):
@@ -163,14 +163,14 @@ class LSTMRecognition(Recurrent):
         self.recurrent = self.param("recurrent", linalg.orthogonal_start(1.0), (width, 4 * width))
         self.readout = Readout(self.latent, self.features)
 
-    def initial(self) -> tuple[jax.Array, jax.Array]:
+    def initial_carry(self) -> tuple[jax.Array, jax.Array]:
         """The carry before the first observation, zeros."""
         return jnp.zeros(self.hidden), jnp.zeros(self.hidden)
 
     def unit(self) -> Callable[[tuple, jax.Array], tuple]:
         """`(carry, incoming [4 W]) -> carry`."""
         recurrent = self.recurrent
-        return lambda carry, incoming: remembered(carry, incoming, recurrent)
+        return lambda carry, incoming: lstm_step(carry, incoming, recurrent)
 
 
 Recognition = MLPRecognition | GRURecognition | LSTMRecognition
@@ -181,7 +181,7 @@ def output(carry: Any) -> jax.Array:
     return jax.tree.leaves(carry)[-1]
 
 
-def gated(
+def gru_step(
     carry: jax.Array, incoming: jax.Array, recurrent: jax.Array, bias: jax.Array
 ) -> jax.Array:
     """One step of the unit, `[W]`: h' = (1 - u) tanh(x_c + r (h R_c + bias)) + u h.
@@ -189,14 +189,14 @@ def gated(
     The gates are r, u = sigmoid(x_ru + h R_ru), for what comes in x `[3 W]` and R `[W, 3 W]`.
     """
     width = carry.shape[-1]
-    own = carry @ recurrent
-    gates = nn.sigmoid(incoming[: 2 * width] + own[: 2 * width])
+    recurrent_input = carry @ recurrent
+    gates = nn.sigmoid(incoming[: 2 * width] + recurrent_input[: 2 * width])
     reset, update = gates[:width], gates[width:]
-    candidate = jnp.tanh(incoming[2 * width :] + reset * (own[2 * width :] + bias))
+    candidate = jnp.tanh(incoming[2 * width :] + reset * (recurrent_input[2 * width :] + bias))
     return (1 - update) * candidate + update * carry
 
 
-def remembered(
+def lstm_step(
     carry: tuple[jax.Array, jax.Array], incoming: jax.Array, recurrent: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """One step of long short-term memory: cell and output, each `[W]`.
@@ -205,9 +205,9 @@ def remembered(
     what comes in x `[4 W]` and R `[W, 4 W]`, in the order i, f, g, o.
     """
     cell, hidden = carry
-    enter, keep, candidate, leave = jnp.split(incoming + hidden @ recurrent, 4)
-    cell = nn.sigmoid(keep) * cell + nn.sigmoid(enter) * jnp.tanh(candidate)
-    return cell, nn.sigmoid(leave) * jnp.tanh(cell)
+    input_gate, forget_gate, candidate, output_gate = jnp.split(incoming + hidden @ recurrent, 4)
+    cell = nn.sigmoid(forget_gate) * cell + nn.sigmoid(input_gate) * jnp.tanh(candidate)
+    return cell, nn.sigmoid(output_gate) * jnp.tanh(cell)
 
 
 def inputs(y: jax.Array, before: jax.Array, counts: bool, y_scale: float) -> jax.Array:

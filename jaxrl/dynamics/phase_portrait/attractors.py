@@ -13,7 +13,7 @@ import numpy as np
 from jaxrl.dynamics.phase_portrait import orbits
 from jaxrl.dynamics.phase_portrait.fixed_points import Step
 from jaxrl.dynamics.phase_portrait.loops import Loop, crossings_of, loop_of
-from jaxrl.dynamics.phase_portrait.region import Region, evenly
+from jaxrl.dynamics.phase_portrait.region import Region, subsample
 
 EDGE = 5.0
 """Orbits that come so many times further from the mean than the data have left the region."""
@@ -61,16 +61,16 @@ class Ends(NamedTuple):
 
 def ends_of(step: Step, region: Region, frame: tuple, u: jax.Array, effort: Effort) -> Ends:
     """Follows orbits from visited states, longer where they have not settled."""
-    places = jnp.asarray(evenly(region.visited, effort.orbits), u.dtype)
+    places = jnp.asarray(subsample(region.visited, effort.orbits), u.dtype)
     edge = jnp.asarray(EDGE * np.linalg.norm(region.visited, axis=1).max(), u.dtype)
     settling, stride = effort.settling, 1
     for turn in range(effort.rounds):
-        whole = (jnp.asarray(settling, jnp.int32), jnp.asarray(stride, jnp.int32))
-        recorded = orbits.follow(step, frame, places, u, edge, *whole, effort.window)
-        ends = _classify(np.asarray(recorded[0], float), np.asarray(recorded[1]), stride)
+        durations = (jnp.asarray(settling, jnp.int32), jnp.asarray(stride, jnp.int32))
+        recording = orbits.follow(step, frame, places, u, edge, *durations, effort.window)
+        ends = _classify(np.asarray(recording[0], float), np.asarray(recording[1]), stride)
         if turn == effort.rounds - 1 or not ends.is_open.any():
             break
-        settling, places = 2 * settling, recorded[0][-1]
+        settling, places = 2 * settling, recording[0][-1]
         if _few_crossings(ends):
             stride *= 4
     return ends  # pyright: ignore[reportPossiblyUnboundVariable]

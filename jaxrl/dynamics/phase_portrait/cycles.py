@@ -46,14 +46,14 @@ def cycles_of(region: Region, ends: Ends, spectrum: np.ndarray) -> tuple[tuple[C
         if factor > NEUTRAL:
             neutral += share
             continue
-        states = region.outward(loop.points)
+        states = region.to_states(loop.points)
         mean = states[:-1].mean(0) if loop.is_curve else states.mean(0)
         extent = np.ptp(states, axis=0)
         attracting.append(Cycle(loop.period, states, extent, mean, factor, share))
     return tuple(sorted(attracting, key=lambda cycle: -cycle.share)), neutral
 
 
-def without_growing_loops(ends: Ends, spectrum: np.ndarray) -> Ends:
+def drop_growing_loops(ends: Ends, spectrum: np.ndarray) -> Ends:
     """Drops loops whose neighbours part from them: chaos that lingered at a weak repeller."""
     loops = [
         None if loop is not None and multiplier(loop, exponents) > GROWING else loop

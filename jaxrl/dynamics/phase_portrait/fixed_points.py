@@ -71,17 +71,17 @@ def descend(step: Step, frame: tuple, starts: jax.Array, u: jax.Array):
         change = -solve_positive(normal + ridge * jnp.eye(d, dtype=x.dtype), right)[:, 0]
         change = change / jnp.maximum(1.0, jnp.linalg.norm(change))
         trial = jnp.linalg.norm(displace(x + change))
-        better = trial < size  # false for NaN
-        x, size = jnp.where(better, x + change, x), jnp.where(better, trial, size)
-        damping = jnp.clip(jnp.where(better, damping / 8, damping * 4), 1e-7, 1e7)
+        is_better = trial < size  # false for NaN
+        x, size = jnp.where(is_better, x + change, x), jnp.where(is_better, trial, size)
+        damping = jnp.clip(jnp.where(is_better, damping / 8, damping * 4), 1e-7, 1e7)
         return (x, size, damping), None
 
-    def from_start(x: jax.Array):
+    def descend_from(x: jax.Array):
         start = (x, jnp.linalg.norm(displace(x)), jnp.asarray(1e-2, x.dtype))
         (x, size, _), _ = jax.lax.scan(improve, start, None, ITERATIONS)
         return x, jnp.where(jnp.isfinite(size), size, jnp.inf)
 
-    return jax.vmap(from_start)(starts)
+    return jax.vmap(descend_from)(starts)
 
 
 def places_of(
@@ -93,8 +93,8 @@ def places_of(
     its median over visited states, or is nothing but rounding.
     """
     ends, sizes = (np.asarray(x, float) for x in descend(step, frame, starts, u))
-    sampled = jnp.asarray(region.visited[:: max(1, len(region.visited) // 512)], starts.dtype)
-    typical = np.median(np.linalg.norm(displacements(step, frame, sampled, u), axis=1))
+    sample = jnp.asarray(region.visited[:: max(1, len(region.visited) // 512)], starts.dtype)
+    typical = np.median(np.linalg.norm(displacements(step, frame, sample, u), axis=1))
     offset = np.linalg.norm(region.inverse @ region.mean)
     rounding = 16 * float(jnp.finfo(starts.dtype).eps) * (1 + offset)
     order = np.argsort(sizes, kind="stable")
@@ -119,7 +119,7 @@ def slopes(step: Step, z: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array
 
 def describe(step: Step, region: Region, place: np.ndarray, u: jax.Array) -> FixedPoint:
     """The fixed point at a place `[d]`, with a share of 0."""
-    state = region.outward(place)
+    state = region.to_states(place)
     by_state, by_input = (
         np.asarray(x, float) for x in slopes(step, jnp.asarray(state, u.dtype), u)
     )
@@ -135,8 +135,8 @@ def describe(step: Step, region: Region, place: np.ndarray, u: jax.Array) -> Fix
         np.where(rotation > 0, periods, np.nan),
         np.where(growth == 0, np.nan, times),
         sensitivity(by_state, by_input),
-        float(region.beyond(place[None])[0]),
-        float(region.nearest(place[None])[0]),
+        float(region.distance_outside(place[None])[0]),
+        float(region.nearest_distance(place[None])[0]),
         0.0,
     )
 
@@ -146,7 +146,7 @@ def sensitivity(by_state: np.ndarray, by_input: np.ndarray) -> np.ndarray:
 
     NaN where I - J is singular, as at a bifurcation.
     """
-    left = np.eye(len(by_state)) - by_state
-    if np.linalg.cond(left) > 1e6:
+    system = np.eye(len(by_state)) - by_state
+    if np.linalg.cond(system) > 1e6:
         return np.full(by_input.shape, np.nan)
-    return np.linalg.solve(left, by_input)
+    return np.linalg.solve(system, by_input)

@@ -113,9 +113,13 @@ def influences(
     if not len(record):
         raise ValueError("the record of inputs is empty; expected a step or more")
     varies = np.flatnonzero(record.max(0) > record.min(0))
-    some = tuple(_influence(step, states, record[:, i], i, base, effort) for i in varies.tolist())
-    near = lambda change: narrow(step, states, change, halvings, effort)
-    return tuple(x._replace(changes=tuple(map(near, x.changes))) for x in some)
+    coarse_influences = tuple(
+        _influence(step, states, record[:, i], i, base, effort) for i in varies.tolist()
+    )
+    narrow_change = lambda change: narrow(step, states, change, halvings, effort)
+    return tuple(
+        x._replace(changes=tuple(map(narrow_change, x.changes))) for x in coarse_influences
+    )
 
 
 def _influence(

@@ -52,18 +52,18 @@ def loop_of(path: np.ndarray) -> Loop | None:
     if not extent > 0:
         return None
     is_line = path.shape[1] == 1  # no curve can close there
-    loop = None if is_line else _by_returns(path, extent)
-    loop = loop or _by_steps(path, extent)
-    return loop or (None if is_line else _by_phase(path))
+    loop = None if is_line else _loop_by_returns(path, extent)
+    loop = loop or _loop_by_steps(path, extent)
+    return loop or (None if is_line else _loop_by_phase(path))
 
 
-def _by_phase(path: np.ndarray) -> Loop | None:
+def _loop_by_phase(path: np.ndarray) -> Loop | None:
     """A cycle of few steps, along a curve that its points fill."""
     curve = rhythm.closed_curve(path[len(path) // 2 :], PHASES)
     return curve and Loop(*curve, True)
 
 
-def _by_returns(path: np.ndarray, extent: float) -> Loop | None:
+def _loop_by_returns(path: np.ndarray, extent: float) -> Loop | None:
     times, points, errors = crossings_of(path)
     if len(times) < 4 or (times[-1] - times[0]) / (len(times) - 1) < SAMPLES:
         return None
@@ -74,8 +74,8 @@ def _by_returns(path: np.ndarray, extent: float) -> Loop | None:
         if _recurs(times[late], points[late], k, near):
             laps = max(1, (len(times) - 1) // (2 * k))
             period = (times[-1] - times[-1 - k * laps]) / laps
-            at = np.linspace(times[-1 - k], times[-1], POINTS)
-            return Loop(float(period), interpolate(path, at), True)
+            sample_times = np.linspace(times[-1 - k], times[-1], POINTS)
+            return Loop(float(period), interpolate(path, sample_times), True)
     return None
 
 
@@ -92,7 +92,7 @@ def _recurs(times: np.ndarray, points: np.ndarray, k: int, near: float) -> bool:
     return bool(each.max() <= near and drift <= 2 * near and np.ptp(laps) <= STEADY * laps.mean())
 
 
-def _by_steps(path: np.ndarray, extent: float) -> Loop | None:
+def _loop_by_steps(path: np.ndarray, extent: float) -> Loop | None:
     """A cycle of a whole number of steps, to within rounding."""
     late = path[len(path) // 2 :]
     for k in range(1, min(WHOLE, len(late) // 4) + 1):
@@ -140,18 +140,18 @@ def are_same(loop: Loop, other: Loop) -> bool:
     if abs(loop.period - other.period) > 0.02 * other.period or loop.is_curve != other.is_curve:
         return False
     extent = np.ptp(other.points, axis=0).max()
-    apart = np.linalg.norm(loop.points[:, None] - other.points[None], axis=-1)
-    farthest = max(apart.min(0).max(), apart.min(1).max())
+    distances = np.linalg.norm(loop.points[:, None] - other.points[None], axis=-1)
+    farthest = max(distances.min(0).max(), distances.min(1).max())
     return bool(farthest <= 0.05 * extent)
 
 
 def groups_of(loops: list[Loop]) -> np.ndarray:
     """Which loops are one: a number for each, counted from 0."""
-    first: list[Loop] = []
+    representatives: list[Loop] = []
     groups = np.zeros(len(loops), int)
     for i, loop in enumerate(loops):
-        same = (k for k, other in enumerate(first) if are_same(loop, other))
-        groups[i] = next(same, len(first))
-        if groups[i] == len(first):
-            first.append(loop)
+        matches = (k for k, other in enumerate(representatives) if are_same(loop, other))
+        groups[i] = next(matches, len(representatives))
+        if groups[i] == len(representatives):
+            representatives.append(loop)
     return groups

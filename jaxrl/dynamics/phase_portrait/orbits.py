@@ -39,13 +39,13 @@ def follow(
         leaves = has_left | ~(jnp.linalg.norm(after) <= edge)  # true for NaN, too
         return jnp.where(leaves, x, after), leaves
 
-    def several(count: jax.Array, carry: tuple) -> tuple:
+    def advance_steps(count: jax.Array, carry: tuple) -> tuple:
         return jax.lax.fori_loop(0, count, lambda _, both: jax.vmap(advance)(*both), carry)
 
     def record(carry: tuple, _: None):
-        return several(stride, carry), carry[0]
+        return advance_steps(stride, carry), carry[0]
 
-    carry = several(settling, (places, jnp.zeros(len(places), bool)))
+    carry = advance_steps(settling, (places, jnp.zeros(len(places), bool)))
     (_, has_left), path = jax.lax.scan(record, carry, None, length)
     return path, has_left
 
@@ -60,10 +60,10 @@ def exponents(step: Step, frame: tuple, places: jax.Array, u: jax.Array, length:
     map_ = lambda x: move(step, frame, x, u)
     d = places.shape[1]
 
-    def of_orbit(x: jax.Array) -> jax.Array:
+    def orbit_exponents(x: jax.Array) -> jax.Array:
         def advance(carry: tuple, index: jax.Array):
             x, tangents, total = carry
-            lengths, tangents = orthogonal(matmul(jax.jacfwd(map_)(x), tangents))
+            lengths, tangents = orthogonalise(matmul(jax.jacfwd(map_)(x), tangents))
             counts = index >= length // FREE
             return (map_(x), tangents, total + jnp.where(counts, jnp.log(lengths), 0.0)), None
 
@@ -71,10 +71,10 @@ def exponents(step: Step, frame: tuple, places: jax.Array, u: jax.Array, length:
         (_, _, total), _ = jax.lax.scan(advance, start, jnp.arange(length))
         return total / (length - length // FREE)
 
-    return jax.vmap(of_orbit)(places)
+    return jax.vmap(orbit_exponents)(places)
 
 
-def orthogonal(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+def orthogonalise(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     """`(lengths [d], columns [d, d])` of a matrix by Gram and Schmidt, twice for its rounding.
 
     Written out, because LAPACK under `vmap` is a loop.

@@ -17,9 +17,9 @@ import numpy as np
 
 from jaxrl.dynamics.phase_portrait import attractors, fixed_points, orbits
 from jaxrl.dynamics.phase_portrait.attractors import Effort, Ends
-from jaxrl.dynamics.phase_portrait.cycles import Cycle, cycles_of, without_growing_loops
+from jaxrl.dynamics.phase_portrait.cycles import Cycle, cycles_of, drop_growing_loops
 from jaxrl.dynamics.phase_portrait.fixed_points import FixedPoint, Step
-from jaxrl.dynamics.phase_portrait.region import Region, evenly, grid, region_of
+from jaxrl.dynamics.phase_portrait.region import Region, grid, region_of, subsample
 
 MARGIN = 0.5
 """Fixed points so far outside the hull of the data, in units of their spread, are left out, unless
@@ -72,7 +72,7 @@ def portrait_of(step: Step, states: Any, u: Any = (), effort: Effort | None = No
     # Where orbits end, Newton's method starts, too: what attracts is then among its points.
     ends = attractors.ends_of(step, region, frame, u, effort)
     half = effort.starts // 2
-    starts = np.concatenate([evenly(region.visited, half), grid(region, half), ends.places])
+    starts = np.concatenate([subsample(region.visited, half), grid(region, half), ends.places])
     places = fixed_points.places_of(step, region, frame, jnp.asarray(starts, u.dtype), u)
     places = places[: 4 * MOST]
     points = [fixed_points.describe(step, region, place, u) for place in places]
@@ -81,15 +81,15 @@ def portrait_of(step: Step, states: Any, u: Any = (), effort: Effort | None = No
     if (ends.is_open & (target < 0) | ends.is_loop).any():
         last = jnp.asarray(ends.places, u.dtype)
         spectrum = np.asarray(orbits.exponents(step, frame, last, u, effort.window), float)
-    ends = without_growing_loops(ends, spectrum)
+    ends = drop_growing_loops(ends, spectrum)
     wanders = ends.is_open & (target < 0) & (spectrum[:, 0] * effort.window > CONVERGING)
     cycles, neutral = cycles_of(region, ends, spectrum)
     has_end = (target >= 0) | ends.is_loop | wanders | ends.has_left
     return Portrait(
         inputs,
-        _within(points, target),
+        _select_points(points, target),
         cycles,
-        _aperiodic(region, ends, spectrum, wanders),
+        _aperiodic_orbits(region, ends, spectrum, wanders),
         neutral,
         float(np.mean(~has_end)),
         float(np.mean(ends.has_left)),
@@ -131,19 +131,19 @@ def _resting_places(ends: Ends, places: np.ndarray, points: list[FixedPoint]) ->
     return target
 
 
-def _within(points: list[FixedPoint], target: np.ndarray) -> tuple[FixedPoint, ...]:
+def _select_points(points: list[FixedPoint], target: np.ndarray) -> tuple[FixedPoint, ...]:
     """Keeps those of the region, and those that orbits come to, with their shares."""
     shared = [p._replace(share=float(np.mean(target == i))) for i, p in enumerate(points)]
     near = [p for p in shared if p.beyond <= MARGIN or p.share > 0]
     return tuple(sorted(near, key=lambda p: (-p.share, p.beyond, p.nearest))[:MOST])
 
 
-def _aperiodic(
+def _aperiodic_orbits(
     region: Region, ends: Ends, spectrum: np.ndarray, wanders: np.ndarray
 ) -> Aperiodic | None:
     if not wanders.any():
         return None
-    states = region.outward(ends.path[:, wanders])  # [T, S', d]
+    states = region.to_states(ends.path[:, wanders])  # [T, S', d]
     exponents = np.sort(spectrum[wanders].mean(0))[::-1]
     low, high = states.min((0, 1)), states.max((0, 1))
     return Aperiodic(exponents, low, high, states[-ORBIT:, 0], float(np.mean(wanders)))

@@ -27,15 +27,15 @@ class Region(NamedTuple):
     directions: np.ndarray  # [K, d] of length 1, in the same coordinates
     reach: np.ndarray  # [K], how far the data go in each direction
 
-    def inward(self, states: np.ndarray) -> np.ndarray:
+    def to_coordinates(self, states: np.ndarray) -> np.ndarray:
         """Coordinates `[..., d]`, in units of the spread, of states `[..., d]`."""
         return np.einsum("ij,...j->...i", self.inverse, states - self.mean)
 
-    def outward(self, places: np.ndarray) -> np.ndarray:
+    def to_states(self, places: np.ndarray) -> np.ndarray:
         """The states `[..., d]` at coordinates `[..., d]`."""
         return self.mean + np.einsum("ij,...j->...i", self.basis, places)
 
-    def beyond(self, places: np.ndarray) -> np.ndarray:
+    def distance_outside(self, places: np.ndarray) -> np.ndarray:
         """How far coordinates `[M, d]` lie outside the convex hull of the data `[M]`; 0 within.
 
         The largest excess over the data's extent among K directions and that of the place itself,
@@ -43,11 +43,11 @@ class Region(NamedTuple):
         """
         excess = np.max(places @ self.directions.T - self.reach, axis=1, initial=0.0)
         length = np.linalg.norm(places, axis=1, keepdims=True)
-        own = places / np.maximum(length, 1e-12)
-        farthest = np.max(own @ self.visited.T, axis=1)
+        direction = places / np.maximum(length, 1e-12)
+        farthest = np.max(direction @ self.visited.T, axis=1)
         return np.maximum(excess, length[:, 0] - farthest)
 
-    def nearest(self, places: np.ndarray) -> np.ndarray:
+    def nearest_distance(self, places: np.ndarray) -> np.ndarray:
         """The distance `[M]` of coordinates `[M, d]` from the nearest visited state."""
         rows = (np.linalg.norm(self.visited - place, axis=1).min() for place in places)
         return np.array([*rows], float)
@@ -79,14 +79,14 @@ def region_of(states: np.ndarray) -> Region:
     unit = np.maximum(spread, THINNEST * spread[0])
     basis, inverse = axes.T * unit, axes / unit[:, None]
     visited = (states - mean) @ inverse.T
-    drawn = np.random.default_rng(0).normal(size=(DIRECTIONS * (d > 1), d))
-    directions = np.concatenate([np.eye(d), -np.eye(d), drawn])
+    random_directions = np.random.default_rng(0).normal(size=(DIRECTIONS * (d > 1), d))
+    directions = np.concatenate([np.eye(d), -np.eye(d), random_directions])
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     reach = (visited @ directions.T).max(0)
     return Region(mean, basis, inverse, visited, directions, reach)
 
 
-def evenly(rows: np.ndarray, most: int) -> np.ndarray:
+def subsample(rows: np.ndarray, most: int) -> np.ndarray:
     """At most so many rows, evenly spaced, first and last among them."""
     return rows[np.unique(np.linspace(0, len(rows) - 1, most).round().astype(int))]
 

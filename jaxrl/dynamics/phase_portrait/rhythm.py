@@ -34,14 +34,14 @@ def closed_curve(path: np.ndarray, count: int) -> tuple[float, np.ndarray] | Non
     for k in range(1, HARMONICS + 1):
         phase = np.arange(len(path)) * strongest / k % 1
         order = np.argsort(phase)
-        phase, along = (
+        phase, ordered_path = (
             np.append(phase[order], phase[order[0]] + 1),
             path[np.append(order, order[0])],
         )
-        gaps, jumps = np.diff(phase), np.linalg.norm(np.diff(along, axis=0), axis=1)
+        gaps, jumps = np.diff(phase), np.linalg.norm(np.diff(ordered_path, axis=0), axis=1)
         if gaps.max() <= WIDEST and (jumps <= extent * (DENSE + FASTEST * gaps)).all():
-            at = phase[0] + np.linspace(0, 1, count)
-            points = np.stack([np.interp(at, phase, x) for x in along.T], axis=-1)
+            sample_phases = phase[0] + np.linspace(0, 1, count)
+            points = np.stack([np.interp(sample_phases, phase, x) for x in ordered_path.T], axis=-1)
             return k / strongest, points
     return None
 
@@ -58,7 +58,7 @@ def frequency_of(path: np.ndarray) -> float:
     peak = np.argmax(np.abs(np.fft.rfft(signal, size))) / size
     times = np.arange(len(path))
     weakness = lambda f: -np.abs(np.sum(signal * np.exp(-2j * np.pi * f * times)))
-    near = (max(peak - 1 / size, 1e-9), peak + 1 / size)
+    bounds = (max(peak - 1 / size, 1e-9), peak + 1 / size)
     options = {"xatol": 1e-10}
-    best: Any = minimize_scalar(weakness, bounds=near, method="bounded", options=options)
+    best: Any = minimize_scalar(weakness, bounds=bounds, method="bounded", options=options)
     return float(best.x)

@@ -15,7 +15,7 @@ PLURALS = {"saddle-focus": "saddle-foci"}
 Duration = Callable[[float], str]
 
 
-def in_steps(steps: float) -> str:
+def format_steps(steps: float) -> str:
     """So many steps."""
     return f"{number(steps)} steps"
 
@@ -26,7 +26,7 @@ def number(value: float) -> str:
     return f"{float(digits):,.0f}" if abs(float(digits)) >= 1000 else digits
 
 
-def words(portrait: Portrait, duration: Duration = in_steps) -> str:
+def words(portrait: Portrait, duration: Duration = format_steps) -> str:
     """What was found, in a line: "one limit cycle, period 16.6 steps; one unstable spiral".
 
     `duration` says how long so many steps are.
@@ -51,10 +51,10 @@ def words(portrait: Portrait, duration: Duration = in_steps) -> str:
     return "; ".join(parts) or "no fixed point in the region that data visited"
 
 
-def count(amount: int, thing: str) -> str:
+def count(amount: int, noun: str) -> str:
     """So many things: "one saddle", "two saddles"."""
     amount_in_words = NUMBERS[amount] if amount < len(NUMBERS) else f"{amount:,}"
-    return f"{amount_in_words} {thing if amount == 1 else PLURALS.get(thing, f'{thing}s')}"
+    return f"{amount_in_words} {noun if amount == 1 else PLURALS.get(noun, f'{noun}s')}"
 
 
 def attractors_in_words(counts: Attractors) -> str:
@@ -68,7 +68,7 @@ def summary(
     portrait: Portrait,
     influences: Sequence[Influence] = (),
     step_time: float | None = None,
-    duration: Duration = in_steps,
+    duration: Duration = format_steps,
 ) -> dict[str, Any]:
     """Plain data for JSON, of finite numbers, None where there is none.
 
@@ -78,14 +78,14 @@ def summary(
     aperiodic = portrait.aperiodic
     return {
         "words": words(portrait, duration),
-        "inputs": plain(portrait.inputs),
+        "inputs": to_floats(portrait.inputs),
         "fixed_points": [_fixed_point(point, step_time) for point in portrait.fixed_points],
         "cycles": [_cycle(cycle, step_time) for cycle in portrait.cycles],
         "aperiodic": aperiodic
         and {
-            "lyapunov_exponents": plain(aperiodic.exponents),
-            "low": plain(aperiodic.low),
-            "high": plain(aperiodic.high),
+            "lyapunov_exponents": to_floats(aperiodic.exponents),
+            "low": to_floats(aperiodic.low),
+            "high": to_floats(aperiodic.high),
             "share": aperiodic.share,
         }
         | _time("exponents_per", aperiodic.exponents, step_time and 1 / step_time),
@@ -101,11 +101,11 @@ def _fixed_point(point: FixedPoint, step_time: float | None) -> dict[str, Any]:
     period = turns[0] if len(turns) else np.nan
     return {
         "kind": point.kind,
-        "state": plain(point.state),
-        "eigenvalues": [[plain(x.real), plain(x.imag)] for x in point.eigenvalues],
-        "rotation_period": plain(period),
-        "time_constants": plain(point.time_constants),
-        "sensitivity": plain(point.sensitivity),
+        "state": to_floats(point.state),
+        "eigenvalues": [[to_floats(x.real), to_floats(x.imag)] for x in point.eigenvalues],
+        "rotation_period": to_floats(period),
+        "time_constants": to_floats(point.time_constants),
+        "sensitivity": to_floats(point.sensitivity),
         "beyond": point.beyond,
         "nearest": point.nearest,
         "share": point.share,
@@ -116,17 +116,17 @@ def _fixed_point(point: FixedPoint, step_time: float | None) -> dict[str, Any]:
 
 def _cycle(cycle: Cycle, step_time: float | None) -> dict[str, Any]:
     return {
-        "period": plain(cycle.period),
-        "extent": plain(cycle.extent),
-        "mean": plain(cycle.mean),
-        "multiplier": plain(cycle.multiplier),
+        "period": to_floats(cycle.period),
+        "extent": to_floats(cycle.extent),
+        "mean": to_floats(cycle.mean),
+        "multiplier": to_floats(cycle.multiplier),
         "share": cycle.share,
         **_time("period", cycle.period, step_time),
     }
 
 
 def _time(name: str, steps: Any, step_time: float | None) -> dict[str, Any]:
-    return {} if step_time is None else {f"{name}_time": plain(np.asarray(steps) * step_time)}
+    return {} if step_time is None else {f"{name}_time": to_floats(np.asarray(steps) * step_time)}
 
 
 def _influence(influence: Influence, step_time: float | None, duration: Duration) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _influence(influence: Influence, step_time: float | None, duration: Duration
         del content["influences"]
     changes = [
         {
-            "between": [plain(change.low), plain(change.high)],
+            "between": [to_floats(change.low), to_floats(change.high)],
             "before": attractors_in_words(change.before),
             "after": attractors_in_words(change.after),
         }
@@ -145,9 +145,9 @@ def _influence(influence: Influence, step_time: float | None, duration: Duration
     return {"component": influence.component, "low": low, "high": high, "bifurcations": changes}
 
 
-def plain(value: Any) -> Any:
+def to_floats(value: Any) -> Any:
     """Numbers as lists of floats, None where they are not finite."""
     array = np.asarray(value, float)
     if array.ndim:
-        return [plain(x) for x in array]
+        return [to_floats(x) for x in array]
     return float(array) if np.isfinite(array) else None

@@ -50,10 +50,10 @@ class State(NamedTuple):
 
 def init(key: jax.Array, config: Config, dims: int) -> State:
     """Two networks drawn independently; consumes `key`."""
-    target, params = (_drawn(k, config, dims) for k in jax.random.split(key))
+    target, params = (_draw_network(k, config, dims) for k in jax.random.split(key))
     opt_state = optax.adam(config.learning_rate).init(params)
-    seen = jnp.zeros((config.remembered, dims))
-    return State(target, params, opt_state, seen, jnp.zeros((), jnp.int32))
+    memory = jnp.zeros((config.remembered, dims))
+    return State(target, params, opt_state, memory, jnp.zeros((), jnp.int32))
 
 
 def novelty(state: State, z: jax.Array) -> jax.Array:
@@ -61,23 +61,23 @@ def novelty(state: State, z: jax.Array) -> jax.Array:
     return _error(state.params, state.target, z)
 
 
-def learned(config: Config, state: State, z: jax.Array, key: jax.Array) -> State:
-    """After a visit to `z` `[d]`: one step of Adam on it and on B - 1 states drawn from memory."""
-    seen = state.seen.at[state.count % config.remembered].set(z)
-    known = jnp.minimum(state.count + 1, config.remembered)
-    others = jax.random.randint(key, (config.batch - 1,), 0, known)
-    batch = jnp.concatenate([z[None], seen[others]])
+def learn(config: Config, state: State, z: jax.Array, key: jax.Array) -> State:
+    """Takes a step of Adam on the visited `z` `[d]` and on B - 1 states drawn from memory."""
+    memory = state.seen.at[state.count % config.remembered].set(z)
+    num_stored = jnp.minimum(state.count + 1, config.remembered)
+    indices = jax.random.randint(key, (config.batch - 1,), 0, num_stored)
+    batch = jnp.concatenate([z[None], memory[indices]])
     grads = jax.grad(lambda params: jnp.mean(_error(params, state.target, batch)))(state.params)
     changes, opt_state = optax.adam(config.learning_rate).update(grads, state.opt_state)
     params = optax.apply_updates(state.params, changes)
-    return State(state.target, params, opt_state, seen, state.count + 1)  # type: ignore
+    return State(state.target, params, opt_state, memory, state.count + 1)  # type: ignore
 
 
-def visited(config: Config, state: State, path: jax.Array, key: jax.Array) -> State:
-    """After visits to all of `path` `[T, d]`, in their order; consumes `key`."""
+def learn_path(config: Config, state: State, path: jax.Array, key: jax.Array) -> State:
+    """Learns from visits to all of `path` `[T, d]`, in their order; consumes `key`."""
 
     def step(state: State, visit: tuple[jax.Array, jax.Array]):
-        return learned(config, state, *visit), None
+        return learn(config, state, *visit), None
 
     return jax.lax.scan(step, state, (path, jax.random.split(key, len(path))))[0]
 
@@ -97,7 +97,7 @@ def _error(params: Network, target: Network, z: jax.Array) -> jax.Array:
     return jnp.mean((outputs(params, z) - outputs(target, z)) ** 2, axis=-1)
 
 
-def _drawn(key: jax.Array, config: Config, dims: int) -> Network:
+def _draw_network(key: jax.Array, config: Config, dims: int) -> Network:
     """Weights and biases N(0, 1), the outer ones N(0, 1 / W): outputs of order 1 that vary within
     a few units of the state."""
     inner, bias, outer = jax.random.split(key, 3)

@@ -38,8 +38,8 @@ def squared_kernel(features: jax.Array, root: jax.Array) -> jax.Array:
     reaches 10¹⁹ it overflows, and what comes of it is nan.
     """
     rows = matmul(features.reshape(-1, features.shape[-1]), root)
-    through = matmul(rows, root.T)
-    return matmul(through, through.T)
+    weighted_rows = matmul(rows, root.T)
+    return matmul(weighted_rows, weighted_rows.T)
 
 
 def d_gain(gram: jax.Array, precision: float | jax.Array = 1.0, outputs: int = 1) -> jax.Array:
@@ -72,11 +72,11 @@ def a_gain(
     the gain.
     """
     lower = linalg.root1p(jnp.sqrt(precision) * linalg.root(gram))
-    solved = linalg.solve_lower(lower, linalg.root(squared))
-    return outputs * precision * jnp.sum(solved**2)
+    whitened_root = linalg.solve_lower(lower, linalg.root(squared))
+    return outputs * precision * jnp.sum(whitened_root**2)
 
 
-def propagated(transitions: jax.Array, dt: float | jax.Array) -> jax.Array:
+def propagation_matrix(transitions: jax.Array, dt: float | jax.Array) -> jax.Array:
     """Sensitivity of the later states to a change of the field at each state: L `[H d, H d]`.
 
     Sensitivities S_t = ∂z_t/∂parameters follow S_0 = 0, S_{t+1} = A_t S_t + dt J_t. So S_1 .. S_H,
@@ -88,15 +88,15 @@ def propagated(transitions: jax.Array, dt: float | jax.Array) -> jax.Array:
       dt: time of a step.
     """
     horizon, dims = transitions.shape[:2]
-    here = dt * jnp.eye(horizon)[:, None, :, None] * jnp.eye(dims)[None, :, None, :]
+    direct_effect = dt * jnp.eye(horizon)[:, None, :, None] * jnp.eye(dims)[None, :, None, :]
 
     def step(sensitivity, moves):  # [d, H, d]
-        transition, new = moves
+        transition, direct = moves
         # No matmul: under `vmap` the sum written out is faster than products of small matrices.
         moved = jnp.sum(transition[:, :, None, None] * sensitivity[None], axis=1)
-        return (moved + new,) * 2
+        return (moved + direct,) * 2
 
-    _, rows = jax.lax.scan(step, jnp.zeros_like(here[0]), (transitions, here))
+    _, rows = jax.lax.scan(step, jnp.zeros_like(direct_effect[0]), (transitions, direct_effect))
     return rows.reshape(horizon * dims, horizon * dims)
 
 
@@ -111,7 +111,7 @@ def observation_kernel(
 
     Args:
       gram: `[H, H]` (shared features) or `[H d, H d]`, from `kernel` or `squared_kernel`.
-      propagation: L, from `propagated`.
+      propagation: L, from `propagation_matrix`.
       information: M_t = Hᵀ R⁻¹ H at z_1 .. z_H, `[H, d, d]`, with H the emission's Jacobian and R
         the variance of its noise; (H P Hᵀ + R) in place of R if the state's own noise counts too.
         Singular ones may be given.
@@ -127,10 +127,12 @@ def observation_kernel(
             f"{horizon} or {size} rows and {(size, size)}: use one path of {horizon} states"
         )
     roots = linalg.root(information)
-    through = matmul(roots.mT, propagation.reshape(horizon, dims, size)).reshape(size, size)
+    root_propagation = matmul(roots.mT, propagation.reshape(horizon, dims, size)).reshape(
+        size, size
+    )
     if len(gram) == size:
-        weighted = matmul(through, gram)
+        weighted = matmul(root_propagation, gram)
     else:  # K of all outputs is its Kronecker product with I [d, d]
-        split = through.reshape(size, horizon, dims)
+        split = root_propagation.reshape(size, horizon, dims)
         weighted = jnp.einsum("asi,st->ati", split, gram, precision="highest")
-    return matmul(weighted.reshape(size, size), through.T)
+    return matmul(weighted.reshape(size, size), root_propagation.T)

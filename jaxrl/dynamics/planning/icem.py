@@ -43,7 +43,7 @@ class Config:
     """Share of the elites that the next iteration, or the next call, evaluates again."""
 
     @property
-    def kept(self) -> int:
+    def num_reused(self) -> int:
         """k, elites that are evaluated again."""
         return int(self.reused * self.elites)
 
@@ -89,7 +89,7 @@ def first_plan(config: Config, low: jax.Array, high: jax.Array) -> Plan:
         )
     centre = (low + high) / 2
     mean = jnp.broadcast_to(centre[None], (config.horizon, len(low)))
-    elites = jnp.broadcast_to(mean[None], (config.kept, *mean.shape))
+    elites = jnp.broadcast_to(mean[None], (config.num_reused, *mean.shape))
     return Plan(mean, elites, jnp.asarray(False), jnp.zeros((), jnp.int32))
 
 
@@ -101,7 +101,7 @@ def icem(
     Every action lies between `low` `[m]` and `high` `[m]`. The sequence is the best of all
     iterations, and never more expensive than the mean that the last one drew around. `plan` is from
     `first_plan` or the last call; if s > 1 steps were taken since that call, from
-    `advanced(plan, s - 1, ...)`. Consumes `key`.
+    `advance(plan, s - 1, ...)`. Consumes `key`.
     """
     noise_key, shift_key = jax.random.split(key)
     shape = (sum(config.draws), config.horizon, len(low))
@@ -112,33 +112,33 @@ def icem(
     pool, pool_cost = plan.elites, jnp.zeros(0)
     best, best_cost, invalid = mean, jnp.asarray(jnp.inf), plan.invalid
     for i, noise in enumerate(jnp.split(noises, np.cumsum(config.draws)[:-1])):
-        drawn = jnp.clip(mean[None] + std[None] * noise, *(side[None] for side in box))
+        samples = jnp.clip(mean[None] + std[None] * noise, *(side[None] for side in box))
         if i == config.iterations - 1:
-            drawn = drawn.at[0].set(mean)
-        tried = jnp.concatenate([drawn, pool])
+            samples = samples.at[0].set(mean)
+        population = jnp.concatenate([samples, pool])
         if i == 0:
             # The first call has no elites of an earlier one.
-            absent = (jnp.arange(len(tried)) >= len(drawn)) & ~plan.started
-            costs = cost(tried)
-            invalid = invalid + jnp.sum(~jnp.isfinite(costs) & ~absent, dtype=jnp.int32)
-            costs = jnp.where(absent, jnp.inf, costs)
+            is_absent = (jnp.arange(len(population)) >= len(samples)) & ~plan.started
+            costs = cost(population)
+            invalid = invalid + jnp.sum(~jnp.isfinite(costs) & ~is_absent, dtype=jnp.int32)
+            costs = jnp.where(is_absent, jnp.inf, costs)
         else:
-            costs = cost(drawn)
+            costs = cost(samples)
             invalid = invalid + jnp.sum(~jnp.isfinite(costs), dtype=jnp.int32)
             costs = jnp.concatenate([costs, pool_cost])
         costs = jnp.where(jnp.isfinite(costs), costs, jnp.inf)
-        falling, chosen = jax.lax.top_k(-costs, config.elites)
-        elites, elite_costs = tried[chosen], -falling
+        negated_costs, elite_indices = jax.lax.top_k(-costs, config.elites)
+        elites, elite_costs = population[elite_indices], -negated_costs
         best = jnp.where(elite_costs[0] < best_cost, elites[0], best)
         best_cost = jnp.minimum(elite_costs[0], best_cost)
-        mean = _mixed(config.momentum, jnp.mean(elites, axis=0), mean)
-        std = _mixed(config.momentum, jnp.std(elites, axis=0, ddof=1), std)
-        pool, pool_cost = elites[: config.kept], elite_costs[: config.kept]
-    after = Plan(mean, pool, jnp.asarray(True), invalid)
-    return best, best_cost, advanced(after, 1, low, high, shift_key)
+        mean = _blend(config.momentum, jnp.mean(elites, axis=0), mean)
+        std = _blend(config.momentum, jnp.std(elites, axis=0, ddof=1), std)
+        pool, pool_cost = elites[: config.num_reused], elite_costs[: config.num_reused]
+    new_plan = Plan(mean, pool, jnp.asarray(True), invalid)
+    return best, best_cost, advance(new_plan, 1, low, high, shift_key)
 
 
-def advanced(
+def advance(
     plan: Plan, steps: int | jax.Array, low: jax.Array, high: jax.Array, key: jax.Array
 ) -> Plan:
     """The plan after `steps` more actions, shifted to the front.
@@ -149,10 +149,13 @@ def advanced(
     horizon = len(plan.mean)
     index = jnp.arange(horizon)
     mean = plan.mean[jnp.minimum(index + steps, horizon - 1)]
-    fresh = jax.random.uniform(key, plan.elites.shape) * (high - low)[None, None] + low[None, None]
-    moved = plan.elites[:, jnp.minimum(index + steps, horizon - 1)]
+    new_actions = (
+        jax.random.uniform(key, plan.elites.shape) * (high - low)[None, None] + low[None, None]
+    )
+    shifted_elites = plan.elites[:, jnp.minimum(index + steps, horizon - 1)]
     return plan._replace(
-        mean=mean, elites=jnp.where((index + steps < horizon)[None, :, None], moved, fresh)
+        mean=mean,
+        elites=jnp.where((index + steps < horizon)[None, :, None], shifted_elites, new_actions),
     )
 
 
@@ -184,5 +187,5 @@ def _fourier(length: int) -> tuple[np.ndarray, np.ndarray]:
     return waves.astype(np.float32), (np.maximum(order, 1) / length).astype(np.float32)
 
 
-def _mixed(share: float | jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:
+def _blend(share: float | jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:
     return (1 - share) * new + share * old

@@ -33,8 +33,8 @@ def nats(model: PredictiveModel, z: jax.Array, plan: jax.Array) -> jax.Array:
     the model expects from `z` `[d]`; at least 0. The matrix that is factorised has a row for each
     number of the plan's states, or for each parameter, whichever are fewer.
     """
-    visited = stimulation.path(model, z, plan)[:-1]
-    design = jax.vmap(partial(stimulation.design_of, model))(visited, plan)
+    states = stimulation.path(model, z, plan)[:-1]
+    design = jax.vmap(partial(stimulation.design_of, model))(states, plan)
     outputs = len(z) if design.ndim == 2 else 1
     rows = matmul(design.reshape(-1, design.shape[-1]), model.root)
     rows = rows.T if len(rows) > rows.shape[1] else rows  # det(I + A B) = det(I + B A)
@@ -57,7 +57,7 @@ def best(
     The search of `config` is over B = `config.horizon` blocks, each held for `hold` steps.
     """
     model, z, before, limits = question
-    plan_of = lambda blocks: input_limits.admissible(limits, before, blocks, hold, steps)
+    plan_of = lambda blocks: input_limits.enforce(limits, before, blocks, hold, steps)
 
     def cost(candidates: jax.Array) -> jax.Array:
         return -nats_of_all(model, z, jax.vmap(plan_of)(candidates))
@@ -71,6 +71,6 @@ def random(question: Question, count: int, hold: int, steps: int, key: jax.Array
     """N = `count` plans `[N, H, m]` of inputs drawn uniformly from the box; consumes `key`."""
     limits, blocks = question.limits, -(-steps // hold)
     share = jax.random.uniform(key, (count, blocks, len(limits.low)))
-    wanted = limits.low[None, None] + share * (limits.high - limits.low)[None, None]
-    within = partial(input_limits.admissible, limits, question.before, hold=hold, steps=steps)
-    return jax.vmap(within)(wanted)
+    targets = limits.low[None, None] + share * (limits.high - limits.low)[None, None]
+    enforce_limits = partial(input_limits.enforce, limits, question.before, hold=hold, steps=steps)
+    return jax.vmap(enforce_limits)(targets)

@@ -29,7 +29,7 @@ class Config:
 
 
 class Standstill(NamedTuple):
-    """Of one stream."""
+    """Statistics of one stream."""
 
     mean: jax.Array  # [d] of the newest states
     variance: jax.Array  # of their components, on average
@@ -57,6 +57,6 @@ def watch(
     variance = jnp.where(is_first, 0.0, variance)
     is_still = (before.steps >= config.window) & (variance < config.radius**2)
     begins = is_still & is_planned & (config.random_steps > 0)
-    left = jnp.where(begins, config.random_steps, jnp.maximum(before.random_left - 1, 0))
-    steps = jnp.where(is_planned & (left == 0), before.steps + 1, 0)
-    return Standstill(mean, variance, steps, left), begins
+    random_left = jnp.where(begins, config.random_steps, jnp.maximum(before.random_left - 1, 0))
+    steps = jnp.where(is_planned & (random_left == 0), before.steps + 1, 0)
+    return Standstill(mean, variance, steps, random_left), begins

@@ -21,7 +21,7 @@ from jaxrl.checks import Count, NonNegative
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.planning import distillation, fisher, icem
 from jaxrl.numerics import linalg
-from jaxrl.numerics.batched_cond import when
+from jaxrl.numerics.batched_cond import cond_any
 from jaxrl.types import PyTree
 
 Kind = Literal["hold", "myopic", "planned"]
@@ -82,7 +82,7 @@ class Config:
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """Of plans; empty for other kinds."""
+        """Objectives of a plan; empty for other kinds."""
         return tuple(self.objective.split("+")) if self.kind == "planned" else ()
 
 
@@ -123,7 +123,7 @@ def design_of(model: PredictiveModel, z: jax.Array, u: jax.Array) -> jax.Array:
 ModelOf = Callable[[PyTree], PredictiveModel]
 
 
-class Known(NamedTuple):
+class Constants(NamedTuple):
     """The known numbers of an experiment."""
 
     dt: jax.Array  # time of a step
@@ -167,38 +167,38 @@ def make(config: Config, model_of: ModelOf, low: jax.Array, high: jax.Array) -> 
     check_config(config)
 
     def init() -> Stimulus:
-        nothing = jnp.zeros_like(low)
+        zeros = jnp.zeros_like(low)
         plan = icem.first_plan(config.planner, low, high)
-        return Stimulus(nothing, jnp.zeros((), jnp.int32), jnp.zeros_like(plan.mean), plan)
+        return Stimulus(zeros, jnp.zeros((), jnp.int32), jnp.zeros_like(plan.mean), plan)
 
     def hold(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
         del knowledge, z
-        due = stimulus.steps_left <= 0
-        fresh = random_input(config, key, low, high)
-        held = jnp.where(due, fresh, stimulus.held)
-        left = jnp.where(due, config.hold_steps, stimulus.steps_left) - 1
-        return held, stimulus._replace(held=held, steps_left=left)
+        is_due = stimulus.steps_left <= 0
+        new_input = random_input(config, key, low, high)
+        held_input = jnp.where(is_due, new_input, stimulus.held)
+        steps_left = jnp.where(is_due, config.hold_steps, stimulus.steps_left) - 1
+        return held_input, stimulus._replace(held=held_input, steps_left=steps_left)
 
     def myopic(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
         del key
         return myopic_input(config, model_of(knowledge), z, low, high), stimulus
 
-    def planned(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
+    def follow_plan(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
         def search(operands):
             config, knowledge, z, plan, low, high, key = operands
             search_key, later_key = jax.random.split(key)
             cost = partial(plan_cost, config, model_of(knowledge), z)
             best, _, plan = icem.icem(cost, config.planner, plan, low, high, search_key)
-            return best, icem.advanced(plan, config.replan_steps - 1, low, high, later_key)
+            return best, icem.advance(plan, config.replan_steps - 1, low, high, later_key)
 
-        due = stimulus.steps_left <= 0
+        is_due = stimulus.steps_left <= 0
         operands = (config, knowledge, z, stimulus.plan, low, high, key)
-        actions, plan = when(due, search, operands, (stimulus.actions, stimulus.plan))
-        left = jnp.where(due, config.replan_steps, stimulus.steps_left) - 1
-        after = Stimulus(stimulus.held, left, jnp.roll(actions, -1, axis=0), plan)
-        return actions[0], after
+        actions, plan = cond_any(is_due, search, operands, (stimulus.actions, stimulus.plan))
+        steps_left = jnp.where(is_due, config.replan_steps, stimulus.steps_left) - 1
+        new_stimulus = Stimulus(stimulus.held, steps_left, jnp.roll(actions, -1, axis=0), plan)
+        return actions[0], new_stimulus
 
-    return Policy(init, {"hold": hold, "myopic": myopic, "planned": planned}[config.kind])
+    return Policy(init, {"hold": hold, "myopic": myopic, "planned": follow_plan}[config.kind])
 
 
 def random_input(config: Config, key: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
@@ -247,7 +247,7 @@ def directions(num_inputs: int) -> jax.Array:
 
 def plan_cost(config: Config, model: PredictiveModel, z: jax.Array, plans: jax.Array) -> jax.Array:
     """Cost `[N]` of plans `[N, H, m]` from state `z [d]`: action cost minus what is gained."""
-    gain = jax.vmap(partial(gained, config, model), in_axes=(0, None))(plans, z)
+    gain = jax.vmap(partial(plan_gain, config, model), in_axes=(0, None))(plans, z)
     return config.action_cost * jnp.sum(plans**2, axis=(1, 2)) - gain
 
 
@@ -258,11 +258,13 @@ def path(model: PredictiveModel, z: jax.Array, actions: jax.Array) -> jax.Array:
         after = model.step(z, u)
         return after, after
 
-    _, later = jax.lax.scan(step, z, actions)
-    return jnp.concatenate([z[None], later])
+    _, later_states = jax.lax.scan(step, z, actions)
+    return jnp.concatenate([z[None], later_states])
 
 
-def gained(config: Config, model: PredictiveModel, actions: jax.Array, z: jax.Array) -> jax.Array:
+def plan_gain(
+    config: Config, model: PredictiveModel, actions: jax.Array, z: jax.Array
+) -> jax.Array:
     """Weighted sum of the objectives of the plan `actions` `[H, m]` from `z` `[d]`; a scalar."""
     states = path(model, z, actions)
     parts = [
@@ -314,19 +316,23 @@ def information(
 def information_of_later_states(
     name: str, model: PredictiveModel, actions: jax.Array, states: jax.Array
 ) -> jax.Array:
-    """As `information`, from noisy observations of `states` `[H + 1, d]` and their sensitivity."""
+    """Expected information of noisy observations of `states` `[H + 1, d]`, by their sensitivity."""
     before, after = states[:-1], states[1:]
     design = jax.vmap(partial(design_of, model))(before, actions)
     transitions = jax.vmap(jax.jacfwd(model.step))(before, actions)  # [H, d, d]
     if model.remaining is not None:  # an error that was seen is corrected before it moves on
         transitions = linalg.matmul(transitions, jax.vmap(model.remaining)(before))
-    moved = fisher.propagated(transitions, 1.0)  # the design holds the time step
-    observed = jax.vmap(model.observation_information)(after)
-    gram = fisher.observation_kernel(fisher.kernel(design, model.root), moved, observed)
+    propagation = fisher.propagation_matrix(transitions, 1.0)  # the design holds the time step
+    observation_information = jax.vmap(model.observation_information)(after)
+    gram = fisher.observation_kernel(
+        fisher.kernel(design, model.root), propagation, observation_information
+    )
     if name == "d_optimal":
         return fisher.d_gain(gram)
     squared = fisher.squared_kernel(design, model.root)
-    return fisher.a_gain(gram, fisher.observation_kernel(squared, moved, observed))
+    return fisher.a_gain(
+        gram, fisher.observation_kernel(squared, propagation, observation_information)
+    )
 
 
 def check_config(config: Config) -> None:

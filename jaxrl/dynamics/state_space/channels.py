@@ -19,7 +19,7 @@ LOG_RATES = (-12.0, 8.0)
 
 
 class Response(NamedTuple):
-    """Of each channel, `[n]`, at one state; 0 where nothing was observed."""
+    """The likelihood of each channel, `[n]`, at one state; 0 where nothing was observed."""
 
     log_likelihood: jax.Array  # log p(y | η)
     slope: jax.Array  # d log p / dη

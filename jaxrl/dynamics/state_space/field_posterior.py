@@ -80,7 +80,7 @@ def field_posterior(
     deviations = prior_deviations(model, params, prior, has_channels)
     matrix = information.matrix
     if has_channels:
-        matrix = without_gauge(params, matrix, information.weight / count)
+        matrix = remove_gauge(params, matrix, information.weight / count)
     precision = matrix + jnp.diag(1 / deviations**2)
     unit = jax.lax.rsqrt(jnp.diagonal(precision))  # so that rounding is relative to each parameter
     root = unit[:, None] * linalg.inverse_root(precision * unit[:, None] * unit[None])
@@ -113,12 +113,14 @@ def prior_deviations(
     row = jnp.arange(len(values.move))[:, None]
     linear = jnp.where(row < edges[1], prior.linear, prior.effect)
     move = jnp.where(row < edges[0], prior.weights, linear) * jnp.ones_like(values.move)
-    of_channels = jnp.full_like(values.channels, prior.channels)
-    process = jnp.full_like(values.log_process, prior.log_process)
-    return jnp.concatenate([x.ravel() for x in Parameters(of_channels, process, move)])
+    channel_deviations = jnp.full_like(values.channels, prior.channels)
+    process_deviations = jnp.full_like(values.log_process, prior.log_process)
+    return jnp.concatenate(
+        [x.ravel() for x in Parameters(channel_deviations, process_deviations, move)]
+    )
 
 
-def without_gauge(params: Params, matrix: jax.Array, weight: jax.Array) -> jax.Array:
+def remove_gauge(params: Params, matrix: jax.Array, weight: jax.Array) -> jax.Array:
     """An information of C, b and the rest about what does not change the read-out of the state.
 
     `weight` `[n]` is that of each channel, R⁻¹ on average. In units of √R the rows of C and b are
@@ -134,9 +136,9 @@ def without_gauge(params: Params, matrix: jax.Array, weight: jax.Array) -> jax.A
     size = count * (dims + 1)
 
     def project(rows: jax.Array) -> jax.Array:
-        own = rows[:size].reshape(count, -1) * deviation
-        own = own - matmul(columns.T, matmul(columns, own))
-        return jnp.concatenate([own.reshape(size, -1), rows[size:]])
+        channel_rows = rows[:size].reshape(count, -1) * deviation
+        channel_rows = channel_rows - matmul(columns.T, matmul(columns, channel_rows))
+        return jnp.concatenate([channel_rows.reshape(size, -1), rows[size:]])
 
     return project(project(matrix).T)
 
@@ -185,25 +187,25 @@ def predictive_model(model: StateSpace, posterior: FieldPosterior) -> Predictive
     params, covariance = posterior.params, posterior.covariance
     noise = jnp.mean(jnp.exp(2 * params.log_process))
     eye, no_input = jnp.eye(model.dims), jnp.zeros(model.num_inputs)
-    of_all = lambda x: jnp.kron(x[None], eye)  # [d, p]
-    at_rest = lambda z: regressors(model, params, z, no_input)
-    by_input = lambda z, u: regressors(model, params, z, u) - at_rest(z)
+    repeat_outputs = lambda x: jnp.kron(x[None], eye)  # [d, p]
+    rest_regressors = lambda z: regressors(model, params, z, no_input)
+    input_regressors = lambda z, u: regressors(model, params, z, u) - rest_regressors(z)
 
     def innovation(z: jax.Array) -> jax.Array:
-        everything = jnp.ones(model.is_count.shape, bool)
-        y = jnp.zeros(everything.shape, z.dtype)
-        weight = channels.response(model.is_count, params, z, y, everything).curvature
+        is_observed = jnp.ones(model.is_count.shape, bool)
+        y = jnp.zeros(is_observed.shape, z.dtype)
+        weight = channels.response(model.is_count, params, z, y, is_observed).curvature
         root = innovation_root(matmul(params.matrix.T, weight[:, None] * params.matrix), covariance)
         return matmul(root, root.T)
 
     return PredictiveModel(
         step=lambda z, u: clip_state(step(model, params, z, u)),
-        design=lambda z: of_all(at_rest(z)),
+        design=lambda z: repeat_outputs(rest_regressors(z)),
         root=posterior.root / jnp.sqrt(noise),
         relative_noise=posterior.relative_noise,
         observation_information=lambda z: noise * innovation(z),
         predictive_variance=lambda z: predictive_variance(model, posterior, z),
         place=lambda z: channels.mean(model.is_count, params, z),
-        input_design=lambda z, u: of_all(by_input(z, u)),
+        input_design=lambda z, u: repeat_outputs(input_regressors(z, u)),
         remaining=lambda z: eye - matmul(covariance, innovation(z)),
     )

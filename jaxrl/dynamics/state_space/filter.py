@@ -41,8 +41,8 @@ class Record(NamedTuple):
     valid: jax.Array  # bool [T]; false in padding, which is at the end
 
 
-class Filtered(NamedTuple):
-    """Of each step of a record."""
+class FilteredStates(NamedTuple):
+    """Beliefs and likelihood of each step of a record."""
 
     log_likelihood: jax.Array  # [T] log p(y_t | y_0 .. y_{t-1})
     before: Belief  # [T, ...] of the state, given the past
@@ -52,15 +52,15 @@ class Filtered(NamedTuple):
 
 def filter_states(
     model: StateSpace, params: Params, record: Record, prediction: Prediction = "extended"
-) -> Filtered:
+) -> FilteredStates:
     """Beliefs and log-likelihood of every step of a record; in padding 0 and the last belief."""
 
-    def advance(before: Belief, now: Record) -> tuple[Belief, Filtered]:
+    def advance(before: Belief, now: Record) -> tuple[Belief, FilteredStates]:
         belief, log_likelihood = correct(model, params, before, now.y, now.observed)
         after, cross = predict(model, params, belief, now.u, prediction)
         after = jax.tree.map(lambda new, old: jnp.where(now.valid, new, old), after, before)
         log_likelihood = jnp.where(now.valid, log_likelihood, 0.0)
-        return after, Filtered(log_likelihood, before, belief, cross)
+        return after, FilteredStates(log_likelihood, before, belief, cross)
 
     return jax.lax.scan(advance, first_belief(params), record)[1]
 
@@ -86,15 +86,15 @@ def correct(
     for i in range(NEWTON_STEPS):
         z = jax.lax.stop_gradient(z)
         response = channels.response(model.is_count, params, z, y, observed)
-        of_channels = response.curvature if i else channels.chord(model.is_count, response, y)
-        curvature = precision + _information(squares, of_channels)
+        channel_curvature = response.curvature if i else channels.chord(model.is_count, response, y)
+        curvature = precision + _information(squares, channel_curvature)
         covariance, _ = inverse(jax.lax.stop_gradient(curvature))
         pull = matmul(precision, z - before.mean)
         z = z + matmul(covariance, matmul(response.slope, params.matrix) - pull)
     response = channels.response(model.is_count, params, z, y, observed)
     covariance, log_curvature = inverse(precision + _information(squares, response.curvature))
-    moved = z - before.mean
-    cost = jnp.sum(moved * matmul(precision, moved)) + log_volume + log_curvature
+    change = z - before.mean
+    cost = jnp.sum(change * matmul(precision, change)) + log_volume + log_curvature
     return Belief(z, covariance), jnp.sum(response.log_likelihood) - 0.5 * cost
 
 

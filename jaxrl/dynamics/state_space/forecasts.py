@@ -24,14 +24,14 @@ BATCH = 32
 
 
 class Forecast(NamedTuple):
-    """Of observations now and up to H steps later."""
+    """Forecasts of observations now and up to H steps later."""
 
     mean: jax.Array  # [B, H + 1, n]
     quantiles: jax.Array  # [B, H + 1, Q, n]
 
 
 class Moments(NamedTuple):
-    """Of observations now and up to H steps later."""
+    """Means and variances of observations now and up to H steps later."""
 
     mean: jax.Array  # [B, H + 1, n]
     variance: jax.Array  # [B, H + 1, n], that of channels included
@@ -83,12 +83,12 @@ def forecast(
     From M = `count` particles of each; `levels` of quantiles are between 0 and 1.
     """
     path_key, draw_key = jax.random.split(key)
-    of_belief = lambda *each: particles(model, params, each[0], each[1], count, each[2])
-    states = jax.vmap(of_belief)(beliefs, u, jax.random.split(path_key, len(u)))
+    draw_particles = lambda *each: particles(model, params, each[0], each[1], count, each[2])
+    states = jax.vmap(draw_particles)(beliefs, u, jax.random.split(path_key, len(u)))
     expected = channels.mean(model.is_count, params, states)  # [B, H + 1, M, n]
-    of_levels = jnp.asarray(levels, expected.dtype)
-    drawn = quantiles(model.is_count, params.log_noise, expected, of_levels, draw_key)
-    return Forecast(jnp.mean(expected, axis=2), jnp.moveaxis(drawn, 0, 2))
+    level_array = jnp.asarray(levels, expected.dtype)
+    quantile_values = quantiles(model.is_count, params.log_noise, expected, level_array, draw_key)
+    return Forecast(jnp.mean(expected, axis=2), jnp.moveaxis(quantile_values, 0, 2))
 
 
 def moments(
@@ -96,12 +96,14 @@ def moments(
 ) -> Moments:
     """Means and variances after B beliefs with the inputs `u` `[B, H, m]`; consumes `key`."""
 
-    def of_belief(belief: Belief, u: jax.Array, key: jax.Array) -> Moments:
+    def belief_moments(belief: Belief, u: jax.Array, key: jax.Array) -> Moments:
         states = particles(model, params, belief, u, count, key)
         expected = channels.mean(model.is_count, params, states)  # [H + 1, M, n]
         mean, spread = jnp.mean(expected, axis=1), jnp.var(expected, axis=1)
-        own = jnp.where(model.is_count[None], mean, jnp.exp(2 * params.log_noise)[None])
-        return Moments(mean, spread + own)
+        channel_variance = jnp.where(
+            model.is_count[None], mean, jnp.exp(2 * params.log_noise)[None]
+        )
+        return Moments(mean, spread + channel_variance)
 
-    each = (beliefs, u, jax.random.split(key, len(u)))
-    return jax.lax.map(lambda x: of_belief(*x), each, batch_size=BATCH)
+    arguments = (beliefs, u, jax.random.split(key, len(u)))
+    return jax.lax.map(lambda x: belief_moments(*x), arguments, batch_size=BATCH)

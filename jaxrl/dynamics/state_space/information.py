@@ -54,7 +54,7 @@ class _Step(NamedTuple):
     counts: jax.Array  # 1 if something was observed, else 0
 
 
-def nothing(model: StateSpace, params: Params, with_channels: bool = False) -> Information:
+def zero_information(model: StateSpace, params: Params, with_channels: bool = False) -> Information:
     """The information of no record."""
     values = parameters(model, params, with_channels)
     size, rows = sum(x.size for x in values), len(values.move)
@@ -94,16 +94,16 @@ def gather(
         now = now._replace(observed=now.observed & now.valid)
 
         def filter_step(state: jax.Array, values: jax.Array) -> tuple:
-            theirs = replace(model, params, unravel(values))
-            belief, _ = correct(model, theirs, unpack(state), now.y, now.observed)
-            after = pack(predict(model, theirs, belief, now.u, prediction)[0])
+            new_params = replace(model, params, unravel(values))
+            belief, _ = correct(model, new_params, unpack(state), now.y, now.observed)
+            after = pack(predict(model, new_params, belief, now.u, prediction)[0])
             return after, (after, belief)
 
         slopes_of = jax.jacrev(filter_step, (0, 1), has_aux=True)
         (by_state, by_values), (after, belief) = slopes_of(state, values)
         step = _innovation(model, params, unpack(state), belief, slopes, now, with_channels)
-        onward = (after, matmul(by_state, slopes) + by_values)
-        return jax.tree.map(lambda new, old: jnp.where(now.valid, new, old), onward, carry), step
+        new_carry = (after, matmul(by_state, slopes) + by_values)
+        return jax.tree.map(lambda new, old: jnp.where(now.valid, new, old), new_carry, carry), step
 
     def advance_block(carry: tuple, block: Record) -> tuple[tuple, None]:
         inside, total = carry
@@ -112,7 +112,7 @@ def gather(
 
     start = pack(first_belief(params))
     inside = (start, jnp.zeros((len(start), len(values)), values.dtype))
-    total = nothing(model, params, with_channels)
+    total = zero_information(model, params, with_channels)
     (_, total), _ = jax.lax.scan(advance_block, (inside, total), _blocks(record))
     return total
 
@@ -127,10 +127,10 @@ def gather_all(
     """Adds up the information of records `[E, T]`, one by one; arguments as of `gather`."""
 
     def add(total: Information, record: Record) -> tuple[Information, None]:
-        one = gather(model, params, record, with_channels, prediction)
-        return jax.tree.map(jnp.add, total, one), None
+        record_information = gather(model, params, record, with_channels, prediction)
+        return jax.tree.map(jnp.add, total, record_information), None
 
-    return jax.lax.scan(add, nothing(model, params, with_channels), records)[0]
+    return jax.lax.scan(add, zero_information(model, params, with_channels), records)[0]
 
 
 def innovation_root(information: jax.Array, covariance: jax.Array) -> jax.Array:
@@ -170,8 +170,8 @@ def _innovation(
     d, size = model.dims, slopes.shape[1]
     weight = channels.response(model.is_count, params, belief.mean, now.y, now.observed).curvature
     weighted = weight[:, None] * params.matrix  # [n, d], R⁻¹ H
-    of_state = matmul(params.matrix.T, weighted)  # M
-    half = innovation_root(of_state, before.covariance).T
+    state_information = matmul(params.matrix.T, weighted)  # M
+    half = innovation_root(state_information, before.covariance).T
     means, covariances = slopes[:d], slopes[d:].reshape(d, d, size)
     place = jnp.concatenate([before.mean, jnp.ones_like(before.mean[:1])])
     score = response = means[:0]
@@ -179,8 +179,8 @@ def _innovation(
         score = jnp.multiply.outer(weighted.T, place).reshape(d, -1)
         covariances = covariances.at[..., : score.shape[1]].set(0.0)
         score = jnp.pad(score, [(0, 0), (0, size - score.shape[1])])
-        left = means - matmul(belief.covariance, matmul(of_state, means))
-        response = left - matmul(belief.covariance, score) / 2
+        corrected_means = means - matmul(belief.covariance, matmul(state_information, means))
+        response = corrected_means - matmul(belief.covariance, score) / 2
     spread = matmul(matmul(half[None], covariances.transpose(2, 0, 1)), half.T[None]) / 2**0.5
     return _Step(
         rows=jnp.concatenate([matmul(half, means), spread.reshape(size, d * d).T]),
@@ -195,7 +195,7 @@ def _innovation(
 
 
 def _sum(steps: _Step, with_channels: bool) -> Information:
-    """Over the steps `[T, ...]`."""
+    """The sum over the steps `[T, ...]`."""
     stack = lambda x: x.reshape(-1, x.shape[-1])
     rows, counts = stack(steps.rows), steps.counts[:, None]
     matrix = matmul(rows.T, rows)
@@ -206,8 +206,10 @@ def _sum(steps: _Step, with_channels: bool) -> Information:
         squares = matmul(steps.weight.T, squares.reshape(len(squares), -1))
         size, channels = steps.place.shape[1], steps.weight.shape[1]
         squares = squares.reshape(channels, size, 1, size)
-        of_each = (squares * jnp.eye(channels)[:, None, :, None]).reshape(channels * size, -1)
-        matrix = matrix.at[: channels * size, : channels * size].add(of_each)
+        channel_blocks = (squares * jnp.eye(channels)[:, None, :, None]).reshape(
+            channels * size, -1
+        )
+        matrix = matrix.at[: channels * size, : channels * size].add(channel_blocks)
     return Information(
         matrix,
         matmul(steps.regressor.T, counts * steps.regressor),

@@ -112,14 +112,14 @@ def displacement(model: StateSpace, params: Params, z: jax.Array) -> jax.Array:
     linear = matmul(params.transition, z) + params.drift
     if model.field is None:
         return linear
-    return linear + unit(model) * nonlinear(model.field, params, z)
+    return linear + unit(model) * nonlinear_part(model.field, params, z)
 
 
-def nonlinear(field: Basis | Network, params: Params, z: jax.Array) -> jax.Array:
+def nonlinear_part(field: Basis | Network, params: Params, z: jax.Array) -> jax.Array:
     """Wᵀφ(z) `[d]` in units of `unit`."""
     if isinstance(field, Network):
         return matmul(network_features(params.layer, z), params.weights)
-    return bases.combined(field, params.weights, z)
+    return bases.weighted_sum(field, params.weights, z)
 
 
 def features(field: Basis | Network, params: Params, z: jax.Array) -> jax.Array:

@@ -35,22 +35,22 @@ def quantiles(
     blank = lambda _: jnp.zeros((len(levels), *expected.shape[:-2], expected.shape[-1]))
 
     def numbers(key: jax.Array) -> jax.Array:
-        return of_draws(expected + noise * jax.random.normal(key, expected.shape), levels)
+        return sample_quantiles(expected + noise * jax.random.normal(key, expected.shape), levels)
 
     def counts(_) -> jax.Array:
-        return of_counts(jnp.where(counted, expected, 0.0), levels)
+        return count_quantiles(jnp.where(counted, expected, 0.0), levels)
 
-    of_numbers = jax.lax.cond(jnp.all(is_count), blank, numbers, key)
-    of_channels = jax.lax.cond(jnp.any(is_count), counts, blank, key)
-    return jnp.where(counted[..., 0, :][None], of_channels, of_numbers)
+    gaussian_quantiles = jax.lax.cond(jnp.all(is_count), blank, numbers, key)
+    poisson_quantiles = jax.lax.cond(jnp.any(is_count), counts, blank, key)
+    return jnp.where(counted[..., 0, :][None], poisson_quantiles, gaussian_quantiles)
 
 
-def of_counts(rate: jax.Array, levels: jax.Array) -> jax.Array:
+def count_quantiles(rate: jax.Array, levels: jax.Array) -> jax.Array:
     """Quantiles `[Q, ..., n]` of a Poisson count whose rate is one of `rate` `[..., M, n]`.
 
     Adds up the probabilities of 0, 1, 2, … until the largest level is reached; nothing is drawn.
     """
-    of_level = levels.reshape(-1, *(1,) * (rate.ndim - 1))
+    level_column = levels.reshape(-1, *(1,) * (rate.ndim - 1))
     largest = jnp.max(rate)
     farthest = largest + 12 * jnp.sqrt(largest) + 30  # rounding may keep a sum below 1
 
@@ -62,15 +62,15 @@ def of_counts(rate: jax.Array, levels: jax.Array) -> jax.Array:
         count, below, quantile = carry
         log_probability = xlogy(count, rate) - rate - gammaln(count + 1)
         below = below + jnp.mean(jnp.exp(log_probability), axis=-2)
-        return count + 1, below, quantile + (below[None] < of_level)
+        return count + 1, below, quantile + (below[None] < level_column)
 
     below = jnp.zeros((*rate.shape[:-2], rate.shape[-1]), rate.dtype)
     start = jnp.zeros((), rate.dtype), below, jnp.zeros((len(levels), *below.shape), rate.dtype)
     return jax.lax.while_loop(goes_on, advance, start)[2]
 
 
-def of_draws(drawn: jax.Array, levels: jax.Array) -> jax.Array:
-    """Quantiles `[Q, ..., n]` of `drawn` `[..., M, n]`, by halving the interval that holds them.
+def sample_quantiles(samples: jax.Array, levels: jax.Array) -> jax.Array:
+    """Quantiles `[Q, ..., n]` of `samples` `[..., M, n]`, by halving the interval that holds them.
 
     Several times faster than XLA's sort on a CPU.
     """
@@ -78,13 +78,13 @@ def of_draws(drawn: jax.Array, levels: jax.Array) -> jax.Array:
     def halve(interval: tuple, level: jax.Array) -> tuple:
         low, high = interval
         middle = (low + high) / 2
-        share = jnp.mean((drawn <= middle[..., None, :]).astype(drawn.dtype), axis=-2)
+        share = jnp.mean((samples <= middle[..., None, :]).astype(samples.dtype), axis=-2)
         is_reached = share >= level
         return jnp.where(is_reached, low, middle), jnp.where(is_reached, middle, high)
 
-    def of_level(level: jax.Array) -> jax.Array:
-        interval = jnp.min(drawn, axis=-2), jnp.max(drawn, axis=-2)
+    def level_quantile(level: jax.Array) -> jax.Array:
+        interval = jnp.min(samples, axis=-2), jnp.max(samples, axis=-2)
         step = lambda _, interval: halve(interval, level)
         return jax.lax.fori_loop(0, HALVINGS, step, interval)[1]
 
-    return jax.lax.map(of_level, levels)
+    return jax.lax.map(level_quantile, levels)

@@ -22,14 +22,14 @@ def inverse(positive: jax.Array) -> tuple[jax.Array, jax.Array]:
     log_determinant = jnp.zeros_like(positive[0, 0])
     matrix = positive
     for k in range(size):
-        here = jnp.arange(size) == k
+        is_pivot = jnp.arange(size) == k
         pivot = matrix[k, k]
         log_determinant = log_determinant + jnp.log(pivot)
         row, column = matrix[k] / pivot, matrix[:, k] / pivot
         swept = matrix - column[:, None] * matrix[k][None]
-        swept = jnp.where(here[:, None], row[None], swept)
-        corner = jnp.where(here, 1 / pivot, -column)
-        matrix = jnp.where(here[None], corner[:, None], swept)
+        swept = jnp.where(is_pivot[:, None], row[None], swept)
+        corner = jnp.where(is_pivot, 1 / pivot, -column)
+        matrix = jnp.where(is_pivot[None], corner[:, None], swept)
     return (matrix + matrix.T) / 2, log_determinant
 
 
@@ -37,5 +37,5 @@ def inverse(positive: jax.Array) -> tuple[jax.Array, jax.Array]:
 def _inverse_jvp(primals: tuple, tangents: tuple) -> tuple:
     (positive,), (change,) = primals, tangents
     inverted, log_determinant = inverse(positive)
-    turned = matmul(inverted, change)
-    return (inverted, log_determinant), (-matmul(turned, inverted), jnp.trace(turned))
+    product = matmul(inverted, change)
+    return (inverted, log_determinant), (-matmul(product, inverted), jnp.trace(product))

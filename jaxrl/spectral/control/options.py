@@ -20,7 +20,7 @@ class Options(NamedTuple):
     terminates: jax.Array  # bool [O, S]; an option starts only where it does not end at once
 
 
-def none(num_states: int) -> Options:
+def no_options(num_states: int) -> Options:
     """No option at all: O = 0."""
     empty = jnp.zeros((0, num_states), jnp.int32)
     return Options(empty, empty.astype(bool))
@@ -68,9 +68,11 @@ def eigenoptions(
 
 @jax.jit
 def _solve(features: jax.Array, successor, probability, discount) -> Options:
-    moving = features[:, 1:].T  # [d - 1, S]
-    both = jnp.stack([moving, -moving], axis=1).reshape(-1, len(features))  # [O, S]
-    return jax.vmap(climb, in_axes=(0, None, None, None))(both, successor, probability, discount)
+    nonconstant = features[:, 1:].T  # [d - 1, S]
+    both_signs = jnp.stack([nonconstant, -nonconstant], axis=1).reshape(-1, len(features))  # [O, S]
+    return jax.vmap(climb, in_axes=(0, None, None, None))(
+        both_signs, successor, probability, discount
+    )
 
 
 def climb(
@@ -81,10 +83,10 @@ def climb(
     V(s) = max(0, maxₐ Q(s, a)) and Q(s, a) = E[φ(s') - φ(s) + γ V(s')], where 0 is to stop.
     """
     negligible = NEGLIGIBLE * (jnp.max(feature) - jnp.min(feature))
-    gained = feature[successor] - feature[:, None, None]  # [S, A, K]
+    gain = feature[successor] - feature[:, None, None]  # [S, A, K]
 
     def action_values(value: jax.Array) -> jax.Array:
-        return jnp.sum(probability * (gained + discount * value[successor]), axis=-1)
+        return jnp.sum(probability * (gain + discount * value[successor]), axis=-1)
 
     def sweep(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         value, _ = carry

@@ -58,8 +58,8 @@ def from_distance(distance: jax.Array) -> jax.Array:
 
 def _squares(features: jax.Array, goal: jax.Array | int) -> jax.Array:
     """(φᵢ(s) - φᵢ(g))² without the constant eigenvector, `[S, d - 1]`."""
-    moving = features[:, 1:]
-    return jnp.square(moving - moving[goal][None, :])
+    nonconstant = features[:, 1:]
+    return jnp.square(nonconstant - nonconstant[goal][None, :])
 
 
 def _check(features: jax.Array) -> None:

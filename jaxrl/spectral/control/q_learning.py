@@ -11,7 +11,7 @@ from flax import struct
 
 from jaxrl import checks
 from jaxrl.checks import Positive, Share
-from jaxrl.spectral.control.options import Options, none
+from jaxrl.spectral.control.options import Options, no_options
 from jaxrl.types import Agent, Metrics, Transition
 
 
@@ -78,8 +78,10 @@ def make(
                 f"{jnp.result_type(obs)}, expected the index of a state: use observation='index'"
             )
         q = jnp.full((num_states, num_actions), config.initial_value, jnp.float32)
-        flat = jnp.zeros(num_states) if potential is None else jnp.asarray(potential, jnp.float32)
-        return State(q, flat, none(num_states) if options is None else options)
+        potential_array = (
+            jnp.zeros(num_states) if potential is None else jnp.asarray(potential, jnp.float32)
+        )
+        return State(q, potential_array, no_options(num_states) if options is None else options)
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         del key  # nothing to draw
@@ -104,13 +106,13 @@ def choose(
     explores, starts, which_option, which_action = jax.random.uniform(key, (4,))
     q = state.q[obs]  # [A]
     is_random = False if greedy else explores < config.epsilon
-    action = pick((q == jnp.max(q)) | is_random, which_action)
+    action = sample_allowed((q == jnp.max(q)) | is_random, which_action)
     if greedy or len(state.options.policy) == 0:
         return action, option, ()
-    wanted = is_random & (starts < config.option_share)
-    option = next_option(state.options, option, obs, wanted, which_option)
-    followed = state.options.policy[option, obs].astype(jnp.int32)
-    return jnp.where(option == NO_OPTION, action, followed), option, ()
+    wants_option = is_random & (starts < config.option_share)
+    option = next_option(state.options, option, obs, wants_option, which_option)
+    option_action = state.options.policy[option, obs].astype(jnp.int32)
+    return jnp.where(option == NO_OPTION, action, option_action), option, ()
 
 
 def learn(
@@ -123,9 +125,9 @@ def learn(
     textbook rule.
     """
 
-    def step(q: jax.Array, now: Transition) -> tuple[jax.Array, jax.Array]:
-        error = td_error(q, potential, now, config)  # [N]
-        entry = (now.obs, now.action)
+    def step(q: jax.Array, transition: Transition) -> tuple[jax.Array, jax.Array]:
+        error = td_error(q, potential, transition, config)  # [N]
+        entry = (transition.obs, transition.action)
         count = jnp.zeros_like(q).at[entry].add(1.0)[entry]  # [N]
         return q.at[entry].add(config.learning_rate * error / count), jnp.mean(jnp.abs(error))
 
@@ -133,12 +135,16 @@ def learn(
     return q, jnp.mean(errors)
 
 
-def td_error(q: jax.Array, potential: jax.Array, now: Transition, config: Config) -> jax.Array:
+def td_error(
+    q: jax.Array, potential: jax.Array, transition: Transition, config: Config
+) -> jax.Array:
     """r + w F + γ maxₐ Q(s', a) - Q(s, a), `[N]`; no bootstrap where the episode terminated."""
-    extra = shaping(potential, now.obs, now.next_obs, now.terminated, config.discount)
-    future = jnp.where(now.terminated, 0.0, jnp.max(q[now.next_obs], axis=-1))
-    target = now.reward + config.shaping_weight * extra + config.discount * future
-    return target - q[now.obs, now.action]
+    shaping_reward = shaping(
+        potential, transition.obs, transition.next_obs, transition.terminated, config.discount
+    )
+    future = jnp.where(transition.terminated, 0.0, jnp.max(q[transition.next_obs], axis=-1))
+    target = transition.reward + config.shaping_weight * shaping_reward + config.discount * future
+    return target - q[transition.obs, transition.action]
 
 
 def shaping(
@@ -157,25 +163,27 @@ def shaping(
     negative Φ makes untried actions look worse than standing still: compensate with an
     `initial_value` of w |min Φ|, or with a negative reward per step.
     """
-    following = jnp.where(terminated, 0.0, potential[next_obs])
-    return discount * following - potential[obs]
+    next_potential = jnp.where(terminated, 0.0, potential[next_obs])
+    return discount * next_potential - potential[obs]
 
 
 def next_option(
-    options: Options, option: jax.Array, obs: jax.Array, wanted: jax.Array, which: jax.Array
+    options: Options, option: jax.Array, obs: jax.Array, wants_option: jax.Array, which: jax.Array
 ) -> jax.Array:
     """The option to follow in `obs`: the present one until it ends, then possibly a new one.
 
-    If `wanted` (bool), a uniformly random one of the options that can run here; `NO_OPTION` if not
-    or if there is none. `which` is uniform in [0, 1).
+    If `wants_option` (bool), a uniformly random one of the options that can run here; `NO_OPTION`
+    if not or if there is none. `which` is uniform in [0, 1).
     """
     can_run = ~options.terminates[:, obs]  # [O]
     continues = (option != NO_OPTION) & can_run[option]
-    started = jnp.where(wanted & jnp.any(can_run), pick(can_run, which), NO_OPTION)
-    return jnp.where(continues, option, started)
+    new_option = jnp.where(
+        wants_option & jnp.any(can_run), sample_allowed(can_run, which), NO_OPTION
+    )
+    return jnp.where(continues, option, new_option)
 
 
-def pick(allowed: jax.Array, which: jax.Array) -> jax.Array:
+def sample_allowed(allowed: jax.Array, which: jax.Array) -> jax.Array:
     """One of the indices where `allowed [A]` is true, int32, each equally likely.
 
     `which` is uniform in [0, 1). 0 if none is allowed.

@@ -65,8 +65,8 @@ def make(
         params = network.init(key, obs if inputs is None else inputs[0])
         learner = first_learner(config, params, num_states)
         recording, law = allo_walks.first_walk(config, obs, num_states, num_envs, num_steps)
-        known = () if inputs is None else inputs
-        return State(learner, recording, law, known, first_readout(config, num_states))
+        state_inputs = () if inputs is None else inputs
+        return State(learner, recording, law, state_inputs, first_readout(config, num_states))
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
         if walk is None:
@@ -75,7 +75,7 @@ def make(
         return action, memory, ratio
 
     update = lambda state, rollout, key: learn(
-        network, config, allo_walks.recorded(config, state, rollout), key
+        network, config, allo_walks.record_rollout(config, state, rollout), key
     )
     return Agent(init, lambda: (), act, update)
 
@@ -83,7 +83,7 @@ def make(
 def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[State, Metrics]:
     """`steps_per_update` gradient steps on the recorded pairs; the maze enters by `state` alone."""
     optimizer = make_optimizer(config)
-    between = config.turn_every or config.steps_per_update
+    steps_between = config.turn_every or config.steps_per_update
 
     def step(carry: tuple[Learner, jax.Array], _):
         learner, key = carry
@@ -93,11 +93,11 @@ def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[S
 
     def stretch(carry: tuple[Learner, Any, jax.Array], _):
         learner, readout, key = carry
-        (learner, key), metrics = jax.lax.scan(step, (learner, key), length=between)
+        (learner, key), metrics = jax.lax.scan(step, (learner, key), length=steps_between)
         metrics, is_found = jax.tree.map(jnp.mean, metrics), jnp.asarray(True)
         if config.turn_every:
             key, rotation_key = jax.random.split(key)
-            learner, error = rotated(network, config, state, learner, rotation_key)
+            learner, error = rotate_to_ritz(network, config, state, learner, rotation_key)
             metrics["angle"] = jnp.max(error[: config.num_features])
             is_found = metrics["angle"] < config.found_within
         if config.directed:
@@ -105,11 +105,11 @@ def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[S
             metrics["eigenpair_angle"] = jnp.max(error[: config.num_features])
             is_found &= metrics["eigenpair_angle"] < directed.CONVERGED
         if config.schedule == "measured":
-            at = jnp.where(is_found, learner.steps, allo_state.NEVER)
-            learner = learner._replace(found_at=jnp.minimum(learner.found_at, at))
+            step_found = jnp.where(is_found, learner.steps, allo_state.NEVER)
+            learner = learner._replace(found_at=jnp.minimum(learner.found_at, step_found))
         return (learner, readout, key), metrics
 
-    stretches = config.steps_per_update // between
+    stretches = config.steps_per_update // steps_between
     start = (state.learner, state.readout, key)
     (learner, readout, _), metrics = jax.lax.scan(stretch, start, length=stretches)
     state = state._replace(learner=learner, readout=readout)
@@ -158,12 +158,12 @@ def measure(network: Any, config: Config, state: State, params: PyTree, key: jax
     pair_key, other_key = jax.random.split(key)
     size, blocks = config.batch_size, config.blocks
     first, second, weight = allo_walks.sampled_pairs(config, state, pair_key, size)
-    others, of_others = allo_walks.sampled_states(config, state, other_key, 2 * size)
-    together = in_blocks.join((first, second, others), blocks)
-    features = encoder.encode(network, params, state.inputs, together)
+    others, other_weights = allo_walks.sampled_states(config, state, other_key, 2 * size)
+    all_states = in_blocks.join((first, second, others), blocks)
+    features = encoder.encode(network, params, state.inputs, all_states)
     u, u_next, u_a, u_b = in_blocks.deal(features, 4, blocks)
     if config.importance:
-        weights = (weight, *in_blocks.deal(of_others, 2, blocks))
+        weights = (weight, *in_blocks.deal(other_weights, 2, blocks))
         return objectives.weighted_moments((u, u_next), (u_a, u_b), weights, ordered)
     return objectives.sampled_moments(u, u_next, u_a, u_b, ordered)
 
@@ -195,7 +195,7 @@ def dual_update(
     )
 
 
-def rotated(
+def rotate_to_ritz(
     network: Any, config: Config, state: State, learner: Learner, key: jax.Array
 ) -> tuple[Learner, jax.Array]:
     """Rotates the head so that the features are the Ritz vectors of their span.
@@ -211,24 +211,24 @@ def rotated(
         u = encoder.encode(network, learner.params, state.inputs, first)
         u_next = encoder.encode(network, learner.params, state.inputs, second)
         rotation, values, error = objectives.sampled_eigenpairs(u, u_next, weight)
-    params, opt_state = encoder.rotated(learner.params, learner.opt_state, rotation)
+    params, opt_state = encoder.rotate_head(learner.params, learner.opt_state, rotation)
     duals = jnp.diag(-4 * config.graph_weight * values)
     multipliers = learner.multipliers._replace(duals=duals)
     return learner._replace(params=params, opt_state=opt_state, multipliers=multipliers), error
 
 
 def all_features(network: Any, config: Config, params: PyTree, inputs: jax.Array) -> jax.Array:
-    """Of all S states, `[S, d]`; of a directed walk those of beginnings and ends, `[2 S, d]`."""
+    """Features of all S states, `[S, d]`; of a directed walk those of both sides, `[2 S, d]`."""
     features = network.apply(params, inputs)
-    return directed.stacked(features) if config.directed else features
+    return directed.stack_sides(features) if config.directed else features
 
 
-def permuted(learner: Learner, key: jax.Array, due: jax.Array) -> Learner:
+def permute_outputs(learner: Learner, key: jax.Array, due: jax.Array) -> Learner:
     """Permutes the outputs at random where `due`; multipliers stay. Only sorted order is stable.
 
     The experiment of figure 8 in Gomez et al. (2024).
     """
     num_outputs = len(learner.params["params"]["head"]["bias"])
     order = jax.random.permutation(key, num_outputs)
-    change = lambda x: jnp.where(due, x[..., order], x)
-    return learner._replace(params=encoder.with_head(learner.params, change))
+    permute = lambda x: jnp.where(due, x[..., order], x)
+    return learner._replace(params=encoder.with_head(learner.params, permute))

@@ -88,18 +88,18 @@ def outputs(config: Config, num_states: int = 0) -> int:
 
     `num_states` is 0 where states are not numbered.
     """
-    wanted = config.num_features + config.spare_features
-    return min(wanted, num_states) if num_states else wanted
+    num_outputs = config.num_features + config.spare_features
+    return min(num_outputs, num_states) if num_states else num_outputs
 
 
 def step_size(config: Config, steps: jax.Array, found_at: jax.Array) -> jax.Array:
     """Step size of the next gradient step, after `steps` of them."""
     if config.schedule == "constant":
         return jnp.asarray(config.learning_rate)
-    fallen = lambda share: (1 + jnp.cos(jnp.pi * jnp.clip(share, 0.0, 1.0))) / 2
-    since = jnp.maximum(steps, found_at) - found_at
-    over_budget = fallen(steps / config.gradient_steps)
-    return config.learning_rate * over_budget * fallen(since / config.fall_steps)
+    cosine_decay = lambda share: (1 + jnp.cos(jnp.pi * jnp.clip(share, 0.0, 1.0))) / 2
+    steps_since = jnp.maximum(steps, found_at) - found_at
+    over_budget = cosine_decay(steps / config.gradient_steps)
+    return config.learning_rate * over_budget * cosine_decay(steps_since / config.fall_steps)
 
 
 def make_optimizer(config: Config) -> optax.GradientTransformation:
@@ -110,6 +110,7 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 def check_config(config: Config, num_states: int = 0) -> None:
     """Raises ValueError for out-of-range or inconsistent settings; S = `num_states` if numbered."""
     checks.config(config)
+    # Numbers that must be multiples of others.
     if config.turn_every and config.steps_per_update % config.turn_every:
         raise ValueError(
             f"steps_per_update is {config.steps_per_update}, expected a multiple of "
@@ -121,6 +122,7 @@ def check_config(config: Config, num_states: int = 0) -> None:
                 f"{name} is {getattr(config, name)}, expected a multiple of "
                 f"blocks={config.blocks}: change one of them"
             )
+    # Options that need or exclude others.
     if config.directed and config.expectation != "exact":
         raise ValueError(
             f"agent.directed needs agent.expectation exact, found {config.expectation}: choose it, "
@@ -138,6 +140,7 @@ def check_config(config: Config, num_states: int = 0) -> None:
             "schedule measured needs rotations (turn_every above 0) and an exact expectation: "
             "choose schedule budget or constant"
         )
+    # Limits that depend on the number of states or on another number.
     if 0 < num_states < config.num_features:
         raise ValueError(
             f"{config.num_features} features of {num_states} states: there are no more "

@@ -43,7 +43,7 @@ class Readout(NamedTuple):
 
 
 def first_learner(config: Config, params: PyTree, num_states: int) -> Learner:
-    """Before the first gradient step."""
+    """The learner before the first gradient step."""
     return Learner(
         params,
         make_optimizer(config).init(params),
@@ -54,19 +54,19 @@ def first_learner(config: Config, params: PyTree, num_states: int) -> Learner:
 
 
 def first_multipliers(config: Config, num_states: int) -> Multipliers:
-    """Of as many features as the network has."""
+    """Initial multipliers for as many features as the network has."""
     d = outputs(config, num_states)
     start = config.dual_start * jnp.eye(d)
     return Multipliers(start, jnp.asarray(config.barrier_start, jnp.float32), jnp.zeros((d, d)))
 
 
 def first_readout(config: Config, num_states: int) -> Readout | tuple:
-    """Nothing has been found yet."""
+    """The readout before the first update: all zeros, or () where the walk is not directed."""
     if not config.directed:
         return ()
-    both = 2 * outputs(config, num_states)
-    none = jnp.zeros((both, min(num_states, both)), jnp.complex64)
-    return Readout(directed.Ritz(none[0], none, none))
+    size = 2 * outputs(config, num_states)
+    zeros = jnp.zeros((size, min(num_states, size)), jnp.complex64)
+    return Readout(directed.Ritz(zeros[0], zeros, zeros))
 
 
 def is_settled(config: Config, state: State) -> jax.Array:
@@ -96,7 +96,7 @@ def read_out(
     Also returns `directed.eigenpair_errors`, the angle by which each may still be wrong.
     """
     features = network.apply(learner.params, state.inputs)  # [S, 2, d]
-    walk = pairs.chain_of(state.walk), 2 * state.law.weight[len(state.inputs) :]
+    walk = pairs.estimate_chain(state.walk), 2 * state.law.weight[len(state.inputs) :]
     ritz = directed.ritz(features, *walk, config.discount)
     solution = ritz.values, *directed.read(features, ritz)
     return Readout(ritz), directed.eigenpair_errors(solution, *walk, outputs(config, len(features)))
@@ -111,5 +111,5 @@ def eigenpairs(
     states. Left vectors are densities relative to the law of states that end a pair.
     """
     features = network.apply(state.learner.params, state.inputs if obs is None else obs)
-    found = state.readout.params
-    return found.values, *directed.read(features, found)
+    ritz = state.readout.params
+    return ritz.values, *directed.read(features, ritz)

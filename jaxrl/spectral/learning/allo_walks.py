@@ -28,38 +28,38 @@ def first_walk(
 ) -> tuple[Any, Any]:
     """`(walk, law)` of a `State` before anything was recorded; `obs` is of one environment."""
     if config.expectation == "exact":
-        none = jnp.zeros((num_states, num_states))
-        return _no_counts(config, num_states, num_steps), law_of(config, none)
+        zeros = jnp.zeros((num_states, num_states))
+        return _empty_counts(config, num_states, num_steps), law_of(config, zeros)
     ring = pair_replay.init(obs, config.capacity, num_envs, num_steps, config.importance)
     return ring, jnp.zeros((num_states, num_steps)) if config.importance else ()
 
 
-def recorded(config: Config, state: State, rollout: Transition) -> State:
+def record_rollout(config: Config, state: State, rollout: Transition) -> State:
     """`state` after remembering a rollout `[T, N]`; nothing is learned yet."""
     done = rollout.terminated | rollout.truncated
-    seen = (rollout.obs, rollout.next_obs, done)
+    transitions = (rollout.obs, rollout.next_obs, done)
     if config.importance:
-        seen = (*seen, rollout.extras)
+        transitions = (*transitions, rollout.extras)
     if config.expectation == "exact":
-        walk = _record(config, state.walk, *seen)
-        law = law_of(config, _expected(config, walk))
+        walk = _record(config, state.walk, *transitions)
+        law = law_of(config, _pair_distribution(config, walk))
         return state._replace(walk=walk, law=law)
-    walk = pair_replay.add(state.walk, *seen)
+    walk = pair_replay.add(state.walk, *transitions)
     if config.importance:
-        known = reweighted.record(reweighted.empty_walk(*state.law.shape), *seen)
-        return state._replace(walk=walk, law=reweighted.visit_ratio(known))
+        rollout_walk = reweighted.record(reweighted.empty_walk(*state.law.shape), *transitions)
+        return state._replace(walk=walk, law=reweighted.visit_ratio(rollout_walk))
     return state._replace(walk=walk)
 
 
 def law_of(config: Config, law: jax.Array) -> Law:
-    """From the law of pairs of states `[S, S]`."""
-    return Law(*objectives.graph_of(directed.bipartite(law) if config.directed else law))
+    """The `Law` that follows from the distribution of pairs of states `[S, S]`."""
+    return Law(*objectives.graph_of(directed.bipartite_law(law) if config.directed else law))
 
 
 def pair_law(config: Config, state: State) -> jax.Array:
     """The distribution of pairs `[S, S]` that the agent learns from, on S numbered states."""
     if config.expectation == "exact":
-        return _expected(config, state.walk)
+        return _pair_distribution(config, state.walk)
     return pair_replay.law(state.walk, config.discount, len(state.inputs))
 
 
@@ -90,25 +90,25 @@ def sampled_states(config: Config, state: State, key: jax.Array, size: int) -> t
     return pair_replay.sample_states(*sample, config.blocks), ()
 
 
-def _no_counts(config: Config, num_states: int, num_steps: int) -> Any:
+def _empty_counts(config: Config, num_states: int, num_steps: int) -> Any:
     """Counts of nothing, for an exact expectation."""
     if config.estimate == "pairs":
-        return pairs.no_counts(num_states)
+        return pairs.empty_counts(num_states)
     module = reweighted if config.importance else pairs
     return module.empty_walk(num_states, num_steps)
 
 
-def _record(config: Config, walk: Any, *seen: jax.Array) -> Any:
+def _record(config: Config, walk: Any, *transitions: jax.Array) -> Any:
     """`walk` with a rollout: states, successors and endings, and ratios of weighted walks."""
     if config.importance:
-        return reweighted.record(walk, *seen)
+        return reweighted.record(walk, *transitions)
     if config.estimate == "pairs":
-        return pairs.add_counts(walk, *seen, discount=config.discount)
-    return pairs.record(walk, *seen)
+        return pairs.add_counts(walk, *transitions, discount=config.discount)
+    return pairs.record(walk, *transitions)
 
 
-def _expected(config: Config, walk: Any) -> jax.Array:
+def _pair_distribution(config: Config, walk: Any) -> jax.Array:
     """The distribution of pairs `[S, S]` of a recorded walk."""
     if config.estimate == "pairs":
         return walk.table / walk.table.sum()
-    return (reweighted if config.importance else pairs).expected(walk, config.discount)
+    return (reweighted if config.importance else pairs).pair_distribution(walk, config.discount)

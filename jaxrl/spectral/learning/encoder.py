@@ -28,7 +28,7 @@ class Encoder(nn.Module):
 class TwoSided(nn.Module):
     """Two encoders of d features each, `[...] -> [..., 2, d]`: of where a pair begins and ends.
 
-    Both linear heads are below `head`, so that `rotated` turns them alike.
+    Both linear heads are below `head`, so that `rotate_head` turns them alike.
     """
 
     first: nn.Module
@@ -89,17 +89,17 @@ def with_head(params: PyTree, change: Callable[[jax.Array], jax.Array]) -> PyTre
     return {**params, "params": {**inner, "head": jax.tree.map(change, inner["head"])}}
 
 
-def rotated(params: PyTree, opt_state: PyTree, rotation: jax.Array) -> tuple[PyTree, PyTree]:
+def rotate_head(params: PyTree, opt_state: PyTree, rotation: jax.Array) -> tuple[PyTree, PyTree]:
     """Parameters with features times `rotation` `[d, d]`, and the optimizer state that suits them.
 
     With W' = W R for the rotation R, the gradient by W' is the gradient by W times R⁻ᵀ, and so is
     its running mean `mu`. Without that, momentum would point along the old axes for a while.
     """
-    back = linalg.inverse(rotation).T
+    inverse_transpose = linalg.inverse(rotation).T
 
     def rotated_momentum(path: tuple, x: jax.Array) -> jax.Array:
         names = {getattr(entry, "name", getattr(entry, "key", None)) for entry in path}
-        return matmul(x, back) if {"mu", "head"} <= names else x
+        return matmul(x, inverse_transpose) if {"mu", "head"} <= names else x
 
     momentum = jax.tree_util.tree_map_with_path(rotated_momentum, opt_state)
     return with_head(params, lambda x: matmul(x, rotation)), momentum

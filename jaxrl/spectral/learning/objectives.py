@@ -54,7 +54,7 @@ def gram_error(u: jax.Array, weighted: jax.Array, ordered: bool) -> jax.Array:
 
 
 def exact_moments(u: jax.Array, graph: jax.Array, weight: jax.Array, ordered: bool) -> Moments:
-    """Of u `[S, d]` under the law of states `weight` `[S]`, with `graph` `[S, S]` of `graph_of`."""
+    """Moments of u `[S, d]`, with `graph` `[S, S]` and the law of states `weight` of `graph_of`."""
     spread = jnp.sum(u * matmul(graph, u), axis=0)
     error = gram_error(u, u * weight[:, None], ordered)
     return Moments(spread, error, error)
@@ -63,7 +63,7 @@ def exact_moments(u: jax.Array, graph: jax.Array, weight: jax.Array, ordered: bo
 def sampled_moments(
     u: jax.Array, u_next: jax.Array, u_a: jax.Array, u_b: jax.Array, ordered: bool
 ) -> Moments:
-    """From pairs (u, u_next) and two further independent batches of states, each `[B, d]`."""
+    """Moments from pairs (u, u_next) and two independent batches of states, each `[B, d]`."""
     spread = jnp.mean((u - u_next) ** 2, axis=0)
     error, other = (gram_error(x, x / len(x), ordered) for x in (u_a, u_b))
     return Moments(spread, error, other)
@@ -76,9 +76,11 @@ def weighted_moments(
     ordered: bool,
 ) -> Moments:
     """The same with weights `[B]` of the pairs and of both batches of states, of any scale."""
-    of_pairs, *of_states = (shares(weight)[:, None] for weight in weights)
-    spread = jnp.sum(of_pairs * (pair[0] - pair[1]) ** 2, axis=0)
-    error, other = (gram_error(x, x * w, ordered) for x, w in zip(states, of_states, strict=True))
+    pair_shares, *state_shares = (shares(weight)[:, None] for weight in weights)
+    spread = jnp.sum(pair_shares * (pair[0] - pair[1]) ** 2, axis=0)
+    error, other = (
+        gram_error(x, x * w, ordered) for x, w in zip(states, state_shares, strict=True)
+    )
     return Moments(spread, error, other, reweighted.effective_share(weights[0]))
 
 
@@ -137,9 +139,9 @@ def previous_rows_mask(error: jax.Array, threshold: float | None) -> jax.Array:
     d = error.shape[0]
     if threshold is None:
         return jnp.ones(d)
-    good = jnp.all(jnp.abs(jnp.tril(error)) < threshold, axis=1)
-    before = jnp.concatenate([jnp.ones(1), jnp.cumprod(good)[:-1]])
-    return jax.lax.stop_gradient(before)
+    is_good = jnp.all(jnp.abs(jnp.tril(error)) < threshold, axis=1)
+    mask = jnp.concatenate([jnp.ones(1), jnp.cumprod(is_good)[:-1]])
+    return jax.lax.stop_gradient(mask)
 
 
 def dual_update(
@@ -224,8 +226,10 @@ def eigenvector_errors(residual: jax.Array, values: jax.Array, is_whole: bool = 
     few. Within the span two vectors mix only through their missing parts (Parlett 1998, chapter
     11). Where the span is the whole space (`is_whole`), the bound is `LARGEST` instead.
     """
-    beyond = jnp.maximum((LARGEST if is_whole else values[-1]) - values, SMALLEST_GAP)
-    apart = jnp.abs(values[:, None] - values[None, :])
-    others = jnp.where(jnp.eye(len(values), dtype=bool), jnp.inf, jnp.maximum(apart, SMALLEST_GAP))
-    mixed = residual[:, None] * residual[None, :] / (others * beyond[:, None])
-    return residual / beyond + jnp.max(mixed, axis=1)
+    outer_gap = jnp.maximum((LARGEST if is_whole else values[-1]) - values, SMALLEST_GAP)
+    distances = jnp.abs(values[:, None] - values[None, :])
+    inner_gaps = jnp.where(
+        jnp.eye(len(values), dtype=bool), jnp.inf, jnp.maximum(distances, SMALLEST_GAP)
+    )
+    mixed = residual[:, None] * residual[None, :] / (inner_gaps * outer_gap[:, None])
+    return residual / outer_gap + jnp.max(mixed, axis=1)

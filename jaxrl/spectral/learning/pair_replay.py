@@ -48,8 +48,8 @@ def add(
 
     `ratio` `[T, N]` for a ring that is weighted.
     """
-    ratios = () if ratio is None else (ratio, reweighted.cumulative(done, ratio))
-    return uniform.add(ring, Step(state, next_state, pairs.remaining(done), *ratios))
+    ratios = () if ratio is None else (ratio, reweighted.cumulative_ratio(done, ratio))
+    return uniform.add(ring, Step(state, next_state, pairs.transitions_left(done), *ratios))
 
 
 def sample_pairs(
@@ -63,7 +63,7 @@ def sample_pairs(
     indices = uniform.draw(ring, start_key, batch, blocks=blocks)
     row, env = indices.row[0], indices.env
     state, left = uniform.take((ring.data.state, ring.data.left), row, env, blocks)
-    last = _end(ring, offset_key, row, left, discount)
+    last = _last_rows(ring, offset_key, row, left, discount)
     return state, uniform.take(ring.data.next_state, last, env, blocks)
 
 
@@ -82,14 +82,16 @@ def weighted_pairs(
     start_key, offset_key = jax.random.split(key)
     indices = uniform.draw(ring, start_key, batch, blocks=blocks)
     row, env, data = indices.row[0], indices.env, ring.data
-    state, left, own = uniform.take((data.state, data.left, data.ratio), row, env, blocks)
-    last = _end(ring, offset_key, row, left, discount)
-    begun, ended = (uniform.take(data.cumulative, at, env, blocks) for at in (row, last))
-    weight = reweighted.pair_weights(begun, ended, own, visit_ratio[state, left - 1])
+    state, left, first_ratio = uniform.take((data.state, data.left, data.ratio), row, env, blocks)
+    last = _last_rows(ring, offset_key, row, left, discount)
+    first_total, last_total = (uniform.take(data.cumulative, at, env, blocks) for at in (row, last))
+    weight = reweighted.pair_weights(
+        first_total, last_total, first_ratio, visit_ratio[state, left - 1]
+    )
     return state, uniform.take(data.next_state, last, env, blocks), weight
 
 
-def _end(
+def _last_rows(
     ring: uniform.Replay,
     key: jax.Array,
     row: jax.Array,
@@ -112,17 +114,19 @@ def weighted_states(
 ) -> tuple[PyTree, jax.Array]:
     """The same states, and their weights `[batch]` as in `weighted_pairs`."""
     indices = uniform.draw(ring, key, batch, blocks=blocks)
-    read = (ring.data.state, ring.data.left)
-    state, left = uniform.take(read, indices.row[0], indices.env, blocks)
+    arrays = (ring.data.state, ring.data.left)
+    state, left = uniform.take(arrays, indices.row[0], indices.env, blocks)
     return state, visit_ratio[state, left - 1]
 
 
 def law(ring: uniform.Replay, discount: float | jax.Array, num_states: int) -> jax.Array:
     """The distribution of sampled pairs `[S, S]`, for states numbered below S; it sums to 1."""
-    data, unseen = ring.data, num_states
+    data, dummy_state = ring.data, num_states
     is_written = data.left > 0  # rows that nothing was written to hold zeros
-    first, last = (jnp.where(is_written, x, unseen) for x in (data.state, data.next_state))
-    counts = pairs.count(first, last, data.left == 1, discount, unseen + 1)[:unseen, :unseen]
+    first, last = (jnp.where(is_written, x, dummy_state) for x in (data.state, data.next_state))
+    counts = pairs.count(first, last, data.left == 1, discount, dummy_state + 1)[
+        :dummy_state, :dummy_state
+    ]
     return counts / counts.sum()
 
 

@@ -53,8 +53,8 @@ def training(
     inputs = jnp.asarray(coordinates(env.layout))
     d = outputs(config, env.num_states if numbered else 0)
     network = Encoder(nn.Sequential((Fourier(8), MLP(widths))), d)
-    known = inputs if numbered else None
-    agent = allo.make(network, config, 4, known, num_envs, num_steps)
+    known_inputs = inputs if numbered else None
+    agent = allo.make(network, config, 4, known_inputs, num_envs, num_steps)
     train = loop.make_loop(env, env.default_params, agent, loop.Config(num_envs, num_steps))
     return Training(network, agent, train, inputs)
 
@@ -74,9 +74,9 @@ def truth_of(config: allo.Config, state: allo_state.State) -> laplacian.Eigensys
 
 def rollout_of(state: np.ndarray, next_state: np.ndarray, done: np.ndarray) -> Transition:
     """Steps `[T, N]` of which only states and endings are of interest."""
-    nothing, arrays = jnp.zeros(done.shape), map(jnp.asarray, (state, next_state, done))
+    zeros, arrays = jnp.zeros(done.shape), map(jnp.asarray, (state, next_state, done))
     obs, next_obs, ended = arrays
-    return Transition(obs, nothing, nothing, next_obs, ended, jnp.zeros_like(ended), ())
+    return Transition(obs, zeros, zeros, next_obs, ended, jnp.zeros_like(ended), ())
 
 
 def random_walks(seed: int, steps: int, num_envs: int, num_states: int, ending: float = 0.1):

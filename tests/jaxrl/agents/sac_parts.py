@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from jaxrl.agents import sac
-from jaxrl.losses.distributions import Normal, Squashed
+from jaxrl.losses.distributions import Normal, SquashedNormal
 from jaxrl.losses.n_step import Batch
 from jaxrl.types import Transition
 
@@ -22,10 +22,10 @@ class LinearActor:
     def init(self, key: jax.Array, obs: jax.Array) -> dict[str, jax.Array]:
         return {"w": 0.5 * jax.random.normal(key, (2, D, A))}
 
-    def apply(self, params, obs: jax.Array) -> Squashed:
+    def apply(self, params, obs: jax.Array) -> SquashedNormal:
         mean, log_scale = obs @ params["w"][0], obs @ params["w"][1]
         low, high = (jnp.broadcast_to(end, mean.shape) for end in (LOW, HIGH))
-        return Squashed(Normal(mean, jnp.exp(log_scale)), low, high)
+        return SquashedNormal(Normal(mean, jnp.exp(log_scale)), low, high)
 
 
 class QuadraticCritic:
@@ -47,7 +47,7 @@ def agent(config: sac.Config, **options: Any):
 
 
 def init_learner(config: sac.Config, seed: int = 0) -> sac.Learner:
-    """With target critics unlike the critics."""
+    """A learner whose target critics differ from its critics."""
     one, other = (
         jax.jit(agent(config).init)(jax.random.key(x), jnp.zeros(D)).learner
         for x in (seed, seed + 1)
@@ -113,7 +113,7 @@ class Numpy(NamedTuple):
         return total / len(target)
 
 
-def in_numpy(actor, critic) -> Numpy:
+def to_numpy(actor, critic) -> Numpy:
     """From the parameters of an actor and of critics."""
     return Numpy(as64(actor["w"]), as64(critic["v"]), as64(critic["u"]))
 
@@ -124,9 +124,9 @@ def as64(x: Any) -> np.ndarray:
 
 def slopes(function: Any, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
     """The gradient at `x` by central differences."""
-    found = np.zeros_like(x)
+    gradient = np.zeros_like(x)
     for i in np.ndindex(*x.shape):
         move = np.zeros_like(x)
         move[i] = step
-        found[i] = (function(x + move) - function(x - move)) / (2 * step)
-    return found
+        gradient[i] = (function(x + move) - function(x - move)) / (2 * step)
+    return gradient

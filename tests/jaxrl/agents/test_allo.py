@@ -33,7 +33,7 @@ def sampled_state(
     def remember(rollouts):
         state = agent.init(jax.random.key(3), jnp.int32(0))
         for rollout in rollouts:
-            state = allo_walks.recorded(config, state, rollout)
+            state = allo_walks.record_rollout(config, state, rollout)
         return state
 
     return jax.jit(remember)(rollouts)
@@ -49,18 +49,18 @@ def test_minibatches_measure_the_law_without_bias():
     exact = objectives.exact_moments(features, graph, weight, True)
 
     def measure(key):
-        found = allo.measure(network, config, state, state.learner.params, key)
-        return *found[:3], found.error * found.other_error
+        moments = allo.measure(network, config, state, state.learner.params, key)
+        return *moments[:3], moments.error * moments.other_error
 
     keys = jax.random.split(jax.random.key(0), 4_000)
-    found = jax.device_get(jax.jit(jax.vmap(measure))(keys))
-    for rows, true in zip(found, (*exact[:3], exact.error**2), strict=True):
+    samples = jax.device_get(jax.jit(jax.vmap(measure))(keys))
+    for rows, true in zip(samples, (*exact[:3], exact.error**2), strict=True):
         error = rows.std(axis=0) / np.sqrt(len(rows))
         assert (np.abs(rows.mean(axis=0) - true) < 5 * error + 1e-6).all()
 
 
 def test_features_of_all_states_or_of_a_batch_are_the_same():
-    """With 9 states, 8 rows go through the network one by one, 9 are looked up."""
+    """Rows of 9 states: 8 go through the network one by one, 9 are looked up."""
     network: Any = Encoder(MLP((8,)), 3)
     inputs = jax.random.normal(jax.random.key(0), (9, 2))
     params = network.init(jax.random.key(1), inputs[0])
@@ -68,23 +68,23 @@ def test_features_of_all_states_or_of_a_batch_are_the_same():
     def squares(features):
         return jnp.sum(features**2 * jnp.arange(1.0, 4.0)[None]), features
 
-    def encoded(params, state):
+    def encode_by_index(params, state):
         return squares(encoder.encode(network, params, inputs, state))
 
-    def observed(params, state):
+    def encode_observation(params, state):
         return squares(encoder.encode(network, params, (), inputs[state]))
 
-    def expected(params, state):
+    def apply_network(params, state):
         return squares(network.apply(params, inputs[state]))
 
     for batch in (8, 9):
         state = jnp.asarray(np.random.default_rng(batch).integers(0, 9, batch), jnp.int32)
-        found, given, true = (
+        grads_by_index, grads_by_observation, true = (
             jax.jit(jax.grad(function, has_aux=True))(params, state)
-            for function in (encoded, observed, expected)
+            for function in (encode_by_index, encode_observation, apply_network)
         )
-        chex.assert_trees_all_close(found, true, rtol=1e-4, atol=1e-4)
-        chex.assert_trees_all_close(given, true, rtol=1e-4, atol=1e-4)
+        chex.assert_trees_all_close(grads_by_index, true, rtol=1e-4, atol=1e-4)
+        chex.assert_trees_all_close(grads_by_observation, true, rtol=1e-4, atol=1e-4)
 
 
 def test_outputs_are_permuted_only_where_due(key):
@@ -94,7 +94,7 @@ def test_outputs_are_permuted_only_where_due(key):
     state = agent.init(key, jnp.int32(0))
     before = allo_state.features(network, replace(SMALL, num_features=6), state)
     for seed, due in ((0, False), (1, True), (2, True)):
-        learner = allo.permuted(state.learner, jax.random.key(seed), jnp.array(due))
+        learner = allo.permute_outputs(state.learner, jax.random.key(seed), jnp.array(due))
         after = np.asarray(network.apply(learner.params, inputs))
         order = [int(np.argmin(np.abs(before - after[:, [i]]).sum(axis=0))) for i in range(6)]
         assert sorted(order) == list(range(6))
@@ -115,19 +115,19 @@ def test_the_step_size_falls_along_a_cosine_or_stays(schedule):
     config = replace(SMALL, learning_rate=0.1, gradient_steps=8, fall_steps=4, schedule=schedule)
     found_at = 2 if schedule == "measured" else allo_state.NEVER
     size = lambda t: float(allo.step_size(config, jnp.int32(t), jnp.int32(found_at)))
-    fallen = lambda share: 0.5 * (1 + np.cos(np.pi * np.clip(share, 0, 1)))
+    cosine = lambda share: 0.5 * (1 + np.cos(np.pi * np.clip(share, 0, 1)))
     expected = {
-        "budget": [0.1 * fallen(t / 8) for t in range(10)],
+        "budget": [0.1 * cosine(t / 8) for t in range(10)],
         "constant": [0.1] * 10,
-        "measured": [0.1 * fallen(t / 8) * fallen((t - 2) / 4) for t in range(10)],
+        "measured": [0.1 * cosine(t / 8) * cosine((t - 2) / 4) for t in range(10)],
     }[schedule]
     np.testing.assert_allclose([size(t) for t in range(10)], expected, rtol=1e-4, atol=1e-7)
     state: Any = SimpleNamespace(learner=SimpleNamespace(found_at=jnp.int32(found_at)))
-    settled = []
+    is_settled = []
     for t in range(10):
         state.learner.steps = jnp.int32(t)
-        settled.append(bool(allo_state.is_settled(config, state)))
-    assert settled.index(True) == (6 if schedule == "measured" else 8)
+        is_settled.append(bool(allo_state.is_settled(config, state)))
+    assert is_settled.index(True) == (6 if schedule == "measured" else 8)
 
 
 def test_spare_features_are_no_more_than_states():
@@ -183,30 +183,30 @@ def test_states_that_were_never_left_do_not_end_a_run():
     next_state = jnp.array([[1, 3], [0, 4], [1, 3], [2, 2]])
     no = jnp.zeros((4, 2), bool)
     ends = no.at[-1].set(True)
-    nothing = jnp.zeros((4, 2), jnp.int32)
-    rollout = Transition(state, nothing, jnp.zeros((4, 2)), next_state, no, ends, ())
+    zeros = jnp.zeros((4, 2), jnp.int32)
+    rollout = Transition(state, zeros, jnp.zeros((4, 2)), next_state, no, ends, ())
     corridor = training(config, parse("........."), (8,), 2, 4)
     start = corridor.agent.init(jax.random.key(0), jnp.int32(0))
     network = corridor.network
 
     @jax.jit
-    def learned(start, rollout):
-        recorded = allo_walks.recorded(config, start, rollout)
-        return recorded, *allo.rotated(
-            network, config, recorded, recorded.learner, jax.random.key(1)
+    def record_and_rotate(start, rollout):
+        new_state = allo_walks.record_rollout(config, start, rollout)
+        return new_state, *allo.rotate_to_ritz(
+            network, config, new_state, new_state.learner, jax.random.key(1)
         )
 
-    after, learner, error = learned(start, rollout)
+    after, learner, error = record_and_rotate(start, rollout)
     law = np.asarray(allo_walks.pair_law(config, after), float)
     weight = law.sum(axis=1)
     np.testing.assert_array_equal(weight > 0, [True, True, False, True, True] + 4 * [False])
     np.testing.assert_array_equal(allo_walks.visits(config, after) > 0, weight > 0)
     u = np.asarray(network.apply(learner.params, after.inputs), float)
-    left = weight > 0
-    product = ((weight + law.sum(axis=0))[:, None] * u - (law + law.T) @ u)[left] / 2
+    was_left = weight > 0
+    product = ((weight + law.sum(axis=0))[:, None] * u - (law + law.T) @ u)[was_left] / 2
     values = -np.diag(learner.multipliers.duals) / 4
-    miss = product / weight[left, None] - values * u[left]
-    residual = np.sqrt(np.sum(weight[left, None] * miss**2, axis=0))
+    miss = product / weight[was_left, None] - values * u[was_left]
+    residual = np.sqrt(np.sum(weight[was_left, None] * miss**2, axis=0))
     expected = objectives.eigenvector_errors(jnp.asarray(residual), jnp.asarray(values))
     np.testing.assert_allclose(error, expected, rtol=0.05, atol=1e-3)
     final, metrics = jax.jit(partial(corridor.agent.update, key=jax.random.key(2)))(start, rollout)

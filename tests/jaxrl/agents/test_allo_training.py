@@ -29,7 +29,7 @@ EXACT = replace(
 
 
 @cache
-def trained() -> tuple[Training, Any, loop.TrainState, loop.Metrics]:
+def trained_learner() -> tuple[Training, Any, loop.TrainState, loop.LoopMetrics]:
     """`(training, run, state, metrics)` with exact expectations in a maze of 13 states."""
     learner = training(EXACT, "GridMaze-9", (64, 64))
     chunk = loop.make_chunk(learner.train.update, 10)
@@ -38,13 +38,13 @@ def trained() -> tuple[Training, Any, loop.TrainState, loop.Metrics]:
 
 
 def test_exact_training_reaches_eigenvectors_and_eigenvalues():
-    learner, _, state, metrics = trained()
+    learner, _, state, metrics = trained_learner()
     truth = truth_of(EXACT, state.agent)
     features = allo_state.features(learner.network, EXACT, state.agent)
     assert features.shape == (13, 4)
     assert similarity(features, truth) > 0.99
     values = allo_state.eigenvalues(EXACT, state.agent)
-    assert subspace.within(values, jnp.asarray(truth.values[:4], jnp.float32)).all()
+    assert subspace.is_close(values, jnp.asarray(truth.values[:4], jnp.float32)).all()
     weight = jnp.asarray(truth.weight, jnp.float32)
     np.testing.assert_allclose((features**2 * weight[:, None]).sum(axis=0), 1, atol=0.05)
     one = allo_state.features(learner.network, EXACT, state.agent, learner.inputs[3])
@@ -61,11 +61,11 @@ def test_exact_training_reaches_eigenvectors_and_eigenvalues():
 
 def test_what_an_exact_training_remembers():
     """Ten rollouts: every transition is counted, and the law is that of the chain they make."""
-    _, _, state, _ = trained()
+    _, _, state, _ = trained_learner()
     walk, law = state.agent.walk, state.agent.law
     assert int(walk.steps.sum()) == int(walk.begins.sum()) == 10 * N * T
     np.testing.assert_array_equal(allo_walks.visits(EXACT, state.agent), walk.begins.sum(axis=1))
-    M = np.asarray(pairs.expected(walk, 0.9), float)
+    M = np.asarray(pairs.pair_distribution(walk, 0.9), float)
     np.testing.assert_allclose(allo_walks.pair_law(EXACT, state.agent), M, atol=1e-7)
     np.testing.assert_allclose(law.weight, M.sum(axis=1), atol=1e-6)
     graph = np.diag(M.sum(axis=0) + M.sum(axis=1)) - M - M.T
@@ -73,9 +73,9 @@ def test_what_an_exact_training_remembers():
 
 
 def test_the_same_key_gives_the_same_bits():
-    _, run, state, metrics = trained()
-    again, same_metrics = run(jax.random.key(0))
-    chex.assert_trees_all_equal(again.agent, state.agent)
+    _, run, state, metrics = trained_learner()
+    rerun, same_metrics = run(jax.random.key(0))
+    chex.assert_trees_all_equal(rerun.agent, state.agent)
     chex.assert_trees_all_equal(same_metrics, metrics)
     other, _ = run(jax.random.key(1))
     assert not np.array_equal(other.agent.walk.steps, state.agent.walk.steps)
@@ -84,7 +84,7 @@ def test_the_same_key_gives_the_same_bits():
 @pytest.mark.slow
 @pytest.mark.parametrize("numbered", [True, False])
 def test_sampled_training_reaches_eigenvectors(numbered):
-    """Of the pairs in the ring; by index, or from coordinates alone, of which none is known."""
+    """Pairs from the ring are looked up by index, or are coordinates alone, none of them known."""
     config = replace(
         SMALL,
         expectation="sampled",
@@ -106,8 +106,8 @@ def test_sampled_training_reaches_eigenvectors(numbered):
         state, next_state = (
             numbers_of(obs, learner.inputs) for obs in (data.state, data.next_state)
         )
-        known = agent.walk._replace(data=data._replace(state=state, next_state=next_state))
-        agent = agent._replace(walk=known, inputs=learner.inputs)
+        numbered_walk = agent.walk._replace(data=data._replace(state=state, next_state=next_state))
+        agent = agent._replace(walk=numbered_walk, inputs=learner.inputs)
     assert similarity(features, truth_of(config, agent)) > 0.98
     assert all(np.isfinite(metric).all() for metric in metrics.agent.values())
     np.testing.assert_allclose(allo_walks.visits(config, agent).sum(), 6 * N * T)
@@ -143,8 +143,8 @@ def test_without_turns_the_order_is_stable_and_the_duals_are_exact():
     score = partial(score_of, PAPER, learner.network)
     assert score(end.agent) > 0.99
     values = jnp.asarray(truth_of(PAPER, end.agent).values, jnp.float32)
-    assert subspace.within(allo_state.eigenvalues(PAPER, end.agent), values).all()
-    mixed = allo.permuted(end.agent.learner, jax.random.key(1), jnp.array(True))
+    assert subspace.is_close(allo_state.eigenvalues(PAPER, end.agent), values).all()
+    mixed = allo.permute_outputs(end.agent.learner, jax.random.key(1), jnp.array(True))
     fresh = jax.tree.map(jnp.zeros_like, mixed.opt_state)  # with the first, large step size again
     mixed = mixed._replace(opt_state=fresh, steps=jnp.int32(0))
     mixed = end.agent._replace(learner=mixed)
@@ -176,7 +176,7 @@ def test_training_settles_as_soon_as_eigenvectors_are_found():
     truth = truth_of(config, state.agent)
     assert similarity(features, truth) > 0.999
     values = jnp.asarray(truth.values[:4], jnp.float32)
-    assert subspace.within(allo_state.eigenvalues(config, state.agent), values).all()
+    assert subspace.is_close(allo_state.eigenvalues(config, state.agent), values).all()
     found_at, steps = state.agent.learner[-2:]
     assert float(allo.step_size(config, steps, found_at)) == 0
     assert angles[-1] < config.found_within

@@ -46,7 +46,7 @@ class Case(NamedTuple):
     tolerance: float
 
 
-def noisy(**arguments) -> QNetwork:
+def noisy_network(**arguments) -> QNetwork:
     return QNetwork(MLP((8,), noisy=True), A, noisy=True, **arguments)
 
 
@@ -55,14 +55,14 @@ SINGLE_3_STEP = {"double": False, "n_step": 3}
 PER = {"prioritised": True, "priority_exponent": 0.6, "importance_transitions": 4_000}
 C51 = {"categorical": True, "value_low": -2.0, "value_high": 2.0}
 NO_EPSILON = {"epsilon_start": 0.0, "epsilon_end": 0.0}
-DUELING_C51 = noisy(dueling=True, streams=(8,), atoms=21)
+DUELING_C51 = noisy_network(dueling=True, streams=(8,), atoms=21)
 CASES = {
     "action": Case(toys.ActionObservationReward(), Table(), NOTHING, 1e-3),
     "climb": Case(toys.TruncatedClimb(), Table(), NOTHING, 1e-3),
     "terminated, 3 steps": Case(toys.TerminatedStream(), Table(), SINGLE_3_STEP, 1e-3),
     "prioritised": Case(toys.TruncatedClimb(), Table(), PER | SINGLE_3_STEP, 1e-3),
     "categorical": Case(toys.DelayedReward(), QNetwork(MLP((8,)), A, atoms=41), C51, 0.05),
-    "noisy": Case(toys.ActionObservationReward(), noisy(), NOTHING, 0.1),
+    "noisy": Case(toys.ActionObservationReward(), noisy_network(), NOTHING, 0.1),
     "rainbow": Case(toys.DelayedReward(), DUELING_C51, PER | C51 | NO_EPSILON | {"n_step": 2}, 0.1),
 }
 
@@ -124,18 +124,18 @@ def test_double_and_max_targets_by_hand():
 def test_loss_by_hand():
     """Errors 0.5 and -3 with δ = 1: (0.5²/2 + (3 - 1/2)) / 2, or with weights 1 and 0.1."""
     params = {"params": {"Dense_0": {"kernel": jnp.array([[1.0, 2.0]])}}}
-    obs, nothing = jnp.ones((2, 1)), jnp.zeros(2)
-    batch = Batch(obs, jnp.array([0, 1]), nothing, nothing, obs)
+    obs, zeros = jnp.ones((2, 1)), jnp.zeros(2)
+    batch = Batch(obs, jnp.array([0, 1]), zeros, zeros, obs)
     target = jnp.array([0.5, 5.0])
     loss = jax.value_and_grad(q_learning.loss, has_aux=True)
-    rest = (target, jax.random.key(0), 1.0, None)
-    (value, (q, error)), grads = loss(params, Table().apply, batch, *rest)
+    loss_args = (target, jax.random.key(0), 1.0, None)
+    (value, (q, error)), grads = loss(params, Table().apply, batch, *loss_args)
     np.testing.assert_allclose(value, (0.125 + 2.5) / 2)
     np.testing.assert_allclose(q, [1.0, 2.0])
     np.testing.assert_allclose(error, [0.5, 3.0])
     np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -1 / 2]])
     weighted = batch._replace(weight=jnp.array([1.0, 0.1]))
-    (value, (_, error)), grads = loss(params, Table().apply, weighted, *rest)
+    (value, (_, error)), grads = loss(params, Table().apply, weighted, *loss_args)
     np.testing.assert_allclose(value, (0.125 + 0.25) / 2)
     np.testing.assert_allclose(error, [0.5, 3.0])
     np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -0.1 / 2]])
@@ -145,12 +145,12 @@ def test_loss_by_hand():
 def test_the_squared_error_can_be_asked_for(changes):
     """½ e² of errors 0.5 and -3, weighted 1 and 0.1; the gradients are the weighted errors."""
     params = {"params": {"Dense_0": {"kernel": jnp.array([[1.0, 2.0]])}}}
-    obs, nothing = jnp.ones((2, 1)), jnp.zeros(2)
-    batch = Batch(obs, jnp.array([0, 1]), nothing, nothing, obs, jnp.array([1.0, 0.1]))
+    obs, zeros = jnp.ones((2, 1)), jnp.zeros(2)
+    batch = Batch(obs, jnp.array([0, 1]), zeros, zeros, obs, jnp.array([1.0, 0.1]))
     delta = dqn.Config(**changes).loss_delta
-    rest = (jnp.array([0.5, 5.0]), jax.random.key(0), delta, None)
+    loss_args = (jnp.array([0.5, 5.0]), jax.random.key(0), delta, None)
     loss = jax.value_and_grad(q_learning.loss, has_aux=True)
-    (value, _), grads = loss(params, Table().apply, batch, *rest)
+    (value, _), grads = loss(params, Table().apply, batch, *loss_args)
     np.testing.assert_allclose(value, (0.125 + 0.1 * 4.5) / 2, rtol=1e-6)
     np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -0.3 / 2]], rtol=1e-6)
 
@@ -183,17 +183,17 @@ def test_batches_hold_n_step_targets(n):
     starts = {
         rows[t].obs[env].tobytes(): (t, env) for t in range(len(rows) - n + 1) for env in range(N)
     }
-    seen = set()
+    sampled_starts = set()
     for obs, action, return_, factor, next_obs in zip(
         *(np.asarray(x).reshape(150, *x.shape[2:]) for x in batch[:5]), strict=True
     ):
         t, env = starts[obs.tobytes()]
-        seen.add((t, env))
+        sampled_starts.add((t, env))
         want_return, want_factor, want_next = n_step_by_hand(rows, t, env, n, 0.8)
         assert action == rows[t].action[env]
         np.testing.assert_allclose((return_, factor), (want_return, want_factor), rtol=1e-5)
         np.testing.assert_array_equal(next_obs, want_next)
-    assert len(seen) > 0.9 * len(starts)
+    assert len(sampled_starts) > 0.9 * len(starts)
 
 
 def test_without_a_limit_nothing_is_clipped():
@@ -249,15 +249,15 @@ def test_priorities_are_the_errors_of_what_was_learned():
     mass = np.asarray(after.priorities.mass)
     kernel = np.asarray(state.learner.params["params"]["Dense_0"]["kernel"], np.float64)
     rows = [jax.tree.map(lambda x, t=t: np.asarray(x)[t], steps) for t in range(6)]
-    drawn = 0
+    num_drawn = 0
     for t, env in np.ndindex(5, N):
         return_, factor, next_obs = n_step_by_hand(rows, t, env, 2, 0.8)
         error = return_ + factor * (next_obs @ kernel).max()
         error -= (rows[t].obs[env] @ kernel)[rows[t].action[env]]
         expected = (abs(error) + 1e-6) ** 0.7
         assert np.isclose(mass[t, env], expected, rtol=1e-4) or mass[t, env] == 1.0
-        drawn += mass[t, env] != 1.0
-    assert 3 <= drawn <= 8
+        num_drawn += mass[t, env] != 1.0
+    assert 3 <= num_drawn <= 8
     np.testing.assert_array_equal(mass[5:], waiting[5:])
     assert after.priorities.largest == max(1.0, mass.max())
 
@@ -314,7 +314,7 @@ def test_noise_explores_unless_greedy():
 
     @jax.jit
     def act(key, keys):
-        agents = [dqn.make(noisy(), config, greedy, num_envs=N) for greedy in (False, True)]
+        agents = [dqn.make(noisy_network(), config, greedy, num_envs=N) for greedy in (False, True)]
         state = agents[0].init(key, jnp.zeros(D))
         acts = lambda agent: lambda key: agent.act(state, (), jnp.ones(D), key)[0]
         return [jax.vmap(acts(agent))(jax.random.clone(keys)) for agent in agents]

@@ -57,12 +57,14 @@ def test_a_soft_target_is_a_running_mean_of_the_parameters():
         learner, _ = learn(learner, jax.tree.map(lambda x, m=m: x[m : m + 1], batches), key)
         new = [np.float64(x) for x in jax.tree.leaves(learner.params)]
         expected = [old + 0.3 * (x - old) for old, x in zip(expected, new, strict=True)]
-        for found, wanted in zip(jax.tree.leaves(learner.target_params), expected, strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+        for param, expected_param in zip(
+            jax.tree.leaves(learner.target_params), expected, strict=True
+        ):
+            np.testing.assert_allclose(param, expected_param, rtol=1e-5, atol=1e-6)
 
 
 def test_learning_rate_falls_linearly_in_gradient_updates():
-    """As Adam under optax's schedule of four updates; the fifth changes nothing."""
+    """Steps are Adam's under optax's schedule of four updates; the fifth changes nothing."""
     config = dqn.Config(learning_rate=0.1, anneal_updates=4.0, max_grad_norm=10.0)
     network, key = Mlp(), jax.random.key(0)
     learner = init_state(dqn.make(network, config)).learner

@@ -57,18 +57,20 @@ def test_vmap_over_the_learning_rate_is_a_sweep():
 
     rates = jnp.array([0.0, 1e-3, 1e-1])
     before, after = jax.jit(jax.vmap(run))(rates)
-    moved = np.stack(
+    distance = np.stack(
         [
             np.sqrt(np.sum((b - a) ** 2, axis=(1, 2)))
             for b, a in zip(arrays(before), arrays(after), strict=True)
             if b.ndim == 3
         ]
     )
-    assert np.all(moved[:, 0] == 0)
-    assert np.all(moved[:, 1] > 0)
-    assert np.all(moved[:, 2] > 10 * moved[:, 1])
-    _, alone = jax.jit(run)(rates[1])
-    chex.assert_trees_all_close(jax.tree.map(lambda x: x[1], after), alone, rtol=1e-4, atol=1e-6)
+    assert np.all(distance[:, 0] == 0)
+    assert np.all(distance[:, 1] > 0)
+    assert np.all(distance[:, 2] > 10 * distance[:, 1])
+    _, single_params = jax.jit(run)(rates[1])
+    chex.assert_trees_all_close(
+        jax.tree.map(lambda x: x[1], after), single_params, rtol=1e-4, atol=1e-6
+    )
 
 
 def test_every_number_may_be_traced():

@@ -17,7 +17,7 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners import field_learner
 from jaxrl.dynamics.learners.field_learner import Config, World
 from jaxrl.dynamics.planning import stimulation
-from jaxrl.dynamics.planning.stimulation import Extras, Known
+from jaxrl.dynamics.planning.stimulation import Constants, Extras
 from jaxrl.types import Agent, Transition
 
 GRID = rbf.Grid(per_axis=5, half_width=2.0)
@@ -27,7 +27,7 @@ HOLD = stimulation.Config(kind="hold", hold_steps=10)
 EXACT = Config(grid=GRID, process_noise=Q, policy=HOLD)
 PUSH = np.array([[0.8, -0.3, 0.1], [0.2, 0.5, -0.6]])
 single = partial(jnp.asarray, dtype=jnp.float32)
-KNOWN = Known(jnp.array(DT), -jnp.ones(3), jnp.ones(3), single(PUSH))
+KNOWN = Constants(jnp.array(DT), -jnp.ones(3), jnp.ones(3), single(PUSH))
 BUMPS = World(
     effect=lambda u, z, push: push @ u * jnp.cos(z[0]),
     emission=lambda z, push: (z, jnp.zeros(2)),
@@ -40,7 +40,7 @@ def bumps(z: np.ndarray) -> np.ndarray:
     return np.exp(-distance / (2 * GRID.width**2))
 
 
-def pushed(u: np.ndarray, z: np.ndarray) -> np.ndarray:
+def input_effect(u: np.ndarray, z: np.ndarray) -> np.ndarray:
     return PUSH @ u * np.cos(z[0])
 
 
@@ -56,7 +56,7 @@ def walk(velocity, seed: int = 0) -> Path:
     for t in range(T):
         held = rng.uniform(-1, 1, 3) if t % 10 == 0 else inputs[-1]
         inputs.append(held)
-        drift = velocity(z[-1]) + pushed(held, z[-1])
+        drift = velocity(z[-1]) + input_effect(held, z[-1])
         z.append(z[-1] + DT * drift + np.sqrt(Q * DT) * rng.normal(size=D))
     return Path(np.array(z), np.array(inputs))
 
@@ -65,12 +65,12 @@ def rollout_of(path: Path) -> Transition:
     """`[T, 1]`; the state is observed."""
     z, u = single(path.z)[:, None], single(path.u)[:, None]
     extras = Extras(Belief(z[:-1], jnp.zeros((T, 1, D, D))), jnp.zeros((T, 1), jnp.int32))
-    nothing = jnp.zeros((T, 1))
-    return Transition(z[:-1], u, nothing, z[1:], nothing > 0, nothing > 0, extras)
+    zeros = jnp.zeros((T, 1))
+    return Transition(z[:-1], u, zeros, z[1:], zeros > 0, zeros > 0, extras)
 
 
 @partial(jax.jit, static_argnums=1)
-def told(config: Config, world: World, rollout: Transition):
+def learn_rollout(config: Config, world: World, rollout: Transition):
     """What an agent learns of a whole rollout at once."""
     agent = field_learner.make(config, world, KNOWN)
     state = agent.init(jax.random.key(0), rollout.obs[0, 0])
@@ -83,33 +83,33 @@ WEIGHTS = 0.5 * np.random.default_rng(3).normal(size=(25, D))
 PATH = walk(lambda z: bumps(z) @ WEIGHTS)
 
 
-def batch_posterior(rows: np.ndarray, seen: np.ndarray, variance: float):
-    """`(mean, covariance)` in units of the noise; rows `[k, p]`, seen `[k, ...]`."""
+def batch_posterior(rows: np.ndarray, targets: np.ndarray, variance: float):
+    """`(mean, covariance)` in units of the noise; rows `[k, p]`, targets `[k, ...]`."""
     precision = np.eye(rows.shape[1]) / variance + rows.T @ rows
     covariance = np.linalg.inv(precision)
-    return covariance @ rows.T @ seen, covariance
+    return covariance @ rows.T @ targets, covariance
 
 
 def batch_of_bumps(noise: float):
-    """`(mean, covariance, prior variance, seen)`; `noise` is the first guess, per unit of time."""
+    """`(mean, covariance, prior variance, targets)`; `noise`: first guess, per unit of time."""
     variance = 0.5**2 / np.sum(bumps(np.zeros(2)) ** 2) / (noise * DT)
-    moves = np.array([pushed(u, z) for u, z in zip(PATH.u, PATH.z, strict=False)])
-    seen = np.diff(PATH.z, axis=0) - DT * moves
-    return *batch_posterior(DT * bumps(PATH.z[:-1]), seen, variance), variance, seen
+    moves = np.array([input_effect(u, z) for u, z in zip(PATH.u, PATH.z, strict=False)])
+    targets = np.diff(PATH.z, axis=0) - DT * moves
+    return *batch_posterior(DT * bumps(PATH.z[:-1]), targets, variance), variance, targets
 
 
 def test_a_field_of_bumps_has_the_posterior_of_all_data_at_once():
-    state, metrics = told(EXACT, BUMPS, rollout_of(PATH))
+    state, metrics = learn_rollout(EXACT, BUMPS, rollout_of(PATH))
     mean, covariance, variance, _ = batch_of_bumps(Q)
     np.testing.assert_allclose(state.posterior.mean, mean, atol=3e-3)
     np.testing.assert_allclose(state.posterior.covariance, covariance, atol=1e-3 * variance)
-    gained = (25 * np.log(variance) - np.linalg.slogdet(covariance)[1]) * D / 2
-    np.testing.assert_allclose(state.posterior.information, gained, rtol=1e-3)
+    information = (25 * np.log(variance) - np.linalg.slogdet(covariance)[1]) * D / 2
+    np.testing.assert_allclose(state.posterior.information, information, rtol=1e-3)
     assert metrics["information"] == state.posterior.information
     np.testing.assert_allclose(metrics["process_noise"], Q, rtol=1e-6)
     points = np.random.default_rng(1).uniform(-2, 2, (4, 3, D))
-    learned = jax.jit(partial(field_learner.velocity, EXACT, BUMPS))(state, single(points))
-    np.testing.assert_allclose(learned, bumps(points) @ mean, atol=2e-3)
+    velocity = jax.jit(partial(field_learner.velocity, EXACT, BUMPS))(state, single(points))
+    np.testing.assert_allclose(velocity, bumps(points) @ mean, atol=2e-3)
     spread = jax.jit(jax.vmap(partial(field_learner.uncertainty, EXACT, BUMPS, state)))
     expected = Q * DT * np.einsum("ij,jk,ik->i", *(bumps(points[0]), covariance, bumps(points[0])))
     np.testing.assert_allclose(spread(single(points[0])), expected, rtol=2e-3)
@@ -118,9 +118,9 @@ def test_a_field_of_bumps_has_the_posterior_of_all_data_at_once():
 def test_noise_that_is_not_known_is_learned():
     """By the formula for all data at once, which comes close to the truth."""
     config = replace(EXACT, process_noise=0.1, noise_strength=4.0)
-    state, metrics = told(config, BUMPS, rollout_of(PATH))
-    mean, covariance, _, seen = batch_of_bumps(0.1)
-    misfit = np.sum(seen**2) - np.trace(mean.T @ np.linalg.inv(covariance) @ mean)
+    state, metrics = learn_rollout(config, BUMPS, rollout_of(PATH))
+    mean, covariance, _, targets = batch_of_bumps(0.1)
+    misfit = np.sum(targets**2) - np.trace(mean.T @ np.linalg.inv(covariance) @ mean)
     expected = (4 * 0.1 * DT + misfit) / (4 + T * D) / DT
     np.testing.assert_allclose(metrics["process_noise"], expected, rtol=2e-3)
     assert abs(expected / Q - 1) < 0.15
@@ -146,23 +146,23 @@ SLOPES = lambda z: SCALE * np.array([[0.0, 0.0], [z[1], -z[0]]])
 def test_two_parameters_of_a_family_are_found():
     path = walk(DRIFT, seed=1)
     config = replace(EXACT, prior_speed=2.0)
-    state, _ = told(config, DUFFING, rollout_of(path))
-    rows, seen = [], []
+    state, _ = learn_rollout(config, DUFFING, rollout_of(path))
+    rows, targets = [], []
     for z, u, after in zip(path.z, path.u, path.z[1:], strict=False):
-        rest = SCALE * np.array([z[1], -CUBIC * z[0] ** 3]) + pushed(u, z)
+        known_velocity = SCALE * np.array([z[1], -CUBIC * z[0] ** 3]) + input_effect(u, z)
         rows.append(DT * SLOPES(z))
-        seen.append(after - z - DT * rest - rows[-1] @ (0.2, 0.0))
+        targets.append(after - z - DT * known_velocity - rows[-1] @ (0.2, 0.0))
     variance = 2.0**2 / (Q * DT)
-    mean, covariance = batch_posterior(np.concatenate(rows), np.concatenate(seen), variance)
+    mean, covariance = batch_posterior(np.concatenate(rows), np.concatenate(targets), variance)
     np.testing.assert_allclose(state.posterior.mean - mean, [0.2, 0.0], atol=2e-3)
     sd = np.sqrt(Q * DT * np.diag(covariance))
     assert (sd < 0.1 * 2.0).all()
     assert (np.abs(state.posterior.mean - np.array([A, B])) < 3 * sd).all()
     np.testing.assert_allclose(state.posterior.covariance, covariance, rtol=1e-2, atol=1e-2)
-    gained = (2 * np.log(variance) - np.linalg.slogdet(covariance)[1]) / 2
-    np.testing.assert_allclose(state.posterior.information, gained, rtol=1e-3)
-    learned = field_learner.velocity(config, DUFFING, state, jnp.ones((3, D)))
-    np.testing.assert_allclose(learned, [duffing(np.ones(2), state.posterior.mean)] * 3, rtol=1e-5)
+    information = (2 * np.log(variance) - np.linalg.slogdet(covariance)[1]) / 2
+    np.testing.assert_allclose(state.posterior.information, information, rtol=1e-3)
+    velocity = field_learner.velocity(config, DUFFING, state, jnp.ones((3, D)))
+    np.testing.assert_allclose(velocity, [duffing(np.ones(2), state.posterior.mean)] * 3, rtol=1e-5)
 
 
 def test_a_plan_for_a_family_counts_the_expected_gain_of_information():
@@ -175,13 +175,13 @@ def test_a_plan_for_a_family_counts_the_expected_gain_of_information():
         model = field_learner.predictive_model(EXACT, DUFFING, first)
         return stimulation.plan_cost(policy, model, z, plans)
 
-    found = jax.jit(cost)(jnp.array([0.5, 0.4]), single(plans))
+    costs = jax.jit(cost)(jnp.array([0.5, 0.4]), single(plans))
     start = np.array([0.2, 0.0])
-    for plan, negative in zip(plans, found, strict=True):
+    for plan, negative in zip(plans, costs, strict=True):
         z, information = np.array([0.5, 0.4]), np.zeros((2, 2))
         for u in plan:
-            rest = SCALE * np.array([z[1], -CUBIC * z[0] ** 3])
-            z = z + DT * (rest + SLOPES(z) @ start + pushed(u, z))
+            known_velocity = SCALE * np.array([z[1], -CUBIC * z[0] ** 3])
+            z = z + DT * (known_velocity + SLOPES(z) @ start + input_effect(u, z))
             information += DT**2 * SLOPES(z).T @ SLOPES(z) / (Q * DT)
         gain = np.linalg.slogdet(np.eye(2) + 0.5**2 * information)[1]
         np.testing.assert_allclose(-negative, gain, rtol=1e-3)
@@ -193,7 +193,7 @@ WIDE = rbf.Grid(per_axis=7, half_width=2.5)
 NOISY = Config(grid=WIDE, process_noise=Q)
 
 
-class Drawn(NamedTuple):
+class RandomWorld(NamedTuple):
     """A world that is drawn from what the learner expects before it has seen anything."""
 
     weights: jax.Array
@@ -205,21 +205,21 @@ class Drawn(NamedTuple):
     def velocity(self, z):
         return rbf.features(WIDE, z) @ self.weights
 
-    def seen(self, key, z):
+    def observe(self, key, z):
         return z + jnp.sqrt(self.variance) * jax.random.normal(key, z.shape)
 
 
 class Worlds:
-    """The environment; its parameters are a `Drawn`, its states those of the latent variable."""
+    """The environment; its parameters are a `RandomWorld`, its states latent ones."""
 
     def reset(self, key, params):
-        return params.seen(key, jnp.zeros(D)), jnp.zeros(D)
+        return params.observe(key, jnp.zeros(D)), jnp.zeros(D)
 
     def step(self, key, state, action, params):
         move_key, key = jax.random.split(key)
         drift = params.velocity(state) + params.effect(action, state)
         z = state + DT * drift + np.sqrt(Q * DT) * jax.random.normal(move_key, (D,))
-        obs, never = params.seen(key, z), jnp.zeros((), bool)
+        obs, never = params.observe(key, z), jnp.zeros((), bool)
         return obs, z, jnp.zeros(()), never, never, {"final_observation": obs}
 
 
@@ -243,25 +243,27 @@ def outcome(belief: Literal["exact", "filtered"], variance: float) -> Outcome:
     def experiment(key):
         world_key, key = jax.random.split(key)
         weights = prior * jax.random.normal(world_key, (WIDE.num_features, D))
-        drawn = Drawn(weights, jnp.asarray(variance))
-        agent = field_learner.make(config, world, Known(jnp.array(DT), *EDGES, drawn))
-        run = loop.make_loop(Worlds(), drawn, agent, loop.Config(1, 1))
+        world_params = RandomWorld(weights, jnp.asarray(variance))
+        agent = field_learner.make(config, world, Constants(jnp.array(DT), *EDGES, world_params))
+        run = loop.make_loop(Worlds(), world_params, agent, loop.Config(1, 1))
 
         def step(state, _):
             state, _ = run.update(state)
             return state, state.env[0]
 
         end, path = jax.lax.scan(step, run.init(key), length=300)
-        here = path[-50:]
-        error = field_learner.velocity(config, world, end.agent, here) - drawn.velocity(here)
-        spread = jax.vmap(partial(field_learner.uncertainty, config, world, end.agent))(here)
-        return Outcome(error, spread, end.agent.posterior.information, here)
+        last_states = path[-50:]
+        error = field_learner.velocity(
+            config, world, end.agent, last_states
+        ) - world_params.velocity(last_states)
+        spread = jax.vmap(partial(field_learner.uncertainty, config, world, end.agent))(last_states)
+        return Outcome(error, spread, end.agent.posterior.information, last_states)
 
     return jax.vmap(experiment)(jax.random.split(jax.random.key(5), 8))
 
 
 EDGES = jnp.full(2, -0.8), jnp.full(2, 0.8)
-score = lambda found: np.sqrt(np.mean(found.error**2 / found.variance[..., None]))
+score = lambda outcomes: np.sqrt(np.mean(outcomes.error**2 / outcomes.variance[..., None]))
 
 
 @pytest.mark.slow
@@ -296,12 +298,12 @@ POLICIES: dict[str, Any] = {
 
 def agent_with(policy: str) -> Agent:
     bound = jnp.full(D, PARAMS.action_bound)
-    known = Known(jnp.asarray(PARAMS.dt), -bound, bound, PARAMS)
-    return field_learner.make(POLICIES[policy], CYCLE_WORLD, known)
+    knowledge = Constants(jnp.asarray(PARAMS.dt), -bound, bound, PARAMS)
+    return field_learner.make(POLICIES[policy], CYCLE_WORLD, knowledge)
 
 
 @partial(jax.jit, static_argnums=0)
-def after(policy: str, steps: int, seed: jax.Array) -> loop.TrainState:
+def run_experiments(policy: str, steps: int, seed: jax.Array) -> loop.TrainState:
     """Experiments `[S]` after so many steps; every policy has the same starts and chance."""
     run = loop.make_loop(CYCLE, PARAMS, agent_with(policy), loop.Config(1, 1))
 
@@ -322,10 +324,10 @@ def test_looking_for_what_is_not_known_finds_the_field_sooner():
     @partial(jax.jit, static_argnums=0)
     @partial(jax.vmap, in_axes=(None, 0))
     def error(policy, agent):
-        learned = field_learner.velocity(POLICIES[policy], CYCLE_WORLD, agent, points)
-        return jnp.sqrt(jnp.mean((learned - true) ** 2) / jnp.mean(true**2))
+        velocity = field_learner.velocity(POLICIES[policy], CYCLE_WORLD, agent, points)
+        return jnp.sqrt(jnp.mean((velocity - true) ** 2) / jnp.mean(true**2))
 
-    ends = {policy: after(policy, 600, jnp.arange(6)).agent for policy in POLICIES}
+    ends = {policy: run_experiments(policy, 600, jnp.arange(6)).agent for policy in POLICIES}
     errors = {policy: np.asarray(error(policy, agent)) for policy, agent in ends.items()}
     assert (errors["myopic"] < errors["hold"] - 0.1).all(), errors
     assert (ends["myopic"].posterior.information > ends["hold"].posterior.information).all()
@@ -335,45 +337,45 @@ def test_looking_for_what_is_not_known_finds_the_field_sooner():
 def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
     """Two of the experiments that run side by side."""
     agent = agent_with("myopic")
-    together = after("myopic", 8, jnp.arange(6))
+    batched_state = run_experiments("myopic", 8, jnp.arange(6))
     act, update = jax.jit(agent.act), jax.jit(agent.update)
-    first = lambda key: jax.random.split(key, 1)[0]
+    first_key = lambda key: jax.random.split(key, 1)[0]
     for seed in (0, 3):
         env_key, agent_key, key = jax.random.split(jax.random.key(seed), 3)
-        obs, env = CYCLE.reset(first(env_key), PARAMS)
+        obs, env = CYCLE.reset(first_key(env_key), PARAMS)
         state, memory = agent.init(agent_key, obs), agent.memory()
         for _ in range(8):
             key, act_key, env_key = jax.random.split(key, 3)
-            action, memory, extras = act(state, memory, obs, first(act_key))
+            action, memory, extras = act(state, memory, obs, first_key(act_key))
             before = obs
-            obs, env, reward, *ends, _ = CYCLE.step(first(env_key), env, action, PARAMS)
-            now = Transition(before, action, reward, obs, ends[0], ends[1], extras)
+            obs, env, reward, *ends, _ = CYCLE.step(first_key(env_key), env, action, PARAMS)
+            transition = Transition(before, action, reward, obs, ends[0], ends[1], extras)
             key, update_key = jax.random.split(key)
-            state, _ = update(state, jax.tree.map(lambda x: x[None, None], now), update_key)
-        alone = (state.posterior, state.posterior.information, env.z)
+            state, _ = update(state, jax.tree.map(lambda x: x[None, None], transition), update_key)
+        single_run = (state.posterior, state.posterior.information, env.z)
         same = (
-            together.agent.posterior,
-            together.agent.posterior.information,
-            together.env.z[:, 0],
+            batched_state.agent.posterior,
+            batched_state.agent.posterior.information,
+            batched_state.env.z[:, 0],
         )
         same = jax.tree.map(lambda x, seed=seed: x[seed], same)
-        chex.assert_trees_all_close(same, alone, rtol=1e-3, atol=1e-3)
+        chex.assert_trees_all_close(same, single_run, rtol=1e-3, atol=1e-3)
 
 
 def test_forecasts_are_rollouts_from_what_is_seen():
-    """With the actions that follow, and none after the last."""
-    state, _ = told(EXACT, BUMPS, rollout_of(PATH))
+    """A rollout takes the actions that follow, and none after the last."""
+    state, _ = learn_rollout(EXACT, BUMPS, rollout_of(PATH))
     obs, actions, ahead = PATH.z[:6], PATH.u[7:13], 4
-    shown = BUMPS._replace(emission=lambda z, push: (z**2, jnp.zeros(2)))
-    forecast = jax.jit(partial(field_learner.forecast, EXACT, shown, steps=ahead))
-    found = forecast(state, single(obs), single(actions))
+    observed_world = BUMPS._replace(emission=lambda z, push: (z**2, jnp.zeros(2)))
+    forecast = jax.jit(partial(field_learner.forecast, EXACT, observed_world, steps=ahead))
+    forecasts = forecast(state, single(obs), single(actions))
     mean = np.asarray(state.posterior.mean, np.float64)
     for t in range(6):
         z = obs[t]
         for k in range(ahead + 1):
-            np.testing.assert_allclose(found[t, k], z**2, rtol=1e-3, atol=1e-4)
+            np.testing.assert_allclose(forecasts[t, k], z**2, rtol=1e-3, atol=1e-4)
             u = actions[t + k] if t + k < 6 else np.zeros(3)
-            z = z + DT * (bumps(z) @ mean + pushed(u, z))
+            z = z + DT * (bumps(z) @ mean + input_effect(u, z))
 
 
 def test_what_does_not_fit_together_is_refused():

@@ -15,7 +15,7 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners import field_learner
 from jaxrl.dynamics.learners.field_learner import Config, World
 from jaxrl.dynamics.planning import distillation, icem, stimulation
-from jaxrl.dynamics.planning.stimulation import Extras, Known
+from jaxrl.dynamics.planning.stimulation import Constants, Extras
 from jaxrl.types import Transition
 
 DT, Q, T = 0.1, 0.02, 200
@@ -31,15 +31,15 @@ def rollout_of(z: np.ndarray, u: np.ndarray, after: np.ndarray) -> Transition:
         Belief(single(z)[:, None], jnp.zeros((len(z), 1, dims, dims))),
         jnp.zeros((len(z), 1), jnp.int32),
     )
-    nothing = jnp.zeros((len(z), 1))
-    obs, actions, following = (single(x)[:, None] for x in (z, u, after))
-    return Transition(obs, actions, nothing, following, nothing > 0, nothing > 0, extras)
+    zeros = jnp.zeros((len(z), 1))
+    obs, actions, next_states = (single(x)[:, None] for x in (z, u, after))
+    return Transition(obs, actions, zeros, next_states, zeros > 0, zeros > 0, extras)
 
 
-def taught(config: Config, world: World, known: Known, rollout: Transition):
+def learn_rollout(config: Config, world: World, knowledge: Constants, rollout: Transition):
     @jax.jit
     def run(rollout):
-        agent = field_learner.make(config, world, known)
+        agent = field_learner.make(config, world, knowledge)
         state = agent.init(jax.random.key(0), rollout.obs[0, 0])
         return agent.update(state, rollout, jax.random.key(1))[0]
 
@@ -57,22 +57,22 @@ def test_a_field_in_three_dimensions_is_ridge_regression_on_its_basis(basis):
         policy=HOLD,
     )
     world = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(3)))
-    known = Known(jnp.array(DT), -jnp.ones(3), jnp.ones(3), ())
+    knowledge = Constants(jnp.array(DT), -jnp.ones(3), jnp.ones(3), ())
     z, u = RNG.uniform(-2, 2, (T, 3)), RNG.uniform(-1, 1, (T, 3))
     after = z + DT * (np.sin(z[:, ::-1]) + u) + np.sqrt(Q * DT) * RNG.normal(size=z.shape)
-    state = taught(config, world, known, rollout_of(z, u, after))
+    state = learn_rollout(config, world, knowledge, rollout_of(z, u, after))
     rows = np.asarray(bases.features(config.functions, single(z)), np.float64)
     spread = 10 if basis == "polynomial" else 1
     variance = 0.7**2 / spread / (Q * DT)
     assert bases.mean_square(config.functions) == spread
     precision = np.eye(rows.shape[1]) / variance + DT**2 * rows.T @ rows
     mean = np.linalg.solve(precision, DT * rows.T @ (after - z - DT * u))
-    there = RNG.uniform(-2, 2, (5, 3))
-    expected = np.asarray(bases.features(config.functions, single(there)), np.float64) @ mean
-    found = field_learner.velocity(config, world, state, single(there))
-    np.testing.assert_allclose(found, expected, atol=5e-3)
-    gained = 1.5 * (np.linalg.slogdet(precision)[1] + len(mean) * np.log(variance))
-    np.testing.assert_allclose(state.posterior.information, gained, rtol=2e-3)
+    points = RNG.uniform(-2, 2, (5, 3))
+    expected = np.asarray(bases.features(config.functions, single(points)), np.float64) @ mean
+    velocity = field_learner.velocity(config, world, state, single(points))
+    np.testing.assert_allclose(velocity, expected, atol=5e-3)
+    information = 1.5 * (np.linalg.slogdet(precision)[1] + len(mean) * np.log(variance))
+    np.testing.assert_allclose(state.posterior.information, information, rtol=2e-3)
 
 
 def test_angles_go_round_and_are_seen_as_sine_and_cosine():
@@ -90,22 +90,22 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
         circular=(0,),
     )
     assert field_learner.dims_of(config, world) == 2
-    known = Known(jnp.array(DT), -jnp.ones(1), jnp.ones(1), (), 2.0)  # angles know no walls
-    wrapped = lambda x: (x + np.pi) % (2 * np.pi) - np.pi
+    knowledge = Constants(jnp.array(DT), -jnp.ones(1), jnp.ones(1), (), 2.0)  # angles know no walls
+    wrap_angle = lambda x: (x + np.pi) % (2 * np.pi) - np.pi
     z = np.stack([RNG.uniform(-np.pi, np.pi, T), RNG.uniform(-1, 1, T)], axis=1)
     u = RNG.uniform(-1, 1, (T, 1))
     field = lambda z: np.stack([5 + z[:, 1] + np.cos(z[:, 0]), -np.sin(z[:, 0])], axis=1)
     after = z + DT * (field(z) + np.concatenate([0 * u, u], axis=1))
-    after[:, 0] = wrapped(after[:, 0])
+    after[:, 0] = wrap_angle(after[:, 0])
     assert (np.abs(after[:, 0] - z[:, 0]) > np.pi).sum() > 5
     after = np.clip(after, [-np.pi, -1.9], [np.pi, 1.9])
-    state = taught(config, world, known, rollout_of(z, u, after))
+    state = learn_rollout(config, world, knowledge, rollout_of(z, u, after))
     np.testing.assert_allclose(
         field_learner.velocity(config, world, state, single(z)), field(z), atol=0.05
     )
     near_pi = single([3.1, 0.0])
     following = field_learner.next_state(config, world, state, jnp.zeros(1), near_pi)
-    np.testing.assert_allclose(following[0], wrapped(3.1 + DT * (5 + np.cos(3.1))), atol=0.02)
+    np.testing.assert_allclose(following[0], wrap_angle(3.1 + DT * (5 + np.cos(3.1))), atol=0.02)
 
 
 @pytest.mark.parametrize(("basis", "radius"), [("polynomial", 5.0), ("fourier", 1.0)])
@@ -115,16 +115,16 @@ def test_circles_fill_the_box_of_polynomials(basis, radius):
     world = World(lambda u, z, numbers: u, lambda z, numbers: (z, z), circular=(1,))
     z = RNG.uniform(-3, 3, (7, 3))
     expected = [z[:, 0], z[:, 2], radius * np.sin(z[:, 1]), radius * np.cos(z[:, 1])]
-    found = field_learner.embed(config, world, single(z))
-    np.testing.assert_allclose(found, np.stack(expected, axis=1), atol=1e-5)
+    embedding = field_learner.embed(config, world, single(z))
+    np.testing.assert_allclose(embedding, np.stack(expected, axis=1), atol=1e-5)
 
 
 PLANNER = icem.Config(horizon=4, candidates=16, iterations=2, elites=4)
 LINE = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
-KNOWN = Known(jnp.array(DT), -jnp.ones(2), jnp.ones(2), ())
+KNOWN = Constants(jnp.array(DT), -jnp.ones(2), jnp.ones(2), ())
 
 
-def walked(objective: str, goal: tuple[float, ...] = (0.0,)):
+def run_agent(objective: str, goal: tuple[float, ...] = (0.0,)):
     """`(path [60, 2], agent)` of an agent in a world without a field."""
     policy = stimulation.Config(objective=objective, goal=goal, planner=PLANNER, replan_steps=2)
     agent = field_learner.make(Config(policy=policy), LINE, KNOWN)
@@ -153,10 +153,10 @@ def walked(objective: str, goal: tuple[float, ...] = (0.0,)):
 
 @pytest.mark.slow
 def test_a_goal_is_reached_and_novelty_leads_away_from_where_one_was():
-    path, state = walked("goal", (1.0, -1.5))
+    path, state = run_agent("goal", (1.0, -1.5))
     assert np.linalg.norm(path[-1] - np.array([1.0, -1.5])) < 0.2
     assert state.distilled == ()
-    path, state = walked("rnd")
+    path, state = run_agent("rnd")
     assert isinstance(state.distilled, distillation.State)
     assert state.distilled.count == 60
     np.testing.assert_allclose(state.distilled.seen[1:60], path[:59], rtol=1e-6)
@@ -179,7 +179,7 @@ SEVERAL = Config(
     policy=HOLD,
 )
 PLANE = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
-PLANE_KNOWN = Known(jnp.array(DT), -jnp.ones(2), jnp.ones(2), (), 3.0)
+PLANE_KNOWN = Constants(jnp.array(DT), -jnp.ones(2), jnp.ones(2), (), 3.0)
 
 
 @pytest.mark.parametrize("field", ["cubic", "bumpy"])
@@ -193,28 +193,32 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
     }[field]
     after = z + DT * (true(z) + u) + np.sqrt(Q * DT) * rng.normal(size=z.shape)
     rollout = rollout_of(z, u, np.clip(after, -2.9, 2.9))
-    both = taught(SEVERAL, PLANE, PLANE_KNOWN, rollout)
-    each = field_learner.candidates(SEVERAL)
-    assert len(each) == len(both.candidates) == 4
-    evidence = np.array([x.log_evidence for x in both.candidates])
-    assert both.place == evidence.argmax()
-    likeliest = each[int(both.place)]
+    several_state = learn_rollout(SEVERAL, PLANE, PLANE_KNOWN, rollout)
+    configs = field_learner.candidates(SEVERAL)
+    assert len(configs) == len(several_state.candidates) == 4
+    evidence = np.array([x.log_evidence for x in several_state.candidates])
+    assert several_state.place == evidence.argmax()
+    likeliest = configs[int(several_state.place)]
     assert (likeliest.basis == "polynomial") == (field == "cubic")
-    alone = taught(likeliest, PLANE, PLANE_KNOWN, rollout)
-    there = single(rng.uniform(-2, 2, (6, 2)))
-    velocity = lambda config, state: field_learner.velocity(config, PLANE, state, there)
-    np.testing.assert_allclose(velocity(SEVERAL, both), velocity(likeliest, alone), atol=1e-4)
+    single_state = learn_rollout(likeliest, PLANE, PLANE_KNOWN, rollout)
+    points = single(rng.uniform(-2, 2, (6, 2)))
+    velocity = lambda config, state: field_learner.velocity(config, PLANE, state, points)
     np.testing.assert_allclose(
-        field_learner.uncertainty(SEVERAL, PLANE, both, there[0]),
-        field_learner.uncertainty(likeliest, PLANE, alone, there[0]),
+        velocity(SEVERAL, several_state), velocity(likeliest, single_state), atol=1e-4
+    )
+    np.testing.assert_allclose(
+        field_learner.uncertainty(SEVERAL, PLANE, several_state, points[0]),
+        field_learner.uncertainty(likeliest, PLANE, single_state, points[0]),
         rtol=1e-3,
     )
-    np.testing.assert_allclose(both.posterior.information, alone.posterior.information, rtol=1e-4)
+    np.testing.assert_allclose(
+        several_state.posterior.information, single_state.posterior.information, rtol=1e-4
+    )
     # The marginal likelihood of all samples at once, of two of them.
     noise, places = Q * DT, (2, 3)
     totals = []
     for i in places:
-        config = each[i]
+        config = configs[i]
         rows = DT * np.asarray(field_learner.features(config, PLANE, (), single(z)), np.float64)
         variance = float(field_learner.weight_variance(config))
         scale = noise * np.eye(len(z)) + variance * rows @ rows.T
@@ -222,8 +226,10 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
         totals.append(
             stats.multivariate_normal.logpdf(errors.T, np.zeros(len(z)), cast(Any, scale)).sum()
         )
-    found = evidence[list(places)]
-    np.testing.assert_allclose(found[0] - found[1], totals[0] - totals[1], rtol=5e-3, atol=0.5)
+    candidate_evidence = evidence[list(places)]
+    np.testing.assert_allclose(
+        candidate_evidence[0] - candidate_evidence[1], totals[0] - totals[1], rtol=5e-3, atol=0.5
+    )
 
 
 def test_a_linear_part_has_its_own_prior():

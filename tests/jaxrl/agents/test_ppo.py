@@ -24,11 +24,11 @@ NETWORK: Any = ActorCritic(MLP((8,), activation="tanh"), num_actions=3)
 
 
 def make_train(env, network, config, num_updates, num_envs=32, num_steps=8, env_params=()):
-    made = loop.make_loop(
+    train_loop = loop.make_loop(
         env, env_params, ppo.make(network, config), loop.Config(num_envs, num_steps)
     )
-    chunk = loop.make_chunk(made.update, num_updates)
-    return lambda key: chunk(made.init(key))
+    chunk = loop.make_chunk(train_loop.update, num_updates)
+    return lambda key: chunk(train_loop.init(key))
 
 
 def batch_of(key, size, network=NETWORK, features=5):
@@ -147,11 +147,11 @@ def test_the_weight_of_the_entropy_adapts_to_a_target(key):
         config = ppo.Config(entropy_weight=0.3, target_entropy=target, entropy_gain=gain)
         fixed = ppo.Config(entropy_weight=weight)
         gradient = jax.grad(ppo.loss, argnums=1, has_aux=True)
-        found, metrics = gradient(NETWORK, params, batch, config)
+        grads, metrics = gradient(NETWORK, params, batch, config)
         np.testing.assert_allclose(metrics["entropy_weight"], weight, rtol=1e-4)
         expected, plain = gradient(NETWORK, params, batch, fixed)
         assert "entropy_weight" not in plain
-        chex.assert_trees_all_close(found, expected, rtol=1e-3, atol=1e-6)
+        chex.assert_trees_all_close(grads, expected, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -208,13 +208,13 @@ def test_advantages_are_standardised_within_each_minibatch(key):
 def test_gradients_of_microbatches_add_up_to_that_of_the_minibatch(key, blocks, standardise):
     params, batch = batch_of(key, 24)
     config = ppo.Config(value_clip=0.1, standardise=standardise)
-    whole, metrics = ppo.gradient_of(NETWORK, params, batch, config, blocks)
-    parts, of_parts = ppo.gradient_of(
+    full_gradient, metrics = ppo.gradient_of(NETWORK, params, batch, config, blocks)
+    parts, parts_metrics = ppo.gradient_of(
         NETWORK, params, batch, replace(config, microbatch_size=4), blocks
     )
-    assert optax.tree.norm(whole) > 0.1
-    chex.assert_trees_all_close(parts, whole, rtol=1e-4, atol=1e-6)
-    chex.assert_trees_all_close(of_parts, metrics, rtol=1e-4, atol=1e-6)
+    assert optax.tree.norm(full_gradient) > 0.1
+    chex.assert_trees_all_close(parts, full_gradient, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(parts_metrics, metrics, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(("blocks", "size"), [(1, 5), (2, 8), (5, 4)])
@@ -232,10 +232,10 @@ def test_a_target_of_the_entropy_needs_whole_minibatches():
 
 def rollout_of(agent, state, key, steps=6, envs=4, env: Any = None):
     env = env or toy.ActionReward()
-    made = loop.make_loop(env, (), agent, loop.Config(envs, steps))
+    train_loop = loop.make_loop(env, (), agent, loop.Config(envs, steps))
     _, (rollout, _) = jax.lax.scan(
         lambda world, _: acting.step(env, (), agent, state, world),
-        loop.world_of(made.init(key)),
+        loop.world_of(train_loop.init(key)),
         length=steps,
     )
     return rollout
@@ -253,12 +253,12 @@ def test_target_kl_skips_the_rest_of_an_update():
 
     config = ppo.Config(learning_rate=0.3, minibatches=3, epochs=4, entropy_weight=0.0)
     stopped, metrics = learn(replace(config, target_kl=1e-4))
-    once, _ = learn(replace(config, target_kl=-1.0))  # stops behind the first minibatch
+    one_step, _ = learn(replace(config, target_kl=-1.0))  # stops behind the first minibatch
     free, free_metrics = learn(config)
     adam = lambda state: state.opt_state[1].count
     assert metrics["stopped"] == 1.0
     assert free_metrics["stopped"] == 0.0
-    assert adam(once) == 1
+    assert adam(one_step) == 1
     assert 1 <= adam(stopped) < adam(free) == 12
 
 
@@ -294,14 +294,14 @@ def test_the_horizon_grows_by_one_factor_per_update():
         return agent.update(state, rollout, keys[2])[1]["value_loss"]
 
     config = ppo.Config(minibatches=1, epochs=1)
-    grown = replace(config, discount=0.9, final_discount=0.99, anneal_updates=4.0)
+    growing_config = replace(config, discount=0.9, final_discount=0.99, anneal_updates=4.0)
     for updates, horizon in [(0, 10.0), (2, 1000.0**0.5), (4, 100.0), (9, 100.0)]:
-        found = float(value_loss(grown, updates))
+        actual = float(value_loss(growing_config, updates))
         constant, shorter = (
             float(value_loss(replace(config, discount=1 - x / horizon), updates)) for x in (1, 2)
         )
-        assert found == pytest.approx(constant, rel=1e-4)
-        assert found != pytest.approx(shorter, rel=1e-3)
+        assert actual == pytest.approx(constant, rel=1e-4)
+        assert actual != pytest.approx(shorter, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -382,8 +382,8 @@ def test_components_are_learned_one_by_one_and_add_up(weights):
     network: Any = Parts()
     config = ppo.Config(discount=0.9, gae_lambda=0.8, minibatches=1, component_weights=weights)
     rollout, one = rollout_in_parts(), jnp.ones(())
-    found = ppo.make_batch(network, one, rollout, config)
-    assert found.target.shape == (24, 3)
+    joint_batch = ppo.make_batch(network, one, rollout, config)
+    assert joint_batch.target.shape == (24, 3)
     advantage = 0
     for k in range(3):
 
@@ -391,17 +391,17 @@ def test_components_are_learned_one_by_one_and_add_up(weights):
             def apply(self, params, obs, k=k):
                 return Parts().apply(params, obs)[0], params * obs[..., k]
 
-        alone = rollout._replace(
+        component_rollout = rollout._replace(
             reward=rollout.reward[..., k],
             extras=rollout.extras._replace(value=rollout.extras.value[..., k]),
         )
         part: Any = Part()
-        batch = ppo.make_batch(part, one, alone, config)
-        np.testing.assert_allclose(found.target[:, k], batch.target, rtol=1e-4, atol=1e-5)
+        batch = ppo.make_batch(part, one, component_rollout, config)
+        np.testing.assert_allclose(joint_batch.target[:, k], batch.target, rtol=1e-4, atol=1e-5)
         advantage += (weights or (1.0,) * 3)[k] * batch.advantage
-    np.testing.assert_allclose(found.advantage, advantage, rtol=1e-4, atol=1e-5)
-    _, metrics = ppo.loss(network, 0.5 * one, found, config)
-    error = 0.5 * (0.5 * np.asarray(found.obs) - np.asarray(found.target)) ** 2
+    np.testing.assert_allclose(joint_batch.advantage, advantage, rtol=1e-4, atol=1e-5)
+    _, metrics = ppo.loss(network, 0.5 * one, joint_batch, config)
+    error = 0.5 * (0.5 * np.asarray(joint_batch.obs) - np.asarray(joint_batch.target)) ** 2
     expected = (error * np.array(weights or (1.0,) * 3)).sum(axis=1).mean()
     np.testing.assert_allclose(metrics["value_loss"], expected, rtol=1e-4)
 
@@ -416,11 +416,11 @@ def test_one_value_of_all_components_learns_their_sum():
     rollout = rollout_in_parts()
     rollout = rollout._replace(extras=rollout.extras._replace(value=rollout.obs.sum(axis=-1)))
     one = jnp.ones(())
-    found = ppo.make_batch(network, one, rollout, config)
+    batch = ppo.make_batch(network, one, rollout, config)
     expected = ppo.make_batch(
         network, one, rollout._replace(reward=rollout.reward.sum(axis=-1)), config
     )
-    chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-5)
+    chex.assert_trees_all_close(batch, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_weights_for_other_components_are_refused():
@@ -457,9 +457,9 @@ def test_steps_of_one_environment_are_shuffled_one_by_one():
     env = toy.ActionObservationReward()
     network: Any = ActorCritic(MLP((2,)), env.num_actions)
 
-    def trained(group: int) -> Any:
+    def trained_agent(group: int) -> Any:
         config = ppo.Config(minibatches=2, shuffle_group=group)
         train = make_train(env, network, config, num_updates=1, num_envs=1, num_steps=8)
         return jax.jit(train)(jax.random.key(0))[0].agent
 
-    chex.assert_trees_all_equal(trained(group=4), trained(group=1))
+    chex.assert_trees_all_equal(trained_agent(group=4), trained_agent(group=1))

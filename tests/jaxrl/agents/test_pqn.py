@@ -76,8 +76,8 @@ def test_targets_and_loss_by_hand():
     total, metrics = pqn.loss(jnp.ones(()), network, batch)
     scaled = replace(config, reward_scale=3.0)  # of rewards, not of the values they end in
     batch = pqn.make_batch(network, jnp.ones(()), hand_made(), scaled)
-    later = 60 + 0.5 * 5
-    expected = [30 + 0.5 * (0.2 * 2 + 0.8 * later), later, 90 + 0.5 * 7]
+    scaled_second = 60 + 0.5 * 5
+    expected = [30 + 0.5 * (0.2 * 2 + 0.8 * scaled_second), scaled_second, 90 + 0.5 * 7]
     np.testing.assert_allclose(batch.target, expected, rtol=1e-6)
     errors = np.array([1.0 - first, 1.0 - second, 2.0 - third])  # of actions 0, 1, 1
     np.testing.assert_allclose(total, 0.5 * np.mean(errors**2), rtol=1e-6)
@@ -108,9 +108,9 @@ def test_learning_rate_and_epsilon_fall_and_every_number_may_be_traced():
     params, metrics = jax.jit(run)(numbers)
     np.testing.assert_allclose(metrics["learning_rate"], [0.1, 0.075, 0.05, 0.025, 0], rtol=1e-5)
     np.testing.assert_allclose(metrics["epsilon"], [0.1, 0.055, 0.01, 0.01, 0.01], rtol=1e-5)
-    for each in jax.tree.leaves(params):
-        assert not np.array_equal(each[2], each[3])
-        np.testing.assert_array_equal(each[3], each[4])  # the learning rate has come to 0
+    for param in jax.tree.leaves(params):
+        assert not np.array_equal(param[2], param[3])
+        np.testing.assert_array_equal(param[3], param[4])  # the learning rate has come to 0
     assert np.all(metrics["grad_norm"] > 0)
 
 

@@ -39,14 +39,14 @@ def random_table(seed: int, *shape: int) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
 
 
-def textbook(q: np.ndarray, potential, rollout: Transition, config: q_learning.Config):
+def textbook_update(q: np.ndarray, potential, rollout: Transition, config: q_learning.Config):
     """One update after the other, as Sutton & Barto (2018, section 6.5) print it."""
     q = np.array(q, np.float64)
     steps = zip(*(np.asarray(x)[:, 0] for x in rollout[:5]), strict=True)
     for state, action, reward, after, terminated in steps:
         future = 0.0 if terminated else config.discount * q[after].max()
-        later = 0.0 if terminated else config.discount * potential[after]
-        reward = reward + config.shaping_weight * (later - potential[state])
+        next_potential = 0.0 if terminated else config.discount * potential[after]
+        reward = reward + config.shaping_weight * (next_potential - potential[state])
         q[state, action] += config.learning_rate * (reward + future - q[state, action])
     return q
 
@@ -59,7 +59,7 @@ def test_one_environment_learns_as_the_textbook_does():
     agent = q_learning.make(CONFIG, S, A, potential)
     state = q_learning.State(q, potential, agent.init(jax.random.key(0), jnp.int32(0)).options)
     state, metrics = jax.jit(agent.update)(state, rollout, jax.random.key(1))
-    expected = textbook(np.asarray(q), np.asarray(potential), rollout, CONFIG)
+    expected = textbook_update(np.asarray(q), np.asarray(potential), rollout, CONFIG)
     np.testing.assert_allclose(state.q, expected, atol=1e-5)
     assert float(metrics["td_error"]) > 0
 
@@ -74,13 +74,13 @@ def test_a_walk_in_a_maze_learns_as_the_textbook_does(key: jax.Array):
         world = loop.world_of(state)
         world, (transition, _) = acting.step(env, env.default_params, agent, state.agent, world)
         rollout = jax.tree.map(lambda x: x[None], transition)
-        learned, _ = agent.update(state.agent, rollout, jax.random.key(0))
-        return state._replace(agent=learned, **world._asdict()), transition
+        agent_state, _ = agent.update(state.agent, rollout, jax.random.key(0))
+        return state._replace(agent=agent_state, **world._asdict()), transition
 
     state, walk = jax.jit(lambda state: jax.lax.scan(step, state, length=2000))(run.init(key))
     assert np.sum(walk.terminated) > 50
     start = np.full((env.num_states, 4), 0.1)
-    expected = textbook(start, np.zeros(env.num_states), walk, config)
+    expected = textbook_update(start, np.zeros(env.num_states), walk, config)
     np.testing.assert_allclose(state.agent.q, expected, atol=1e-5)
 
 
@@ -95,10 +95,10 @@ def test_equal_steps_of_a_moment_are_averaged_and_others_are_not():
         truncated=jnp.zeros((1, 4), bool),
         extras=(),
     )
-    learned, error = q_learning.learn(q, jnp.zeros(S), rollout, CONFIG)
+    learned_q, error = q_learning.learn(q, jnp.zeros(S), rollout, CONFIG)
     expected = np.zeros((S, A))
     expected[3, 1], expected[3, 2], expected[4, 1] = 0.3 * 2, 0.3 * 5, 0.3 * 7
-    np.testing.assert_allclose(learned, expected, rtol=1e-6)
+    np.testing.assert_allclose(learned_q, expected, rtol=1e-6)
     assert float(error) == 4.0
 
 
@@ -145,15 +145,15 @@ def test_shaped_values_are_optimal_for_the_same_policy():
         best = reward + 0.9 * np.where(ends, 0, best.max(1)[after])
     state, action = np.indices((S, A))
     row = lambda table: jnp.asarray(table).ravel()
-    every = Transition(
+    transitions = Transition(
         row(state), row(action), row(reward), row(after), row(ends), row(ends & False), ()
     )
-    rounds = jax.tree.map(lambda x: jnp.broadcast_to(x, (400, *x.shape)), every)
+    rounds = jax.tree.map(lambda x: jnp.broadcast_to(x, (400, *x.shape)), transitions)
     potential = random_table(6, S)
-    learned, _ = q_learning.learn(jnp.zeros((S, A)), potential, rounds, CONFIG)
+    learned_q, _ = q_learning.learn(jnp.zeros((S, A)), potential, rounds, CONFIG)
     lift = CONFIG.shaping_weight * np.asarray(potential)[:, None]
-    np.testing.assert_allclose(learned + lift, best, atol=1e-4)
-    np.testing.assert_array_equal(np.argmax(learned, 1), best.argmax(1))
+    np.testing.assert_allclose(learned_q + lift, best, atol=1e-4)
+    np.testing.assert_array_equal(np.argmax(learned_q, 1), best.argmax(1))
 
 
 # Acting.
@@ -179,8 +179,8 @@ def test_ties_are_broken_evenly_and_exploration_reaches_all():
 def test_pick_covers_what_is_allowed_and_nothing_else():
     allowed = jnp.array([False, True, False, True, True])
     which = jnp.array([0.0, 0.33, 0.34, 0.66, 0.67, 1 - 2.0**-23])
-    picked = jax.vmap(q_learning.pick, in_axes=(None, 0))(allowed, which)
-    np.testing.assert_array_equal(picked, [1, 1, 3, 3, 4, 4])
+    actions = jax.vmap(q_learning.sample_allowed, in_axes=(None, 0))(allowed, which)
+    np.testing.assert_array_equal(actions, [1, 1, 3, 3, 4, 4])
 
 
 # Two options on a line of 7 states, where action 1 leads to the right and action 2 to the left:
@@ -196,7 +196,7 @@ def test_an_option_is_followed_until_it_ends_and_only_then():
     agent = q_learning.make(config, S, A, options=LINE)
     state = agent.init(jax.random.key(0), jnp.int32(0))
     state = state._replace(q=state.q.at[:, 0].set(1.0))  # greedy is to stay
-    act, place, memory, seen = jax.jit(agent.act), 3, agent.memory(), set()
+    act, place, memory, visited = jax.jit(agent.act), 3, agent.memory(), set()
     for key in jax.random.split(jax.random.key(2), 300):
         action, after, _ = act(state, memory, jnp.int32(place), key)
         before, option = int(memory), int(after)
@@ -207,9 +207,9 @@ def test_an_option_is_followed_until_it_ends_and_only_then():
         else:
             assert not ENDS_OF[option, place]
             assert int(action) == POLICY_OF[option, place]
-        seen.add((before, option, place))
+        visited.add((before, option, place))
         place, memory = int(np.clip(place + MOVES[int(action)], 0, S - 1)), after
-    assert {(0, 0, 5), (1, 1, 3), (-1, -1, 6), (-1, 1, 6), (-1, 0, 2)} <= seen
+    assert {(0, 0, 5), (1, 1, 3), (-1, -1, 6), (-1, 1, 6), (-1, 0, 2)} <= visited
 
 
 def test_options_start_as_often_as_configured_and_one_of_those_that_run():
@@ -217,8 +217,10 @@ def test_options_start_as_often_as_configured_and_one_of_those_that_run():
     config = q_learning.Config(epsilon=0.6, option_share=0.5)
     half = q_learning.make(config, S, A, options=LINE)  # in state 0 only the first can run
     np.testing.assert_allclose(first_actions(half, q), [0.5, 0.4, 0.1], atol=0.03)
-    nowhere = LINE._replace(terminates=jnp.ones_like(ENDS))
-    np.testing.assert_allclose(first_actions(half, q, options=nowhere), [0.6, 0.2, 0.2], atol=0.03)
+    blocked_options = LINE._replace(terminates=jnp.ones_like(ENDS))
+    np.testing.assert_allclose(
+        first_actions(half, q, options=blocked_options), [0.6, 0.2, 0.2], atol=0.03
+    )
     greedy = q_learning.make(config, S, A, options=LINE, greedy=True)
     np.testing.assert_array_equal(first_actions(greedy, q), [1, 0, 0])
 

@@ -39,9 +39,9 @@ class Noise:
         obs, fresh = (jax.random.normal(k, (D,)) for k in keys[:2])
         terminated = jax.random.bernoulli(keys[2], self.terminates)
         truncated = jax.random.bernoulli(keys[3], self.truncates) & ~terminated
-        shown = jnp.where(terminated | truncated, fresh, obs)
+        shown_obs = jnp.where(terminated | truncated, fresh, obs)
         reward = jax.random.normal(keys[4])
-        return shown, (), reward, terminated, truncated, {"final_observation": obs}
+        return shown_obs, (), reward, terminated, truncated, {"final_observation": obs}
 
 
 class Lab(NamedTuple):
@@ -56,15 +56,17 @@ def collect(env, steps: int = T) -> Lab:
     """The second of two rollouts; all weights are drawn anew, so that memory matters."""
     network: Any = RecurrentActorCritic(MLP((8,), "tanh"), ActorCritic(MLP(()), A), H)
     agent = recurrent_ppo.make(network, USUAL)
-    made = loop.make_loop(env, (), agent, loop.Config(N, steps))
+    train_loop = loop.make_loop(env, (), agent, loop.Config(N, steps))
 
     def run(key):
         start_key, key = jax.random.split(key)
-        start = made.init(start_key)
+        start = train_loop.init(start_key)
         leaves, structure = jax.tree.flatten(start.agent.params)
         keys = jax.random.split(key, len(leaves))
-        drawn = [0.7 * jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
-        state = start.agent._replace(params=jax.tree.unflatten(structure, drawn))
+        random_leaves = [
+            0.7 * jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)
+        ]
+        state = start.agent._replace(params=jax.tree.unflatten(structure, random_leaves))
         step = lambda world, _: acting.step(env, (), agent, state, world)
         world, _ = jax.lax.scan(step, loop.world_of(start), length=steps)
         _, (rollout, _) = jax.lax.scan(step, world, length=steps)
@@ -75,11 +77,11 @@ def collect(env, steps: int = T) -> Lab:
 
 @pytest.fixture(scope="module")
 def lab() -> Lab:
-    found = collect(Noise())
-    done = np.asarray(found.rollout.terminated | found.rollout.truncated)
+    setup = collect(Noise())
+    done = np.asarray(setup.rollout.terminated | setup.rollout.truncated)
     assert done[:-1].any()  # inside the rollout
-    assert (np.abs(found.rollout.extras.memory[0]).sum(axis=1) > 0).sum() >= 2  # amid episodes
-    return found
+    assert (np.abs(setup.rollout.extras.memory[0]).sum(axis=1) > 0).sum() >= 2  # amid episodes
+    return setup
 
 
 def sequences_of(lab: Lab, config=USUAL) -> recurrent_ppo.Sequences:
@@ -127,13 +129,13 @@ def plain_targets(lab: Lab, discount: float, lambda_: float) -> tuple[Any, Any]:
 
 def test_advantages_bootstrap_from_the_successor_and_the_memory_after_the_step(lab):
     config = recurrent_ppo.Config(discount=0.9, gae_lambda=0.8)
-    found = jax.jit(lambda: sequences_of(lab, config).steps)()
+    steps = jax.jit(lambda: sequences_of(lab, config).steps)()
     done = np.asarray(lab.rollout.terminated | lab.rollout.truncated)
     assert np.asarray(lab.rollout.truncated)[:-1].any()
     assert not done[-1].all()  # some episode goes on beyond the last row
     advantage, target = plain_targets(lab, 0.9, 0.8)
-    np.testing.assert_allclose(found.advantage, advantage, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(found.target, target, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(steps.advantage, advantage, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(steps.target, target, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.fast_cases(1)
@@ -143,7 +145,9 @@ def test_episodes_of_one_step_are_learned_as_without_a_memory(value_clip):
     lab = collect(Noise(terminates=1.0), steps=4)
     config = recurrent_ppo.Config(value_clip=value_clip, entropy_weight=0.1)
     sequences = jax.jit(lambda: sequences_of(lab, config))()
-    moved: Any = jax.tree.map(lambda x: 1.7 * x, lab.state.params)  # so that ratios leave the clip
+    moved_params: Any = jax.tree.map(
+        lambda x: 1.7 * x, lab.state.params
+    )  # so that ratios leave the clip
     heap = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), lab.rollout)
     error = np.asarray(heap.reward - heap.extras.value)
     advantage = jnp.asarray((error - error.mean()) / error.std())
@@ -162,10 +166,10 @@ def test_episodes_of_one_step_are_learned_as_without_a_memory(value_clip):
         return jnp.mean(-gain + 0.5 * 0.5 * distance - 0.1 * entropy)
 
     loss = lambda params: recurrent_ppo.loss(lab.network, params, sequences, config)
-    (found, metrics), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(moved)
-    expected, slope = jax.jit(jax.value_and_grad(plain))(moved)
+    (loss_value, metrics), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(moved_params)
+    expected, slope = jax.jit(jax.value_and_grad(plain))(moved_params)
     assert 0 < float(metrics["clip_fraction"]) < 1
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(loss_value, expected, rtol=1e-4)
     chex.assert_trees_all_close(gradient, slope, rtol=1e-3, atol=1e-5)
 
 
@@ -176,24 +180,28 @@ def test_an_update_takes_adam_steps_on_halves_of_the_environments(lab):
     optimizer = optax.chain(optax.clip_by_global_norm(0.1), optax.adam(0.03, eps=1e-5))
     sequences = jax.jit(lambda: sequences_of(lab, config))()
 
+    # Optax on the two halves, one after the other.
     @jax.jit
     def plain(halves):
         params: Any = lab.state.params
         state = optimizer.init(params)
         for half in halves:
             steps, starts = jax.tree.map(lambda x, h=half: x[:, h], sequences[:2])
-            one = recurrent_ppo.Sequences(steps, starts, sequences.memory[half])
-            loss = lambda params, one=one: recurrent_ppo.loss(lab.network, params, one, config)[0]
+            half_batch = recurrent_ppo.Sequences(steps, starts, sequences.memory[half])
+            loss = lambda params, one=half_batch: recurrent_ppo.loss(
+                lab.network, params, one, config
+            )[0]
             change, state = optimizer.update(jax.grad(loss)(params), state)
             params = optax.apply_updates(params, change)
         return params
 
+    # An update is one of the six candidates, and not always the same.
     halves = [
         (*half, *sorted({*range(N)} - {*half})) for half in itertools.combinations(range(N), 2)
     ]
     candidates = [plain(jnp.array(order).reshape(2, 2)) for order in halves]
     update = jax.jit(agent.update)
-    seen = set()
+    splits = set()
     for seed in range(4):
         state, metrics = update(lab.state, lab.rollout, jax.random.key(seed))
         distance = [
@@ -202,19 +210,19 @@ def test_an_update_takes_adam_steps_on_halves_of_the_environments(lab):
         ]
         assert min(distance) < 1e-4
         assert sorted(distance)[1] > 1e-3
-        seen.add(int(np.argmin(distance)))
+        splits.add(int(np.argmin(distance)))
         assert state.updates == 1
         assert all(np.isfinite(x) for x in metrics.values())
-    assert len(seen) > 1  # other keys, other halves
+    assert len(splits) > 1  # other keys, other halves
 
 
 def test_learning_rate_and_entropy_weight_fall_to_zero():
     config = recurrent_ppo.Config(learning_rate=0.1, entropy_weight=0.4, anneal_updates=4.0)
-    for updates, left in [(0, 1.0), (1, 0.75), (4, 0.0), (9, 0.0)]:
-        now = recurrent_ppo.annealed(config, jnp.int32(updates))
-        np.testing.assert_allclose(now.learning_rate, 0.1 * left, atol=1e-7)
-        np.testing.assert_allclose(now.entropy_weight, 0.4 * left, atol=1e-7)
-        assert now.discount == config.discount
+    for updates, share in [(0, 1.0), (1, 0.75), (4, 0.0), (9, 0.0)]:
+        annealed_config = recurrent_ppo.with_annealing(config, jnp.int32(updates))
+        np.testing.assert_allclose(annealed_config.learning_rate, 0.1 * share, atol=1e-7)
+        np.testing.assert_allclose(annealed_config.entropy_weight, 0.4 * share, atol=1e-7)
+        assert annealed_config.discount == config.discount
 
 
 def test_sequences_must_be_shared_out_equally(lab):
@@ -287,8 +295,8 @@ def test_configs_vmap_in_one_trace(lab):
     chex.assert_trees_all_equal(one(0), lab.state.params)
     config = recurrent_ppo.Config(learning_rate=1e-2, value_clip=1e-3, minibatches=2)
     update = jax.jit(recurrent_ppo.make(lab.network, config).update)
-    alone, _ = update(lab.state, lab.rollout, jax.random.key(0))
-    chex.assert_trees_all_close(one(1), alone.params, rtol=1e-4, atol=1e-5)
+    single_state, _ = update(lab.state, lab.rollout, jax.random.key(0))
+    chex.assert_trees_all_close(one(1), single_state.params, rtol=1e-4, atol=1e-5)
     value = lambda i: np.asarray(one(i)["params"]["heads"]["value"]["kernel"])
     assert not np.allclose(value(1), value(2), rtol=1e-4)  # the clip of values was felt
 
@@ -324,9 +332,9 @@ def test_what_no_policy_without_memory_can_do_is_learned(key):
     network: Any = RecurrentActorCritic(MLP((16,)), ActorCritic(MLP(()), 2), 16)
     config = recurrent_ppo.Config(learning_rate=1e-2, anneal_updates=60.0, minibatches=2)
     agent = recurrent_ppo.make(network, config)
-    made = loop.make_loop(env, (), agent, loop.Config(num_envs=32, num_steps=2 * env.length))
-    chunk = loop.make_chunk(made.update, 60)
-    state, metrics = jax.jit(lambda key: chunk(made.init(key)))(key)
+    train_loop = loop.make_loop(env, (), agent, loop.Config(num_envs=32, num_steps=2 * env.length))
+    chunk = loop.make_chunk(train_loop.update, 60)
+    state, metrics = jax.jit(lambda key: chunk(train_loop.init(key)))(key)
     returns = np.asarray(metrics.finished["return"] / metrics.episodes)
     assert abs(returns[0]) < 0.5  # chance at first: mean 0, standard deviation 1/8
     assert returns[-10:].mean() > 0.9

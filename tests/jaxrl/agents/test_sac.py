@@ -12,7 +12,7 @@ from scipy import stats
 
 from jaxrl.agent_checker import agent_checker
 from jaxrl.agents import sac
-from jaxrl.losses.distributions import Normal, Squashed
+from jaxrl.losses.distributions import Normal, SquashedNormal
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.mlp import MLP
 from jaxrl.replay import uniform
@@ -27,11 +27,11 @@ from tests.jaxrl.agents.sac_parts import (
     N,
     agent,
     as64,
-    in_numpy,
     init_learner,
     random_batch,
     random_rollout,
     slopes,
+    to_numpy,
 )
 
 WARM = sac.Config(warmup=0, batch_size=5, updates_per_rollout=2, capacity=40)
@@ -47,7 +47,7 @@ def noise_of(key: jax.Array) -> np.ndarray:
 def test_soft_target_equals_a_calculation_in_numpy(key):
     """r + γ (min Q⁻ - α log π); where terminated r alone."""
     learner, batch = init_learner(replace(WARM, initial_temperature=0.7)), random_batch(0)
-    slow = in_numpy(learner.params.actor, learner.target_params.critic)
+    slow = to_numpy(learner.params.actor, learner.target_params.critic)
     expected = []
     for i, noise in enumerate(noise_of(key)):
         obs = as64(batch.next_obs[i])
@@ -64,7 +64,7 @@ def test_soft_target_equals_a_calculation_in_numpy(key):
 def test_critic_loss_and_its_gradient_equal_numpy():
     learner, batch = init_learner(WARM), random_batch(0)
     target = np.random.default_rng(1).normal(size=B)
-    numpy = in_numpy(learner.params.actor, learner.params.critic)
+    numpy = to_numpy(learner.params.actor, learner.params.critic)
     (loss, q), grads = jax.value_and_grad(sac.critic_loss, has_aux=True)(
         learner.params.critic, NETWORKS, batch, jnp.asarray(target, jnp.float32)
     )
@@ -80,7 +80,7 @@ def test_critic_loss_and_its_gradient_equal_numpy():
 def test_actor_loss_and_its_gradient_equal_numpy(key):
     """The gradient passes through the sample and through log π, with noise held fixed."""
     learner, batch = init_learner(replace(WARM, initial_temperature=0.7)), random_batch(0)
-    numpy = in_numpy(learner.params.actor, learner.params.critic)
+    numpy = to_numpy(learner.params.actor, learner.params.critic)
     obs, noise = as64(batch.obs), noise_of(key)
     (loss, log_prob), grads = jax.value_and_grad(sac.actor_loss, has_aux=True)(
         learner.params.actor, NETWORKS, learner.params, batch.obs, key
@@ -96,21 +96,21 @@ def test_temperature_rises_where_the_entropy_is_too_low():
     """d/d log α of E[-log α (log π + H̄)] is the entropy less the target."""
     slope = jax.grad(sac.temperature_loss)
     log_prob = jnp.array([0.5, 2.0, -1.0])  # an entropy of -1/2
-    for wanted in (-2.0, 1.0):
+    for target_entropy in (-2.0, 1.0):
         for log_temperature in (-5.0, 3.0):
-            found = slope(jnp.float32(log_temperature), log_prob, wanted)
-            np.testing.assert_allclose(found, -0.5 - wanted, rtol=1e-6)
+            gradient = slope(jnp.float32(log_temperature), log_prob, target_entropy)
+            np.testing.assert_allclose(gradient, -0.5 - target_entropy, rtol=1e-6)
 
 
 # One gradient update.
 
 
 @pytest.mark.fast_cases(2)
-@pytest.mark.parametrize("wanted", [None, -0.3])
+@pytest.mark.parametrize("target_entropy", [None, -0.3])
 @pytest.mark.parametrize("max_norm", [float("inf"), 0.01])
-def test_a_gradient_step_is_one_of_adam_for_each_part(key, wanted, max_norm):
+def test_a_gradient_step_is_one_of_adam_for_each_part(key, target_entropy, max_norm):
     """All three at the old parameters; the first step of Adam is rate * g / (|g| + ε)."""
-    config = replace(WARM, target_entropy=wanted, max_grad_norm=max_norm)
+    config = replace(WARM, target_entropy=target_entropy, max_grad_norm=max_norm)
     config = replace(config, actor_learning_rate=0.1, critic_learning_rate=0.2, tau=0.25)
     learner, batch = init_learner(config), random_batch(0)
     target_key, actor_key = jax.random.split(jax.random.clone(key))
@@ -121,7 +121,7 @@ def test_a_gradient_step_is_one_of_adam_for_each_part(key, wanted, max_norm):
         params.actor, NETWORKS, params, batch.obs, actor_key
     )
     entropy = -np.mean(log_prob)
-    grads = sac.Parts(actor, critic, entropy - (-A if wanted is None else wanted))
+    grads = sac.Parts(actor, critic, entropy - (-A if target_entropy is None else target_entropy))
 
     after, metrics = jax.jit(partial(sac.gradient_step, NETWORKS, config))(learner, batch, key)
     for rate, old, new, grad in zip((0.1, 0.2, 3e-3), params, after.params, grads, strict=True):
@@ -170,11 +170,11 @@ def test_a_fixed_temperature_stays():
 def test_the_entropy_is_that_of_scaled_actions(key):
     """The same in every box; that of the action has Σ log((high - low) / 2) more."""
     raw = Normal(jnp.array([0.3, -0.5]), jnp.array([0.5, 0.8]))
-    boxes = [Squashed(raw, jnp.array(low), jnp.array(high)) for low, high in BOXES]
-    found = [sac.draw(policy, jax.random.clone(key)) for policy in boxes]
-    for policy, (scaled, log_prob) in zip(boxes, found, strict=True):
-        np.testing.assert_array_equal(scaled, found[0][0])
-        np.testing.assert_array_equal(log_prob, found[0][1])
+    boxes = [SquashedNormal(raw, jnp.array(low), jnp.array(high)) for low, high in BOXES]
+    draws = [sac.draw(policy, jax.random.clone(key)) for policy in boxes]
+    for policy, (scaled, log_prob) in zip(boxes, draws, strict=True):
+        np.testing.assert_array_equal(scaled, draws[0][0])
+        np.testing.assert_array_equal(log_prob, draws[0][1])
         half = (policy.high - policy.low) / 2
         action = policy.low + half * (1 + scaled)
         density = policy.log_prob(action)  # of the action itself
@@ -187,13 +187,15 @@ BOXES = [([-1.0, -1.0], [1.0, 1.0]), ([-2.0, 0.0], [6.0, 0.5]), ([10.0, -0.1], [
 @pytest.mark.parametrize("mean", [-12.0, 12.0])
 def test_log_probabilities_are_exact_at_the_ends_of_the_box(mean, key):
     """Where tanh is ±1 in float32, and 1 - tanh² is 0."""
-    policy = Squashed(Normal(jnp.full(A, mean), jnp.ones(A)), jnp.asarray(LOW), jnp.asarray(HIGH))
+    policy = SquashedNormal(
+        Normal(jnp.full(A, mean), jnp.ones(A)), jnp.asarray(LOW), jnp.asarray(HIGH)
+    )
     raw = mean + as64(jax.random.normal(jax.random.clone(key), (A,)))
     expected = np.sum(stats.norm.logpdf(raw, mean) + 2 * np.log(np.cosh(raw)))
-    found, slope = jax.value_and_grad(lambda x: sac.draw(replace(policy, raw=x), key)[1])(
+    log_prob, slope = jax.value_and_grad(lambda x: sac.draw(replace(policy, raw=x), key)[1])(
         policy.raw
     )
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(log_prob, expected, rtol=1e-5)
     np.testing.assert_allclose(slope.mean, 2 * np.tanh(raw), rtol=1e-5)
 
 
@@ -241,16 +243,16 @@ def test_greedy_acts_by_the_mode_at_all_times():
 
 
 def test_nothing_is_learned_before_the_end_of_the_warm_up():
-    one = agent(replace(WARM, warmup=2 * 2 * N), num_envs=N)
-    state = jax.jit(one.init)(jax.random.key(0), jnp.zeros(D))
-    update = jax.jit(one.update)
+    sac_agent = agent(replace(WARM, warmup=2 * 2 * N), num_envs=N)
+    state = jax.jit(sac_agent.init)(jax.random.key(0), jnp.zeros(D))
+    update = jax.jit(sac_agent.update)
     before, metrics = update(state, random_rollout(0), jax.random.key(1))
     chex.assert_trees_all_equal(before.learner, state.learner)
     assert {name for name, x in metrics.items() if x != 0} == {"temperature"}
-    after, later = update(before, random_rollout(1), jax.random.key(2))
+    after, later_metrics = update(before, random_rollout(1), jax.random.key(2))
     assert int(after.learner.updates) == 2
-    chex.assert_trees_all_equal_shapes_and_dtypes(metrics, later)
-    assert all(x != 0 for x in later.values())
+    chex.assert_trees_all_equal_shapes_and_dtypes(metrics, later_metrics)
+    assert all(x != 0 for x in later_metrics.values())
 
 
 def test_a_full_replay_ends_the_warm_up():

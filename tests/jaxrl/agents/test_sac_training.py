@@ -27,12 +27,12 @@ TORSO = MLP((32,), "tanh")
 NETS = sac.Networks(GaussianActor(TORSO, 1, LOW, HIGH), QFunctions(TORSO))
 
 
-def trained(env: toys.Toy, config: sac.Config, num_updates: int) -> sac.Parts:
+def trained_params(env: toys.Toy, config: sac.Config, num_updates: int) -> sac.Parts:
     """The parameters after so many rollouts `[4, 8]`."""
-    one = sac.make(*NETS, config, num_envs=8)
-    made = loop.make_loop(env, (), one, loop.Config(num_envs=8, num_steps=4))
-    chunk = loop.make_chunk(made.update, num_updates)
-    return chunk(made.init(jax.random.key(0)))[0].agent.learner.params
+    sac_agent = sac.make(*NETS, config, num_envs=8)
+    train_loop = loop.make_loop(env, (), sac_agent, loop.Config(num_envs=8, num_steps=4))
+    chunk = loop.make_chunk(train_loop.update, num_updates)
+    return chunk(train_loop.init(jax.random.key(0)))[0].agent.learner.params
 
 
 # What it learns.
@@ -43,8 +43,8 @@ FIXED = 0.02
 """Of the first of three temperatures; the others aim for the entropies -1 and 0."""
 
 
-class Played(NamedTuple):
-    """Of three agents: 20,000 actions in each of the two places, and how random they are."""
+class ActionSamples(NamedTuple):
+    """20,000 actions of three agents in each of the two places, and how random they are."""
 
     action: Any  # [3, 20_000, S]
     entropy: Any  # [3, S] of scaled actions
@@ -52,7 +52,7 @@ class Played(NamedTuple):
 
 
 @functools.cache
-def bandits() -> Played:
+def bandits() -> ActionSamples:
     """One compilation for all three."""
     configs = replace(
         BASE,
@@ -63,12 +63,12 @@ def bandits() -> Played:
     )
 
     def learn_and_play(config):
-        params = trained(BANDIT, config, 500)
+        params = trained_params(BANDIT, config, 500)
         policy = NETS.actor.apply(params.actor, BANDIT.observations())
         keys = jax.random.split(jax.random.key(1), 20_000)
         scaled, log_prob = jax.vmap(lambda key: sac.draw(policy, key))(keys)
         action = LOW + WIDTH * (1 + scaled[..., 0])
-        return Played(action, -jnp.mean(log_prob, axis=0), jnp.exp(params.log_temperature))
+        return ActionSamples(action, -jnp.mean(log_prob, axis=0), jnp.exp(params.log_temperature))
 
     axes = jax.tree.map(lambda x: 0 if jnp.ndim(x) else None, configs)
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(learn_and_play, (axes,)))(configs))
@@ -77,7 +77,7 @@ def bandits() -> Played:
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiled_with_care")
 def test_the_policy_is_the_exponential_of_the_reward():
-    """With no future the best density is proportional to exp(r / α): here normal, but for the box.
+    """The best density without a future is proportional to exp(r / α): normal, but for the box.
 
     r = -(a - target)² makes it N(target, α / 2), cut off 7 deviations from the mean at least. The
     critics know the target to about half a deviation.
@@ -88,18 +88,18 @@ def test_the_policy_is_the_exponential_of_the_reward():
     density /= density.sum(axis=0)
     mean = np.sum(density * grid, axis=0)
     deviation = np.sqrt(np.sum(density * (grid - mean) ** 2, axis=0))
-    played = bandits()
-    np.testing.assert_allclose(played.temperature[0], FIXED, rtol=1e-5)
-    np.testing.assert_allclose(played.action[0].mean(axis=0), mean, atol=0.05)
-    np.testing.assert_allclose(played.action[0].std(axis=0), deviation, rtol=0.15)
+    samples = bandits()
+    np.testing.assert_allclose(samples.temperature[0], FIXED, rtol=1e-5)
+    np.testing.assert_allclose(samples.action[0].mean(axis=0), mean, atol=0.05)
+    np.testing.assert_allclose(samples.action[0].std(axis=0), deviation, rtol=0.15)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiled_with_care")
-@pytest.mark.parametrize(("which", "wanted"), [(1, -1.0), (2, 0.0)])
-def test_the_temperature_brings_the_entropy_to_its_target(which: int, wanted: float):
+@pytest.mark.parametrize(("which", "target_entropy"), [(1, -1.0), (2, 0.0)])
+def test_the_temperature_brings_the_entropy_to_its_target(which: int, target_entropy: float):
     """To within 0.1 nats, on average over the places."""
-    np.testing.assert_allclose(bandits().entropy[which].mean(), wanted, atol=0.1)
+    np.testing.assert_allclose(bandits().entropy[which].mean(), target_entropy, atol=0.1)
 
 
 @pytest.mark.usefixtures("compiled_with_care")
@@ -113,7 +113,7 @@ def test_the_learned_temperature_is_the_one_of_that_entropy():
 
 
 def most_entropy() -> float:
-    """Of a normal sample squashed into [-1, 1]: at the best scale, by quadrature. About 0.64."""
+    """The largest entropy of a normal sample squashed into [-1, 1], by quadrature; about 0.64."""
     raw = np.linspace(-12, 12, 4_001)
     best = -np.inf
     for scale in np.linspace(0.5, 1.5, 101):
@@ -152,7 +152,7 @@ def test_values_count_the_entropy_of_the_steps_to_come(case: Case):
         learn_temperature=False,
         initial_temperature=temperature,
     )
-    params = jax.jit(lambda: trained(env, config, 600))()
+    params = jax.jit(lambda: trained_params(env, config, 600))()
     obs = env.observations()
     for action in (-0.7, 0.0, 0.7):
         q: Any = NETS.critic.apply(params.critic, obs, jnp.full((len(obs), 1), action))
@@ -180,15 +180,15 @@ def test_vmap_over_configurations_is_one_compilation_and_equals_single_runs():
         replace(TINY, warmup=1_000, target_entropy=0.0),
     ]
     chex.clear_trace_counter()
-    single = jax.jit(chex.assert_max_traces(one_update, n=1))
+    run_single = jax.jit(chex.assert_max_traces(one_update, n=1))
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *configs)
     with jax.debug_key_reuse(False):  # a vmapped condition selects its operands, keys among them
-        together = jax.jit(jax.vmap(one_update))(stacked)
+        batched = jax.jit(jax.vmap(one_update))(stacked)
     for i, config in enumerate(configs):
-        expected = single(jax.tree.map(jnp.asarray, config))
-        found = jax.tree.map(lambda x, i=i: x[i], together)
-        chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-5)
-    weights = np.asarray(together[0].learner.params.critic["v"])
+        expected = run_single(jax.tree.map(jnp.asarray, config))
+        member = jax.tree.map(lambda x, i=i: x[i], batched)
+        chex.assert_trees_all_close(member, expected, rtol=1e-4, atol=1e-5)
+    weights = np.asarray(batched[0].learner.params.critic["v"])
     assert len(np.unique(weights[:, 0, 0])) == len(configs)
 
 
@@ -222,7 +222,7 @@ def test_the_replay_is_not_copied():
     assert memory.temp_size_in_bytes < 0.1 * ring
 
 
-class Unsquashed:
+class UnsquashedActor:
     """An actor without a box."""
 
     def init(self, key, obs):
@@ -266,7 +266,11 @@ def test_numbers_out_of_range_are_refused_in_one_line(message, changes):
 @pytest.mark.parametrize(
     ("actor", "critic", "message"),
     [
-        (Unsquashed(), NETWORKS.critic, r"the actor returns Normal\(.* use networks.continuous.Ga"),
+        (
+            UnsquashedActor(),
+            NETWORKS.critic,
+            r"the actor returns Normal\(.* use networks.continuous.Ga",
+        ),
         (NETWORKS.actor, OneValue(), r"the critic returns .* \[K\]: use networks.continuous.QFun"),
     ],
 )

@@ -29,7 +29,7 @@ from jaxrl.dynamics.networks.fields import (
 from jaxrl.dynamics.networks.latent import SequenceVAE
 from jaxrl.dynamics.networks.recognition import GRURecognition
 from jaxrl.dynamics.planning import icem, stimulation
-from jaxrl.dynamics.planning.stimulation import Known
+from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.dynamics.rbf import Grid
 from jaxrl.replay import uniform
 from jaxrl.types import Transition
@@ -60,7 +60,7 @@ CONFIG = Config(
     recount_over=6,
     policy=stimulation.Config(planner=PLANNER, replan_steps=3),
 )
-KNOWN = Known(jnp.array(DT), -jnp.ones(D), jnp.ones(D), ())
+KNOWN = Constants(jnp.array(DT), -jnp.ones(D), jnp.ones(D), ())
 single = partial(jnp.asarray, dtype=jnp.float32)
 
 
@@ -81,12 +81,12 @@ SEEN = np.random.default_rng(1).normal(size=(9, CHANNELS))
 
 
 @partial(jax.jit, static_argnums=0)
-def beliefs(manager: str, seen: jax.Array):
+def beliefs(manager: str, observations: jax.Array):
     """`(mean [T, d], variance [T, d], actions [T, m])` while nothing is learned."""
     policy = stimulation.Config(kind="hold")
     config = replace(CONFIG, state=manager, policy=policy)  # type: ignore
     agent = sequence_vae.make(config, MODEL, KNOWN)
-    state = agent.init(jax.random.key(1), seen[0])._replace(params=PARAMS)
+    state = agent.init(jax.random.key(1), observations[0])._replace(params=PARAMS)
 
     def step(carry, obs):
         memory, key = carry
@@ -94,20 +94,20 @@ def beliefs(manager: str, seen: jax.Array):
         action, memory, (belief, _) = agent.act(state, memory, obs, act_key)
         return (memory, key), (belief.mean, jnp.diagonal(belief.covariance), action)
 
-    return jax.lax.scan(step, (agent.memory(), jax.random.key(2)), seen)[1]
+    return jax.lax.scan(step, (agent.memory(), jax.random.key(2)), observations)[1]
 
 
 def test_the_filter_goes_on_as_a_window_would_that_holds_everything():
-    carried, again = (beliefs(manager, single(SEEN)) for manager in ("carry", "window"))
-    np.testing.assert_array_equal(carried[2], again[2])  # the actions
-    for whole, window in zip(carried[:2], again[:2], strict=True):
-        np.testing.assert_allclose(whole[:W], window[:W], atol=1e-6)
-    assert (np.abs(carried[0][W:] - again[0][W:]).max(axis=1) > 1e-4).all()
+    carried, recomputed = (beliefs(manager, single(SEEN)) for manager in ("carry", "window"))
+    np.testing.assert_array_equal(carried[2], recomputed[2])  # the actions
+    for expected, window in zip(carried[:2], recomputed[:2], strict=True):
+        np.testing.assert_allclose(expected[:W], window[:W], atol=1e-6)
+    assert (np.abs(carried[0][W:] - recomputed[0][W:]).max(axis=1) > 1e-4).all()
     first = np.zeros_like(SEEN)
     first[0] = 1.0
-    shifted, later = (beliefs("window", single(SEEN + d)) for d in (0.0, first))
-    assert np.abs(shifted[0][:W] - later[0][:W]).max() > 1e-3
-    np.testing.assert_array_equal(shifted[0][W:], later[0][W:])  # the first is forgotten
+    unchanged, changed = (beliefs("window", single(SEEN + d)) for d in (0.0, first))
+    assert np.abs(unchanged[0][:W] - changed[0][:W]).max() > 1e-3
+    np.testing.assert_array_equal(unchanged[0][W:], changed[0][W:])  # the first is forgotten
 
 
 def test_prediction_alone_knows_the_first_observation_and_the_inputs():
@@ -140,15 +140,17 @@ def test_windows_of_memory_are_the_newest_and_any_older_ones(steps):
     for row in number:
         row = row.reshape(1, 1, 1)
         memory = uniform.add(memory, Step(row, 100 + row))
-    found = jax.jit(partial(sequence_vae.newest_and_older, config))(memory, jax.random.key(0))
-    assert found.y.shape == found.before.shape == (41, W, 1)
+    windows = jax.jit(partial(sequence_vae.draw_windows, config))(memory, jax.random.key(0))
+    assert windows.y.shape == windows.before.shape == (41, W, 1)
     listed = list(range(1, steps + 1))[-config.capacity :]
-    valid = np.asarray(found.valid)
-    newest = np.asarray(found.y[0, valid[0], 0]).tolist()
+    valid = np.asarray(windows.valid)
+    newest = np.asarray(windows.y[0, valid[0], 0]).tolist()
     assert newest == listed[-W:]
     np.testing.assert_array_equal(valid[0], [False] * (W - len(newest)) + [True] * len(newest))
     starts = set()
-    for y, before, counts in zip(found.y[1:, :, 0], found.before[1:, :, 0], valid[1:], strict=True):
+    for y, before, counts in zip(
+        windows.y[1:, :, 0], windows.before[1:, :, 0], valid[1:], strict=True
+    ):
         y, before = np.asarray(y[counts]), np.asarray(before[counts])
         begin = listed.index(int(y[0]))
         assert y.tolist() == listed[begin : begin + W]
@@ -172,22 +174,22 @@ def test_the_count_is_a_sum_over_the_newest_steps(steps):
     example = Step(jnp.zeros(CHANNELS), jnp.zeros(D))
     memory = uniform.init(example, CONFIG.capacity, 1)
     memory = uniform.add(memory, Step(single(y), single(u)))
-    count = jax.jit(partial(sequence_vae.recounted_information, CONFIG, MODEL))
-    found = count((PARAMS, KNOWN, memory))
-    first = latent_information.initial(MODEL, PARAMS, KNOWN, CONFIG.prior_speed, CONFIG.noise)
+    count = jax.jit(partial(sequence_vae.recompute_information, CONFIG, MODEL))
+    information = count((PARAMS, KNOWN, memory))
+    first = latent_information.prior(MODEL, PARAMS, KNOWN, CONFIG.prior_speed, CONFIG.noise)
     at_centre = bumps(np.zeros(D))
     variance = 0.5**2 / np.sum(at_centre**2) / (CONFIG.noise * DT)
     np.testing.assert_allclose(first.covariance, variance * np.eye(16), rtol=1e-5)
-    precision, carry, step = np.eye(16) / variance, MODEL.initial(), jax.jit(MODEL.step)
+    precision, carry, step = np.eye(16) / variance, MODEL.initial_carry(), jax.jit(MODEL.step)
     blur = np.mean(np.logaddexp(PARAMS["process"], 0)) / CONFIG.noise
-    for seen, before in zip(y[-6:, 0], u[-6:, 0], strict=True):
-        carry, mean, _ = step(PARAMS, carry, single(seen), single(before))
+    for obs, before in zip(y[-6:, 0], u[-6:, 0], strict=True):
+        carry, mean, _ = step(PARAMS, carry, single(obs), single(before))
         precision = precision + np.outer(bumps(mean), bumps(mean)) * DT**2 / blur
     np.testing.assert_allclose(
-        found.covariance, np.linalg.inv(precision), rtol=1e-3, atol=1e-4 * variance
+        information.covariance, np.linalg.inv(precision), rtol=1e-3, atol=1e-4 * variance
     )
-    np.testing.assert_array_equal(found.mean, first.mean)
-    assert found.rate / found.shape == pytest.approx(CONFIG.noise * DT)
+    np.testing.assert_array_equal(information.mean, first.mean)
+    assert information.rate / information.shape == pytest.approx(CONFIG.noise * DT)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +208,11 @@ def test_designs_are_finite_differences_by_the_parameters(field):
     @jax.jit
     @jax.vmap
     def next_state(change):
-        one = restore(flat + change)
-        both = jax.tree.map(lambda x, all_: jnp.stack([x, all_[1]]), one, params["field"])
-        changed = {**params, "field": both}
+        member_field = restore(flat + change)
+        fields = jax.tree.map(
+            lambda x, all_: jnp.stack([x, all_[1]]), member_field, params["field"]
+        )
+        changed = {**params, "field": fields}
         return latent_filter.next_state(model, changed, KNOWN, jnp.ones(D), z)
 
     changes = 0.01 * jnp.eye(len(flat))
@@ -225,27 +229,27 @@ def test_designs_are_finite_differences_by_the_parameters(field):
 @jax.jit
 @jax.grad
 def slope(params, window, key, beta):
-    """Of the loss of one window."""
-    return LEARNER.loss(params, window, LEARNER.initial(), key, ELBO, beta)[0]
+    """The gradient of the loss of one window."""
+    return LEARNER.loss(params, window, LEARNER.initial_carry(), key, ELBO, beta)[0]
 
 
-class Turning:
+class TurningWorld:
     """A linear world: z' = z + dt (A z + u) + noise, y = C z + noise; its states are z alone."""
 
     matrix = np.array([[-0.3, -1.5], [1.5, -0.3]])
-    shown = np.array([[1.0, 0.0], [0.0, 1.0], [0.8, -0.6], [0.5, 0.9]])
+    emission_matrix = np.array([[1.0, 0.0], [0.0, 1.0], [0.8, -0.6], [0.5, 0.9]])
 
-    def seen(self, key, z):
-        return self.shown @ z + 0.1 * jax.random.normal(key, (CHANNELS,))
+    def observe(self, key, z):
+        return self.emission_matrix @ z + 0.1 * jax.random.normal(key, (CHANNELS,))
 
     def reset(self, key, params):
-        return self.seen(key, jnp.ones(D)), jnp.ones(D)
+        return self.observe(key, jnp.ones(D)), jnp.ones(D)
 
     def step(self, key, state, action, params):
         move_key, key = jax.random.split(key)
         noise = 0.05 * jax.random.normal(move_key, (D,))
         z = state + DT * (self.matrix @ state + action) + noise
-        obs, never = self.seen(key, z), jnp.zeros((), bool)
+        obs, never = self.observe(key, z), jnp.zeros((), bool)
         return obs, z, jnp.zeros(()), never, never, {"final_observation": obs}
 
 
@@ -257,16 +261,16 @@ def make_agent(**changes):
     """One that learns a linear field from inputs that are held."""
     config = replace(CONFIG, policy=stimulation.Config(kind="hold", hold_steps=5), **changes)
     return sequence_vae.make(
-        config, LEARNER, Known(jnp.array(DT), -BOUND, BOUND, (), jnp.array(9.0))
+        config, LEARNER, Constants(jnp.array(DT), -BOUND, BOUND, (), jnp.array(9.0))
     )
 
 
 AGENT = make_agent()
 
 
-def after(steps: jax.Array | int, key: jax.Array, agent=AGENT) -> loop.TrainState:
+def run_experiment(steps: jax.Array | int, key: jax.Array, agent=AGENT) -> loop.TrainState:
     """An experiment."""
-    run = loop.make_loop(Turning(), (), agent, loop.Config(1, 1))
+    run = loop.make_loop(TurningWorld(), (), agent, loop.Config(1, 1))
     return jax.lax.fori_loop(0, steps, lambda _, state: run.update(state)[0], run.init(key))
 
 
@@ -280,44 +284,44 @@ class OneByOne(NamedTuple):
 
 
 @cache
-def one_by_one() -> OneByOne:
-    """Of six steps."""
-    act, update, step = jax.jit(AGENT.act), jax.jit(AGENT.update), jax.jit(Turning().step)
-    first = lambda key: jax.random.split(key, 1)[0]
+def stepwise_run() -> OneByOne:
+    """A run of six steps, one after the other."""
+    act, update, step = jax.jit(AGENT.act), jax.jit(AGENT.update), jax.jit(TurningWorld().step)
+    first_key = lambda key: jax.random.split(key, 1)[0]
     env_key, agent_key, key = jax.random.split(jax.random.key(1), 3)
-    obs, env = Turning().reset(first(env_key), ())
+    obs, env = TurningWorld().reset(first_key(env_key), ())
     state, memory, states, keys = jax.jit(AGENT.init)(agent_key, obs), AGENT.memory(), [], []
     for _ in range(6):
         key, act_key, env_key = jax.random.split(key, 3)
-        action, memory, extras = act(state, memory, obs, first(act_key))
+        action, memory, extras = act(state, memory, obs, first_key(act_key))
         before = obs
-        obs, env, reward, *ends, _ = step(first(env_key), env, action, ())
-        now = Transition(before, action, reward, obs, ends[0], ends[1], extras)
+        obs, env, reward, *ends, _ = step(first_key(env_key), env, action, ())
+        transition = Transition(before, action, reward, obs, ends[0], ends[1], extras)
         key, update_key = jax.random.split(key)
         states.append(state)
         keys.append(jax.random.clone(update_key))
-        state, _ = update(state, jax.tree.map(lambda x: x[None, None], now), update_key)
+        state, _ = update(state, jax.tree.map(lambda x: x[None, None], transition), update_key)
     return OneByOne(state, env, states, keys)
 
 
 @pytest.mark.slow
 def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
     """Counting anew after the fourth step."""
-    end, alone = jax.jit(after)(6, jax.random.key(1)), one_by_one()
-    chex.assert_trees_all_close((end.agent, end.env[0]), (alone.end, alone.z), atol=1e-3)
-    assert int(alone.end.updates) == int(alone.end.memory.size) == 6
+    end, stepwise = jax.jit(run_experiment)(6, jax.random.key(1)), stepwise_run()
+    chex.assert_trees_all_close((end.agent, end.env[0]), (stepwise.end, stepwise.z), atol=1e-3)
+    assert int(stepwise.end.updates) == int(stepwise.end.memory.size) == 6
 
 
 @pytest.mark.slow
 def test_updates_are_those_of_one_adam_that_goes_on():
     """Three updates of two gradient steps each, clipped, with divergences that come slowly."""
-    path = one_by_one()
-    draw = jax.jit(partial(sequence_vae.newest_and_older, CONFIG))
+    path = stepwise_run()
+    draw = jax.jit(partial(sequence_vae.draw_windows, CONFIG))
     flat, restore = ravel_pytree(path.states[0].params)
     flat = np.asarray(flat, np.float64)
-    of_field = lambda path, x: jnp.full(x.shape, float(path[0].key == "field"))
-    marked = jax.tree.map_with_path(of_field, path.states[0].params)
-    decayed = np.asarray(ravel_pytree(marked)[0])
+    is_field = lambda path, x: jnp.full(x.shape, float(path[0].key == "field"))
+    field_mask = jax.tree.map_with_path(is_field, path.states[0].params)
+    decayed = np.asarray(ravel_pytree(field_mask)[0])
     mean, square, count, clipped = np.zeros_like(flat), np.zeros_like(flat), 0, 0
     memories = [state.memory for state in path.states[1:4]]
     for memory, key in zip(memories, path.keys[:3], strict=True):
@@ -340,8 +344,8 @@ def test_updates_are_those_of_one_adam_that_goes_on():
             flat = flat - 0.02 * (step + 0.3 * decayed * flat)
     np.testing.assert_allclose(ravel_pytree(path.states[3].params)[0], flat, atol=2e-3)
     assert clipped > 0
-    moved = np.abs(flat - ravel_pytree(path.states[0].params)[0])
-    assert moved.max() > 0.05
+    distance = np.abs(flat - ravel_pytree(path.states[0].params)[0])
+    assert distance.max() > 0.05
 
 
 @pytest.mark.slow
@@ -352,21 +356,23 @@ def test_a_linear_world_is_learned():
     The middle one of three experiments, as now and then one does not get away from its beginning.
     """
     rng, z, held = np.random.default_rng(5), np.ones(D), np.zeros(D)
-    seen, inputs = [], []
+    observations, inputs = [], []
     for t in range(100):
         held = rng.uniform(-2, 2, D) if t % 8 == 0 else held
-        seen.append(Turning.shown @ z + 0.1 * rng.normal(size=CHANNELS))
+        observations.append(TurningWorld.emission_matrix @ z + 0.1 * rng.normal(size=CHANNELS))
         inputs.append(held)
-        z = z + DT * (Turning.matrix @ z + held) + 0.05 * rng.normal(size=D)
-    obs, actions = single(np.array(seen)), single(np.array(inputs))
+        z = z + DT * (TurningWorld.matrix @ z + held) + 0.05 * rng.normal(size=D)
+    obs, actions = single(np.array(observations)), single(np.array(inputs))
     ahead = jnp.arange(10, 90)[:, None] + jnp.arange(6)[None]
     agent = make_agent(learning_rate=0.005, capacity=400)
 
     @jax.jit
     def score(steps, key):
-        learned = after(steps, key, agent).agent
-        found = latent_filter.forecast(LEARNER, learned.params, learned.known, obs, actions, 5)
-        return k_step_r2(found[10:90], obs[ahead])[5]
+        agent_state = run_experiment(steps, key, agent).agent
+        forecasts = latent_filter.forecast(
+            LEARNER, agent_state.params, agent_state.known, obs, actions, 5
+        )
+        return k_step_r2(forecasts[10:90], obs[ahead])[5]
 
     keys = [jax.random.key(seed) for seed in range(3)]
     assert np.median([score(0, jax.random.clone(key)) for key in keys]) < 0.1

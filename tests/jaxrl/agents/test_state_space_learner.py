@@ -15,7 +15,7 @@ from jaxrl.dynamics.bases import Grid, Polynomial
 from jaxrl.dynamics.learners import state_space_learner
 from jaxrl.dynamics.learners.state_space_learner import Config
 from jaxrl.dynamics.planning import icem, standstill, stimulation
-from jaxrl.dynamics.planning.stimulation import Known
+from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.state_space.online import candidates, choice
 
@@ -23,7 +23,7 @@ CHANNELS = 6
 ENV = VectorField("limit_cycle", "linear", "gaussian", CHANNELS)
 PARAMS = ENV.params(jax.random.key(5), 1.0)
 BOUND = jnp.broadcast_to(PARAMS.action_bound, (2,))
-KNOWN = Known(jnp.asarray(PARAMS.dt), -BOUND, BOUND, PARAMS, jnp.asarray(PARAMS.reach))
+KNOWN = Constants(jnp.asarray(PARAMS.dt), -BOUND, BOUND, PARAMS, jnp.asarray(PARAMS.reach))
 MODELS = tuple(
     StateSpace(jnp.zeros(CHANNELS, bool), 2, 2, field)
     for field in (Polynomial(degree=3, half_width=3.0), Grid(per_axis=4, half_width=4.0))
@@ -40,14 +40,14 @@ POLICIES = {
 }
 
 
-def of_policy(policy: stimulation.Config) -> Config:
+def config_with(policy: stimulation.Config) -> Config:
     return replace(CONFIG, policy=policy)
 
 
 @cache
 def experiment(kind: str, models: int = 1):
     """The loop's states after each of 80 samples, stacked, and the measures."""
-    agent = state_space_learner.make(of_policy(POLICIES[kind]), MODELS[:models], KNOWN)
+    agent = state_space_learner.make(config_with(POLICIES[kind]), MODELS[:models], KNOWN)
     running = loop.make_loop(ENV, PARAMS, agent, loop.Config(1, 1))
 
     def step(state, _):
@@ -61,8 +61,8 @@ def experiment(kind: str, models: int = 1):
 def due_times() -> list[int]:
     """After how many samples a fit is due, as long as they can be stored."""
     times = [CONFIG.first_fit]
-    while (later := int(np.ceil(np.float32(times[-1]) * np.float32(CONFIG.growth)))) <= 60:
-        times.append(later)
+    while (next_time := int(np.ceil(np.float32(times[-1]) * np.float32(CONFIG.growth)))) <= 60:
+        times.append(next_time)
     return times
 
 
@@ -111,7 +111,7 @@ def test_samples_are_stored_as_long_as_there_is_room():
 
 
 def test_beliefs_while_acting_are_those_of_the_filter():
-    """Of a learner that is kept as it is, from the first sample on."""
+    """The learner is kept as it is, from the first sample on."""
     agent, (after, before, _) = experiment("hold")
     state = jax.tree.map(lambda x: x[-1], after.agent)
     obs = before.obs[:25, 0].at[3, 2].set(jnp.nan).at[7].set(jnp.nan)
@@ -125,7 +125,7 @@ def test_beliefs_while_acting_are_those_of_the_filter():
     start = agent.memory(), jax.random.key(3)
     _, (actions, beliefs) = jax.jit(lambda s: jax.lax.scan(step, s, obs))(start)
     observed = jnp.isfinite(obs)
-    whole = choice.beliefs(
+    all_beliefs = choice.beliefs(
         MODELS[:1],
         "extended",
         state.params.choice,
@@ -133,8 +133,8 @@ def test_beliefs_while_acting_are_those_of_the_filter():
         actions,
         observed,
     )
-    np.testing.assert_allclose(beliefs.mean, whole.mean, atol=1e-4)
-    np.testing.assert_allclose(beliefs.covariance, whole.covariance, atol=1e-4)
+    np.testing.assert_allclose(beliefs.mean, all_beliefs.mean, atol=1e-4)
+    np.testing.assert_allclose(beliefs.covariance, all_beliefs.covariance, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -142,14 +142,16 @@ def test_after_a_fit_the_state_is_known_in_its_coordinates():
     """What is acted on right after it is what filtering all samples so far gives."""
     agent, (after, _, _) = experiment("hold")
     for count in due_times()[:2]:
-        now = jax.tree.map(lambda x, n=count: x[n - 1], after)
-        state = now.agent
-        obs, memory = now.obs[0], jax.tree.map(lambda x: x[0], now.memory)
+        moment = jax.tree.map(lambda x, n=count: x[n - 1], after)
+        state = moment.agent
+        obs, memory = moment.obs[0], jax.tree.map(lambda x: x[0], moment.memory)
         _, _, extras = agent.act(state, memory, obs, jax.random.key(0))
-        seen = jnp.concatenate([state.record.y[:count], obs[None]])
+        observations = jnp.concatenate([state.record.y[:count], obs[None]])
         inputs = jnp.concatenate([state.record.u[:count], jnp.zeros((1, 2))])
-        whole = choice.beliefs(MODELS[:1], "extended", state.params.choice, seen, inputs)
-        np.testing.assert_allclose(extras.belief.mean, whole.mean[-1], atol=1e-3)
+        all_beliefs = choice.beliefs(
+            MODELS[:1], "extended", state.params.choice, observations, inputs
+        )
+        np.testing.assert_allclose(extras.belief.mean, all_beliefs.mean[-1], atol=1e-3)
 
 
 @pytest.mark.slow
@@ -194,13 +196,13 @@ def test_several_streams_and_other_sizes_are_refused():
     ("capacity", "sizes"), [(60, [60]), (512, [512]), (9000, [512, 4096, 9000])]
 )
 def test_fits_are_to_a_part_of_the_room(capacity, sizes):
-    assert state_space_learner.parts(capacity) == sizes
+    assert state_space_learner.fit_sizes(capacity) == sizes
 
 
 def test_inputs_are_random_where_plans_have_kept_the_state():
     """A learner that is kept as it is sees the same observation again and again."""
-    still = standstill.Config(window=5, radius=0.2, random_steps=8)
-    config = replace(of_policy(POLICIES["myopic"]), when_still=still, random_hold=4)
+    standstill_config = standstill.Config(window=5, radius=0.2, random_steps=8)
+    config = replace(config_with(POLICIES["myopic"]), when_still=standstill_config, random_hold=4)
     agent = state_space_learner.make(config, MODELS[:1], KNOWN)
     _, (after, before, _) = experiment("hold")
     state, obs = jax.tree.map(lambda x: x[-1], after.agent), before.obs[40, 0]
@@ -212,17 +214,17 @@ def test_inputs_are_random_where_plans_have_kept_the_state():
         return (memory, key), (action / BOUND, memory.standstill)
 
     start = agent.memory(), jax.random.key(3)
-    _, (actions, seen) = jax.jit(lambda x: jax.lax.scan(step, x, length=80))(start)
-    actions, left = np.asarray(actions), np.asarray(seen.random_left)
-    first = np.flatnonzero(left)[0]
-    quiet = np.asarray(seen.variance) < still.radius**2
-    assert first == np.flatnonzero(quiet & (np.arange(80) > still.window))[0]
+    _, (actions, standstills) = jax.jit(lambda x: jax.lax.scan(step, x, length=80))(start)
+    actions, steps_left = np.asarray(actions), np.asarray(standstills.random_left)
+    first = np.flatnonzero(steps_left)[0]
+    is_quiet = np.asarray(standstills.variance) < standstill_config.radius**2
+    assert first == np.flatnonzero(is_quiet & (np.arange(80) > standstill_config.window))[0]
     held = actions[first : first + 8].reshape(2, 4, 2)
     np.testing.assert_array_equal(held, held[:, :1].repeat(4, axis=1))
     assert (held[0, 0] != held[1, 0]).any()
-    planned = np.asarray(stimulation.directions(2))
-    distance = np.abs(planned[None] - actions[:, None]).max(axis=2).min(axis=1)
-    np.testing.assert_array_equal(distance > 1e-5, left > 0)
+    planned_actions = np.asarray(stimulation.directions(2))
+    distance = np.abs(planned_actions[None] - actions[:, None]).max(axis=2).min(axis=1)
+    np.testing.assert_array_equal(distance > 1e-5, steps_left > 0)
 
 
 @pytest.mark.slow
@@ -245,11 +247,11 @@ def test_the_field_is_learned_within_500_samples():
         world_key, key = jax.random.split(key)
         params = env.params(world_key, 1.0)
         agent = learner.make(config.policy, params)
-        running = loop.make_loop(env, params, agent, loop.Config(1, 1))
-        step = lambda state, _: (running.update(state)[0], None)
-        state, _ = jax.lax.scan(step, running.init(key), length=500)
-        learned, true = fields_at(env, learner, state.agent, points)
-        return relative_error(learned, true, jnp.ones(points.shape[:-1]))
+        train_loop = loop.make_loop(env, params, agent, loop.Config(1, 1))
+        step = lambda state, _: (train_loop.update(state)[0], None)
+        state, _ = jax.lax.scan(step, train_loop.init(key), length=500)
+        learned_field, true = fields_at(env, learner, state.agent, points)
+        return relative_error(learned_field, true, jnp.ones(points.shape[:-1]))
 
     errors = jax.jit(jax.vmap(error))(jax.random.split(jax.random.key(0), 3))
     assert (errors < 0.6).all()

@@ -17,31 +17,31 @@ from jaxrl.dynamics.bases import Fourier, Polynomial
 def test_polynomials_are_all_products_of_legendre_s(degree, dims):
     """Up to the total degree, each once, in whatever order."""
     basis = Polynomial(degree=degree, dims=dims, half_width=2.5)
-    assert basis.num_features == math.comb(degree + dims, degree) == bases._size(degree, dims)
+    assert basis.num_features == math.comb(degree + dims, degree) == bases._num_powers(degree, dims)
     z = np.random.default_rng(0).uniform(-3, 3, (4, 2, dims)).astype(np.float32)
-    found = np.asarray(jax.jit(bases.features)(basis, z))
-    assert found.shape == (4, 2, basis.num_features)
+    features = np.asarray(jax.jit(bases.features)(basis, z))
+    assert features.shape == (4, 2, basis.num_features)
     expected = []
-    for powers in np.ndindex(*(degree + 1,) * dims) if dims < 4 else sparse(degree, dims):
+    for powers in np.ndindex(*(degree + 1,) * dims) if dims < 4 else sparse_powers(degree, dims):
         if sum(powers) <= degree:
-            of_axis = (
+            factors = (
                 np.sqrt(2 * k + 1) * special.eval_legendre(k, z[..., i] / 2.5)
                 for i, k in enumerate(powers)
             )
-            expected.append(math.prod(of_axis))
+            expected.append(math.prod(factors))
     expected = np.stack(expected, axis=-1)
-    ordered = lambda x: np.sort(x, axis=-1)
-    np.testing.assert_allclose(ordered(found), ordered(expected), rtol=1e-3, atol=2e-4)
+    sort_columns = lambda x: np.sort(x, axis=-1)
+    np.testing.assert_allclose(sort_columns(features), sort_columns(expected), rtol=1e-3, atol=2e-4)
 
 
-def sparse(degree: int, dims: int):
+def sparse_powers(degree: int, dims: int):
     """All exponents of few terms, where a grid of them would be too long."""
     if dims == 0:
         yield ()
         return
     for first in range(degree + 1):
-        for rest in sparse(degree - first, dims - 1):
-            yield (first, *rest)
+        for remainder in sparse_powers(degree - first, dims - 1):
+            yield (first, *remainder)
 
 
 def test_polynomials_have_mean_square_1_and_are_orthogonal_in_the_box():
@@ -75,7 +75,9 @@ def test_a_field_is_its_features_times_the_weights(basis):
     weights: Any = rng.normal(size=(basis.num_features, 2)).astype(np.float32)
     z: Any = rng.normal(size=(5, 3)).astype(np.float32)
     expected = np.asarray(bases.features(basis, z)) @ weights
-    np.testing.assert_allclose(bases.combined(basis, weights, z), expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        bases.weighted_sum(basis, weights, z), expected, rtol=1e-3, atol=1e-4
+    )
     with pytest.raises(ValueError, match=r"states have shape \(4,\), expected \[..., 3\]"):
         bases.features(basis, jnp.zeros(4))
 

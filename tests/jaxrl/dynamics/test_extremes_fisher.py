@@ -38,13 +38,13 @@ def log_det(gram: np.ndarray, precision: Any) -> float:
 
     Pivots are kept less their 1, so that small ones keep their digits.
     """
-    rest, total = np.longdouble(precision) * gram.astype(np.longdouble), 0.0
-    diagonal = np.diag(rest).copy()
-    for k in range(len(rest)):
-        if rest[k, k] < -1e-15 * diagonal[k] or diagonal[k] < 0:
+    remainder, total = np.longdouble(precision) * gram.astype(np.longdouble), 0.0
+    diagonal = np.diag(remainder).copy()
+    for k in range(len(remainder)):
+        if remainder[k, k] < -1e-15 * diagonal[k] or diagonal[k] < 0:
             return -np.inf
-        total += np.log1p(max(rest[k, k], 0))
-        rest = rest - rest[:, [k]] * rest[[k]] / (1 + rest[k, k])
+        total += np.log1p(max(remainder[k, k], 0))
+        remainder = remainder - remainder[:, [k]] * remainder[[k]] / (1 + remainder[k, k])
     return float(total)
 
 
@@ -88,15 +88,15 @@ def test_d_gain(seed, rows, scale, precision, kind):
     """Not above the gain of K and some roundings, nor below that of any part of K less those."""
     rng = np.random.default_rng(seed)
     gram, precision = gram_of(rng, rows, scale, kind), single(precision)
-    found = float(d_gain(gram, precision))
+    gain = float(d_gain(gram, precision))
     exact, scaled = double(gram), double(precision)
-    assert 0 <= found < np.inf
+    assert 0 <= gain < np.inf
     ridge = EPS * 16 * rows**2 * np.diag(exact)
     above = log_det(exact + np.diag(ridge), scaled)
     parts = [list(c) for k in range(1, rows + 1) for c in combinations(range(rows), k)]
     below = max(log_det((exact - np.diag(ridge))[np.ix_(c, c)], scaled) for c in parts)
-    assert found <= above * (1 + 32 * rows * EPS) + TINY * rows
-    assert found >= max(below, 0) * (1 - 32 * rows * EPS) - TINY * rows * (1 + scaled)
+    assert gain <= above * (1 + 32 * rows * EPS) + TINY * rows
+    assert gain >= max(below, 0) * (1 - 32 * rows * EPS) - TINY * rows * (1 + scaled)
 
 
 @extreme(
@@ -108,32 +108,32 @@ def test_a_gain_of_independent_rows(seed, rows, scale, precision, kind):
     diagonal = abs(double(numbers(rng, (rows,), scale))) * (kind != "nothing")
     gram = single(np.diag(diagonal))
     factor = single(2.0 ** rng.integers(-20, 20))
-    found = a_gain(gram, factor * gram, single(precision))
+    gain = a_gain(gram, factor * gram, single(precision))
     part = double(single(precision)) * double(gram).diagonal()
     exact = double(factor) * np.sum(part / (1 + part))
-    assert_within(found, exact, EPS * (16 + rows) * exact + TINY * 2.0**20 * (1 + precision))
+    assert_within(gain, exact, EPS * (16 + rows) * exact + TINY * 2.0**20 * (1 + precision))
 
 
 @extreme(seed=seeds, rows=rows_of, scale=scales, precision=scales, kind=kinds)
 def test_a_gain_of_any_kernel(seed, rows, scale, precision, kind):
-    """With J = √K and P = I. Not above the rank nor the trace, nor below the gain of any one row.
+    """The gain is at most the rank and the trace, at least that of any one row; J = √K and P = I.
 
     Where precision K exceeds 10¹², only finite: see `fisher.a_gain`.
     """
     gram = gram_of(np.random.default_rng(seed), rows, scale, kind)
-    found = float(a_gain(gram, gram, single(precision)))
+    gain = float(a_gain(gram, gram, single(precision)))
     part = double(single(precision)) * double(gram).diagonal()
     off = 64 * rows * EPS
-    assert 0 <= found < np.inf
+    assert 0 <= gain < np.inf
     if part.max() > 1e12:
         return
     off = off + 4 * EPS * np.sqrt(part.max())
-    assert found <= min(np.sum(part > 0), np.sum(part)) * (1 + off) + TINY
-    assert found >= np.max(part / (1 + part)) * (1 - off) - TINY * (1 + precision)
+    assert gain <= min(np.sum(part > 0), np.sum(part)) * (1 + off) + TINY
+    assert gain >= np.max(part / (1 + part)) * (1 - off) - TINY * (1 + precision)
 
 
-observed = jax.jit(fisher.observation_kernel)
-propagated = jax.jit(fisher.propagated)
+observation_kernel = jax.jit(fisher.observation_kernel)
+propagation_matrix = jax.jit(fisher.propagation_matrix)
 
 
 @extreme(
@@ -144,7 +144,7 @@ def test_observation_kernels(seed, steps, scale, move_scale, dt, information_sca
     """√M L K Lᵀ √M: its entries by diagonal M and K, where roots are known."""
     rng, d = np.random.default_rng(seed), 2
     moves = numbers(rng, (steps, d, d), min(move_scale, 1e4))
-    path = propagated(moves, single(dt))
+    path = propagation_matrix(moves, single(dt))
     exact_path, size = np.zeros((2, steps * d, steps * d))
     for t in range(steps):
         for s in range(t + 1):
@@ -154,19 +154,19 @@ def test_observation_kernels(seed, steps, scale, move_scale, dt, information_sca
             at = np.ix_(range(t * d, t * d + d), range(s * d, s * d + d))
             exact_path[at], size[at] = block, bound
     assert_within(path, exact_path, EPS * 3 * steps * d * size + TINY * 1e13)
-    numbers_of = abs(double(numbers(rng, (steps, d), information_scale)))
-    information = single(numbers_of[..., None] * np.eye(d))
+    diagonals = abs(double(numbers(rng, (steps, d), information_scale)))
+    information = single(diagonals[..., None] * np.eye(d))
     gram = single(np.diag(abs(double(numbers(rng, (steps if shared else steps * d,), scale)))))
     if not np.all(np.isfinite(path)) or size.max() ** 2 * 1e26 > MAX:
         return
-    found = np.asarray(observed(gram, path, information))
+    kernel = np.asarray(observation_kernel(gram, path, information))
     whole = np.kron(double(gram), np.eye(d)) if shared else double(gram)
-    left = np.sqrt(np.concatenate([m.diagonal() for m in double(information)]))[:, None]
-    through, bound = left * double(path), left * abs(double(path))
+    root_diagonal = np.sqrt(np.concatenate([m.diagonal() for m in double(information)]))[:, None]
+    through, bound = root_diagonal * double(path), root_diagonal * abs(double(path))
     flushed = TINY * 1e26 * (1 + size.max())
     assert_within(
-        found,
+        kernel,
         through @ whole @ through.T,
         EPS * (8 + 4 * steps * d) * bound @ whole @ bound.T + flushed,
     )
-    assert not np.isnan(found).any()
+    assert not np.isnan(kernel).any()

@@ -31,8 +31,8 @@ D = 2  # outputs
 parameters = st.sampled_from([1, 3])
 noises = st.one_of(scales, st.just(float("inf")))
 strengths = st.one_of(scales, st.just(float("inf")))
-observed = jax.jit(posterior.observed)
-predictive = jax.jit(posterior.predictive)
+update = jax.jit(posterior.update)
+predictive_variance = jax.jit(posterior.predictive_variance)
 
 
 def prior(size, variance, noise, strength, shared=True):
@@ -44,6 +44,7 @@ def step(state, row, target, r):
     mean, root = (x.astype(np.longdouble) for x in (state.mean, state.root))
     x, y, r = (np.asarray(v).astype(np.longdouble) for v in (row, target, r))
     p = len(x)
+    # The datum's variance and the gain.
     f, lost_f = x @ root, ((p + 1) * EPS) * (abs(x) @ abs(root)) + TINY
     variance = f @ f
     lost_variance = 2 * abs(f) @ lost_f + lost_f @ lost_f + (p + 2) * EPS * variance + TINY
@@ -53,6 +54,7 @@ def step(state, row, target, r):
     gain = root @ f / deviation
     lost_gain = (abs(root) @ (lost_f + (p + 2) * EPS * abs(f))) / deviation + abs(gain) * 1.1 * off
     lost_gain += TINY * abs(root).sum()
+    # The change of the mean.
     innovation = y - x @ mean
     error = innovation / deviation
     lost_error = (p + 1) * EPS * (abs(y) + abs(x) @ abs(mean)) / deviation
@@ -60,11 +62,12 @@ def step(state, row, target, r):
     outer = np.multiply.outer
     move = outer(gain, error)
     lost_move = outer(lost_gain, abs(error) + lost_error) + outer(abs(gain), lost_error)
+    # The change of the root, and the nats.
     slope = f / (deviation + np.sqrt(r))
     lost_slope = lost_f / deviation + abs(slope) * (1.1 * off + 3 * EPS)
     turn = outer(gain, slope)
     lost_turn = outer(lost_gain, abs(slope) + lost_slope) + outer(abs(gain), lost_slope)
-    gained = np.size(error) * np.log1p(variance / r) / 2
+    nats = np.size(error) * np.log1p(variance / r) / 2
     lost = lost_variance / (r + variance) + FUNCTION * EPS * np.log1p(variance / r)
     return (
         (mean + move, lost_move + 2 * EPS * (abs(mean) + abs(move))),
@@ -73,7 +76,7 @@ def step(state, row, target, r):
             np.sum(error**2),
             np.sum(2 * abs(error) * lost_error + lost_error**2 + 4 * EPS * error**2),
         ),
-        (gained, np.size(error) * lost + EPS * gained),
+        (nats, np.size(error) * lost + EPS * nats),
     )
 
 
@@ -93,24 +96,24 @@ def test_one_datum(
     state = prior(size, variance, noise, strength, shared)
     r = single(relative_noise)
     if later:
-        state = observed(state, row(), target(), single(rng.uniform(0.5, 2) * min(r, 1e12)))
+        state = update(state, row(), target(), single(rng.uniform(0.5, 2) * min(r, 1e12)))
     state = jax.tree.map(np.asarray, state)
     x, y = row(), target()
-    found = observed(state, x, y, r)
+    new_state = update(state, x, y, r)
     if np.isinf(r):
-        for before, after in zip(state, found, strict=True):
+        for before, after in zip(state, new_state, strict=True):
             np.testing.assert_array_equal(after, before)
         return
     mean, root, misfit, information = step(state, x if shared else x[0], y if shared else y[0], r)
-    assert_within(found.mean, *mean)
-    assert_within(found.root, *root)
-    assert_within(found.information, state.information + information[0], information[1]
+    assert_within(new_state.mean, *mean)
+    assert_within(new_state.root, *root)
+    assert_within(new_state.information, state.information + information[0], information[1]
                   + EPS * state.information)  # fmt: skip
-    known = state.shape >= posterior.KNOWN
-    rate = double(state.rate) + (0 if known else misfit[0] / 2)
-    assert_within(found.rate, rate, 2 * EPS * rate + misfit[1] / 2)
+    is_known = state.shape >= posterior.KNOWN
+    rate = double(state.rate) + (0 if is_known else misfit[0] / 2)
+    assert_within(new_state.rate, rate, 2 * EPS * rate + misfit[1] / 2)
     shape = double(state.shape) + len(y) / 2
-    assert_within(found.shape, shape, EPS * shape)
+    assert_within(new_state.shape, shape, EPS * shape)
 
 
 @extreme(seed=seeds, size=parameters, variance=scales, noise=scales, strength=strengths,
@@ -122,10 +125,10 @@ def test_streams(seed, size, variance, noise, strength, target_scale):
     for _ in range(5):
         x = numbers(rng, (size,), 10.0 ** rng.uniform(-12, 12))
         r = single(10.0 ** rng.uniform(-12, 12))
-        before, y = double(predictive(state, x)), numbers(rng, (D,), target_scale)
+        before, y = double(predictive_variance(state, x)), numbers(rng, (D,), target_scale)
         error = double(y) - double(x) @ double(state.mean)
         misfit = misfit + np.sum(error**2) / (double(r) + before)
-        after_state = observed(state, x, y, r)
+        after_state = update(state, x, y, r)
         if misfit < MAX / 4:
             assert np.isfinite(after_state.rate)
         assert all(np.all(np.isfinite(x)) for x in after_state._replace(rate=after_state.mean))
@@ -133,7 +136,7 @@ def test_streams(seed, size, variance, noise, strength, target_scale):
         np.testing.assert_array_equal(covariance, covariance.T)
         assert np.all(np.diagonal(covariance) >= 0)
         after, rounding = (
-            double(predictive(after_state, x)),
+            double(predictive_variance(after_state, x)),
             32 * EPS * largest * abs(double(x)).sum(),
         )
         assert 0 <= np.sqrt(after) <= np.sqrt(min(before, r)) * (1 + 32 * EPS) + rounding
@@ -152,7 +155,7 @@ def test_deviations_after_data_of_one_scale(seed, variance, regressor_scale, rel
     x = single(regressor_scale * rng.normal(size=(steps, size)))
     state, r = prior(size, variance, 1.0, float("inf")), single(relative_noise)
     for row in x:
-        state = observed(state, row, np.zeros(D, np.float32), r)
+        state = update(state, row, np.zeros(D, np.float32), r)
     unit = np.sqrt(double(single(variance)))
     rows = np.concatenate([double(x) * unit / np.sqrt(double(r)), np.eye(size)])
     rows = rows / np.maximum(1.0, abs(rows).max())  # of one scale, as the answer is
@@ -160,10 +163,10 @@ def test_deviations_after_data_of_one_scale(seed, variance, regressor_scale, rel
     scale = np.maximum(1.0, abs(double(x) * unit / np.sqrt(double(r))).max())
     points = rng.normal(size=(4, size))
     exact = unit / scale * np.sqrt(np.sum(np.linalg.solve(factor.T, points.T) ** 2, axis=0))
-    found = np.sqrt(double(predictive(state, single(points))))
+    deviations = np.sqrt(double(predictive_variance(state, single(points))))
     before = unit * np.sqrt(np.sum(points**2, axis=1))
     condition = np.linalg.cond(factor[:, :]) if scale == 1 else 1.0
-    assert_within(found, exact, 64 * steps * EPS * before * max(condition, 1.0))
+    assert_within(deviations, exact, 64 * steps * EPS * before * max(condition, 1.0))
 
 
 @pytest.mark.parametrize("number", [0.0, 1e-50, 1e50, float("inf"), float("nan"), -1.0])
@@ -177,6 +180,4 @@ def test_numbers_that_float32_does_not_hold_are_refused(number):
             posterior.prior(3, 2, 1.0, 1.0, number)
         if not number > 0:
             with pytest.raises(ValueError, match="relative_noise is"):
-                posterior.observed(
-                    posterior.prior(3, 2, 1.0, 1.0), jnp.ones(3), jnp.ones(2), number
-                )
+                posterior.update(posterior.prior(3, 2, 1.0, 1.0), jnp.ones(3), jnp.ones(2), number)

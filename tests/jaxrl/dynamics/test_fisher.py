@@ -43,18 +43,20 @@ def test_gains_are_those_of_the_full_matrices(shared):
         d_gain = fisher.d_gain(gram, precision, outputs)
         return d_gain, fisher.a_gain(gram, squared, precision, outputs)
 
-    found = jax.jit(jax.vmap(gains, in_axes=(0, None)))(single(features), root_of(covariance))
+    candidate_gains = jax.jit(jax.vmap(gains, in_axes=(0, None)))(
+        single(features), root_of(covariance)
+    )
     whole = np.kron(np.eye(outputs), covariance)
     for i, path in enumerate(features):
         rows = np.kron(np.eye(outputs), path.reshape(-1, 6))
         expected = dense_gains(precision * rows.T @ rows, whole)
-        np.testing.assert_allclose([x[i] for x in found], expected, rtol=1e-4)
+        np.testing.assert_allclose([x[i] for x in candidate_gains], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e-4, 1.0, 1e4, 1e8])
 @pytest.mark.parametrize("size", [1, 2, 10])
 def test_gains_are_right_at_every_scale(size, scale):
-    """Of a kernel of full rank, of one of rank 1, and of nothing: log(1 + x) and x / (1 + x)."""
+    """Kernels of full rank, of rank 1 and of nothing gain log(1 + x) and x / (1 + x)."""
     rng = np.random.default_rng(size)
     full = covariance_of(rng, size)
     d_gain, a_gain = jax.jit(fisher.d_gain), jax.jit(fisher.a_gain)
@@ -84,6 +86,7 @@ def test_gains_through_observations_are_those_of_finite_differences(poisson):
     weights, actions = rng.normal(size=(9, D)), 0.5 * rng.normal(size=(H, D))
     covariance, C = covariance_of(rng, 9), rng.normal(size=(7, D))
     states = rollout(weights, actions)
+    # The information of all parameters, by differences of whole paths.
     changes = 1e-5 * np.eye(9 * D).reshape(-1, 9, D)
     ends = [rollout(weights + c, actions) - rollout(weights - c, actions) for c in changes]
     sensitivity = np.array(ends)[:, 1:].transpose(1, 2, 0) / 2e-5  # [H, d, C d]
@@ -99,18 +102,23 @@ def test_gains_through_observations_are_those_of_finite_differences(poisson):
         mean = single(C) @ z
         return (jnp.exp(mean), jnp.exp(mean)) if poisson else (mean, jnp.full(7, 0.3))
 
+    # The same by kernels of the path, with shared features and with those of each output.
     @jax.jit
     def gains(states, root):
         features = rbf.features(GRID, states[:-1])
         jacobian = jax.vmap(jax.jacfwd(lambda z: rbf.features(GRID, z) @ single(weights)))
-        path = fisher.propagated(jnp.eye(D)[None] + DT * jacobian(states[:-1]), DT)
-        at = lambda z: kalman.information(kalman.Belief(z, jnp.zeros((D, D))), emission)
-        observed = jax.vmap(at)(states[1:])
+        path = fisher.propagation_matrix(jnp.eye(D)[None] + DT * jacobian(states[:-1]), DT)
+        information_at = lambda z: kalman.information(kalman.Belief(z, jnp.zeros((D, D))), emission)
+        observation_information = jax.vmap(information_at)(states[1:])
         whole = jnp.kron(features[:, None], jnp.eye(D)[None])  # [H, d, C d]
         answers = []
         for rows, prior in (features, root), (whole, jnp.kron(root, jnp.eye(D))):
-            gram = fisher.observation_kernel(fisher.kernel(rows, prior), path, observed)
-            squared = fisher.observation_kernel(fisher.squared_kernel(rows, prior), path, observed)
+            gram = fisher.observation_kernel(
+                fisher.kernel(rows, prior), path, observation_information
+            )
+            squared = fisher.observation_kernel(
+                fisher.squared_kernel(rows, prior), path, observation_information
+            )
             answers.append((fisher.d_gain(gram), fisher.a_gain(gram, squared)))
         return answers
 
@@ -135,16 +143,20 @@ def test_information_about_an_embedding_of_two_numbers():
     @jax.jit
     def gain(slopes, transitions, beliefs, root):
         emission = lambda z: (single(C) @ z, jnp.full(6, noise))
-        observed = jax.vmap(lambda P: kalman.information(kalman.Belief(jnp.zeros(D), P), emission))
+        observation_information = jax.vmap(
+            lambda P: kalman.information(kalman.Belief(jnp.zeros(D), P), emission)
+        )
         gram = fisher.kernel(slopes, root)
         return fisher.d_gain(
-            fisher.observation_kernel(gram, fisher.propagated(transitions, DT), observed(beliefs))
+            fisher.observation_kernel(
+                gram, fisher.propagation_matrix(transitions, DT), observation_information(beliefs)
+            )
         )
 
     path = (single(x) for x in (slopes, transitions, np.array(beliefs)))
-    found = gain(*path, root_of(embedding))
+    information_gain = gain(*path, root_of(embedding))
     expected = np.linalg.slogdet(np.eye(2) + embedding @ total)[1]
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(information_gain, expected, rtol=1e-4)
 
 
 def test_a_path_of_another_length_is_refused():

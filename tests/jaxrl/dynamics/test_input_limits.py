@@ -11,7 +11,7 @@ from jaxrl.dynamics.planning import input_limits
 from jaxrl.dynamics.planning.input_limits import Limits
 
 LOW, HIGH = jnp.array([-1.0, 0.0]), jnp.array([1.0, 0.5])
-within = jax.jit(input_limits.admissible, static_argnums=(3, 4))
+enforce = jax.jit(input_limits.enforce, static_argnums=(3, 4))
 
 
 @pytest.mark.parametrize("hold", [1, 4])
@@ -22,8 +22,8 @@ def test_plans_are_within_all_limits(hold, change, spend):
     limits = Limits(LOW, HIGH, change, spend, 0.1)
     rng = np.random.default_rng(0)
     for _ in range(20):
-        wanted = 2 * rng.normal(size=(-(-steps // hold), 2)).astype(np.float32)
-        plan = np.asarray(within(limits, before, wanted, hold, steps), float)
+        targets = 2 * rng.normal(size=(-(-steps // hold), 2)).astype(np.float32)
+        plan = np.asarray(enforce(limits, before, targets, hold, steps), float)
         assert plan.shape == (steps, 2)
         assert (plan >= np.asarray(LOW) - 1e-6).all()
         assert (plan <= np.asarray(HIGH) + 1e-6).all()
@@ -32,32 +32,32 @@ def test_plans_are_within_all_limits(hold, change, spend):
         assert np.abs(plan).sum() * 0.1 <= spend * (1 + 1e-5)
         for start in range(0, steps, hold):  # held
             assert np.ptp(plan[start : start + hold], axis=0).max() == 0
-        again = within(limits, before, plan[::hold].astype(np.float32), hold, steps)
-        np.testing.assert_allclose(again, plan, atol=1e-6)
-        for beyond in input_limits.broken(limits, before, jnp.asarray(plan)).values():
+        second_plan = enforce(limits, before, plan[::hold].astype(np.float32), hold, steps)
+        np.testing.assert_allclose(second_plan, plan, atol=1e-6)
+        for beyond in input_limits.violations(limits, before, jnp.asarray(plan)).values():
             assert beyond <= 1e-5
 
 
 def test_limits_that_do_not_bind_change_nothing():
     plan = jnp.array([[0.1, 0.2], [0.3, 0.0], [-0.5, 0.4]])
     limits = Limits(LOW, HIGH, 0.9, 10.0, 0.1)
-    np.testing.assert_array_equal(within(limits, jnp.zeros(2), plan, 1, 3), plan)
+    np.testing.assert_array_equal(enforce(limits, jnp.zeros(2), plan, 1, 3), plan)
 
 
 def test_a_charge_is_spent_whole_where_more_is_wanted():
-    wanted = jnp.ones((10, 2))
+    targets = jnp.ones((10, 2))
     limits = Limits(-jnp.ones(2), jnp.ones(2), 0.3, 0.9, 0.1)
-    plan = within(limits, jnp.zeros(2), wanted, 1, 10)
+    plan = enforce(limits, jnp.zeros(2), targets, 1, 10)
     np.testing.assert_allclose(input_limits.charge(limits, plan), 0.9, rtol=1e-5)
 
 
 def test_what_is_broken_is_told_apart():
     limits = Limits(LOW, HIGH, 0.5, 0.2, 0.1)
-    told = partial(input_limits.broken, limits, jnp.zeros(2))
+    find_violations = partial(input_limits.violations, limits, jnp.zeros(2))
     for plan, name in (
         ([[0.1, -0.3]], "box"),
         ([[0.1, 0.1], [-0.5, 0.1]], "change"),
         ([[0.4, 0.4]] * 3, "charge"),
     ):
-        found = told(jnp.array(plan))
-        assert {x for x, beyond in found.items() if beyond > 1e-6} == {name}
+        violations = find_violations(jnp.array(plan))
+        assert {x for x, beyond in violations.items() if beyond > 1e-6} == {name}

@@ -25,26 +25,28 @@ def test_a_linear_gaussian_stream_is_filtered_as_in_the_textbook():
     single = lambda x: jnp.asarray(x, jnp.float32)
 
     @jax.jit
-    def filtered(belief, stream):
+    def filter_stream(belief, stream):
         def step(belief, obs):
-            belief = kalman.predicted(belief, lambda z: single(A) @ z, single(process))
+            belief = kalman.predict(belief, lambda z: single(A) @ z, single(process))
             return kalman.correct(belief, obs, lambda z: (single(C) @ z, single(noise))), None
 
         return jax.lax.scan(step, belief, stream)[0]
 
-    found = filtered(Belief(jnp.array([1.0, -1.0]), jnp.eye(2)), single(stream))
-    np.testing.assert_allclose(found.mean, mean, atol=1e-5)
-    np.testing.assert_allclose(found.covariance, covariance, atol=1e-6)
+    final_belief = filter_stream(Belief(jnp.array([1.0, -1.0]), jnp.eye(2)), single(stream))
+    np.testing.assert_allclose(final_belief.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(final_belief.covariance, covariance, atol=1e-6)
 
 
 def test_a_step_spreads_the_belief_by_its_jacobian():
     step = lambda z: z + 0.1 * jnp.stack([jnp.sin(z[1]), -(z[0] ** 3)])
     belief = Belief(jnp.array([0.7, -0.4]), jnp.array(POSITIVE[:2, :2], jnp.float32))
-    found = jax.jit(lambda belief: kalman.predicted(belief, step, 0.3))(belief)
+    next_belief = jax.jit(lambda belief: kalman.predict(belief, step, 0.3))(belief)
     jacobian = np.array([[1.0, 0.1 * np.cos(-0.4)], [-0.3 * 0.49, 1.0]])
     expected = jacobian @ POSITIVE[:2, :2] @ jacobian.T + 0.3 * np.eye(2)
-    np.testing.assert_allclose(found.covariance, expected, atol=1e-6)
-    np.testing.assert_allclose(found.mean, [0.7 + 0.1 * np.sin(-0.4), -0.4 - 0.0343], atol=1e-6)
+    np.testing.assert_allclose(next_belief.covariance, expected, atol=1e-6)
+    np.testing.assert_allclose(
+        next_belief.mean, [0.7 + 0.1 * np.sin(-0.4), -0.4 - 0.0343], atol=1e-6
+    )
 
 
 @pytest.mark.fast_cases(2)
@@ -69,22 +71,22 @@ def test_an_observation_counts_as_by_explicit_matrices(dims, channels, poisson):
         return mean, jnp.asarray(variance, jnp.float32)
 
     @jax.jit
-    def found(belief, obs):
+    def estimate(belief, obs):
         parts = kalman.correct(belief, obs, emission), kalman.evidence(belief, obs, emission)
         return *parts, kalman.information(belief, emission)
 
     belief = Belief(jnp.asarray(m, jnp.float32), jnp.asarray(P, jnp.float32))
-    after, told, information = found(belief, jnp.asarray(obs, jnp.float32))
+    after, evidence, information = estimate(belief, jnp.asarray(obs, jnp.float32))
     S = np.linalg.inv(H @ P @ H.T + R)
     np.testing.assert_allclose(after.mean, m + P @ H.T @ S @ (obs - h), atol=1e-4)
     np.testing.assert_allclose(after.covariance, P - P @ H.T @ S @ H @ P, atol=1e-5)
     least_squares = np.linalg.pinv(np.linalg.inv(np.sqrt(R)) @ H) @ (
         (obs - h) / np.sqrt(np.diag(R))
     )
-    np.testing.assert_allclose(told.displacement, least_squares, rtol=0.02, atol=1e-3)
-    np.testing.assert_allclose(told.information, H.T @ S @ H, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(information, told.information, rtol=1e-5)
-    np.testing.assert_allclose(told.weight, np.trace(H.T @ S @ H) / dims, rtol=1e-4)
+    np.testing.assert_allclose(evidence.displacement, least_squares, rtol=0.02, atol=1e-3)
+    np.testing.assert_allclose(evidence.information, H.T @ S @ H, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(information, evidence.information, rtol=1e-5)
+    np.testing.assert_allclose(evidence.weight, np.trace(H.T @ S @ H) / dims, rtol=1e-4)
 
 
 def test_evidence_teaches_a_field_as_the_observation_itself_would():
@@ -98,22 +100,24 @@ def test_evidence_teaches_a_field_as_the_observation_itself_would():
     expected = noise * variance * design.T @ core @ obs
 
     @jax.jit
-    def taught(obs, features):
+    def learn_field(obs, features):
         emission = lambda z: (jnp.asarray(H, jnp.float32) @ z, jnp.full(6, 0.8))
-        told = kalman.evidence(Belief(jnp.zeros(2), 0.3 * jnp.eye(2)), obs, emission)
+        evidence = kalman.evidence(Belief(jnp.zeros(2), 0.3 * jnp.eye(2)), obs, emission)
         start = posterior.prior(4, 2, variance, noise)
-        return posterior.observed(start, features, told.displacement, 1 / (told.weight * noise))
+        return posterior.update(
+            start, features, evidence.displacement, 1 / (evidence.weight * noise)
+        )
 
-    found = taught(jnp.asarray(obs, jnp.float32), jnp.asarray(features, jnp.float32))
-    np.testing.assert_allclose(found.mean.T.reshape(-1), expected, atol=1e-4)
+    field_posterior = learn_field(jnp.asarray(obs, jnp.float32), jnp.asarray(features, jnp.float32))
+    np.testing.assert_allclose(field_posterior.mean.T.reshape(-1), expected, atol=1e-4)
 
 
 def test_channels_without_noise_and_shapes_that_do_not_fit():
     exact = lambda z: (z, jnp.zeros(2))
-    found = jax.jit(lambda b, y: kalman.correct(b, y, exact))(
+    belief = jax.jit(lambda b, y: kalman.correct(b, y, exact))(
         Belief(jnp.zeros(2), jnp.eye(2)), jnp.array([0.3, -2.0])
     )
-    np.testing.assert_allclose(found.mean, [0.3, -2.0], atol=1e-5)
+    np.testing.assert_allclose(belief.mean, [0.3, -2.0], atol=1e-5)
     with pytest.raises(ValueError, match=r"shapes \(3,\), \(2,\) and \(2,\)"):
         kalman.correct(Belief(jnp.zeros(2), jnp.eye(2)), jnp.zeros(3), exact)
 
@@ -131,12 +135,12 @@ def test_every_scale_of_belief_and_channels_is_as_in_float64(dims, channels, noi
     obs = np.sqrt(noise) * rng.normal(size=channels)
 
     @jax.jit
-    def found(covariance, obs):
+    def estimate(covariance, obs):
         emission = lambda z: (jnp.asarray(C, jnp.float32) @ z, jnp.full(channels, noise))
         belief = Belief(jnp.zeros(dims), covariance)
         return kalman.correct(belief, obs, emission), kalman.evidence(belief, obs, emission)
 
-    after, told = found(*(jnp.asarray(x, jnp.float32) for x in (P, obs)))
+    after, evidence = estimate(*(jnp.asarray(x, jnp.float32) for x in (P, obs)))
     root = np.linalg.cholesky(P)
     factor = np.linalg.qr(np.concatenate([np.linalg.inv(root), C / np.sqrt(noise)]), mode="r")
     inverse = np.linalg.inv(factor)
@@ -149,7 +153,7 @@ def test_every_scale_of_belief_and_channels_is_as_in_float64(dims, channels, noi
     slope = np.linalg.solve(factor.T, C)
     information = slope.T @ slope
     scale = np.abs(information).max()
-    np.testing.assert_allclose(told.information, information, atol=1e-3 * scale)
+    np.testing.assert_allclose(evidence.information, information, atol=1e-3 * scale)
     assert np.all(np.linalg.eigvalsh(np.asarray(after.covariance, np.float64)) >= -1e-6 * blur)
 
 
@@ -166,14 +170,14 @@ def test_where_nothing_is_seen_the_evidence_is_nothing(rate):
         return mean, mean
 
     @jax.jit
-    def found(belief, obs):
+    def estimate(belief, obs):
         return kalman.evidence(belief, obs, emission), kalman.correct(belief, obs, emission)
 
-    told, after = found(Belief(jnp.zeros(2), jnp.eye(2)), jnp.zeros(channels))
-    assert np.all(np.isfinite(told.displacement))
+    evidence, after = estimate(Belief(jnp.zeros(2), jnp.eye(2)), jnp.zeros(channels))
+    assert np.all(np.isfinite(evidence.displacement))
     if not rate:
-        np.testing.assert_array_equal(told.displacement, 0.0)
-    np.testing.assert_allclose(told.information, 0.0, atol=1e-12)
-    assert float(told.weight) >= 0
+        np.testing.assert_array_equal(evidence.displacement, 0.0)
+    np.testing.assert_allclose(evidence.information, 0.0, atol=1e-12)
+    assert float(evidence.weight) >= 0
     np.testing.assert_allclose(after.mean, 0.0, atol=1e-12)
     np.testing.assert_allclose(after.covariance, np.eye(2), atol=1e-6)

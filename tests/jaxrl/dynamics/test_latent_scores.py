@@ -19,9 +19,9 @@ def test_r2_channel_by_channel():
             y, guess = truth[:, k, c], prediction[:, k, c]
             shares.append(1 - sum((y - guess) ** 2) / (sum((y - y.mean()) ** 2) + 1e-6))
         expected.append(np.mean(shares))
-    found = latent_scores.k_step_r2(jnp.asarray(prediction), jnp.asarray(truth))
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-    assert abs(float(found[2])) < 1e-4
+    r2 = latent_scores.k_step_r2(jnp.asarray(prediction), jnp.asarray(truth))
+    np.testing.assert_allclose(r2, expected, atol=1e-4)
+    assert abs(float(r2[2])) < 1e-4
     with pytest.raises(ValueError, match="expected one shape"):
         latent_scores.k_step_r2(jnp.zeros((2, 3, 4)), jnp.zeros((2, 3, 1)))
 
@@ -33,11 +33,11 @@ def test_r2_of_what_counts_is_that_of_the_rest_removed():
     counted[..., 3] = False  # a channel that was never observed
     expected = []
     for c in range(3):
-        kept = counted[:, 0, c]
-        pair = (jnp.asarray(x[kept][..., c : c + 1]) for x in (prediction, truth))
+        is_counted = counted[:, 0, c]
+        pair = (jnp.asarray(x[is_counted][..., c : c + 1]) for x in (prediction, truth))
         expected.append(latent_scores.k_step_r2(*pair))
-    found = latent_scores.k_step_r2(*map(jnp.asarray, (prediction, truth, counted)))
-    np.testing.assert_allclose(found, np.mean(expected, axis=0), rtol=1e-4)
+    r2 = latent_scores.k_step_r2(*map(jnp.asarray, (prediction, truth, counted)))
+    np.testing.assert_allclose(r2, np.mean(expected, axis=0), rtol=1e-4)
     everything = latent_scores.k_step_r2(prediction, truth, jnp.ones(truth.shape, bool))
     np.testing.assert_allclose(everything, latent_scores.k_step_r2(prediction, truth), rtol=1e-5)
 
@@ -48,15 +48,17 @@ def test_a_field_in_other_coordinates_is_brought_back():
     turn, shift = rng.normal(size=(2, 2)), rng.normal(size=2)
     matrix, offset = rng.normal(size=(10, 2)), rng.normal(size=10)
     true_matrix, true_offset = matrix @ turn, offset + matrix @ shift
-    found = latent_scores.affine_alignment(
+    alignment = latent_scores.affine_alignment(
         *(jnp.asarray(x, jnp.float32) for x in (matrix, offset, true_matrix, true_offset))
     )
-    np.testing.assert_allclose(found[0], turn, atol=1e-4)
-    np.testing.assert_allclose(found[1], shift, atol=1e-4)
-    true = lambda z: np.stack([np.sin(z[..., 1]), z[..., 0] ** 2], axis=-1)
-    learned = lambda z: jnp.asarray(
-        true((np.asarray(z) - shift) @ np.linalg.inv(turn).T) @ turn.T, jnp.float32
+    np.testing.assert_allclose(alignment[0], turn, atol=1e-4)
+    np.testing.assert_allclose(alignment[1], shift, atol=1e-4)
+    true_field = lambda z: np.stack([np.sin(z[..., 1]), z[..., 0] ** 2], axis=-1)
+    learned_field = lambda z: jnp.asarray(
+        true_field((np.asarray(z) - shift) @ np.linalg.inv(turn).T) @ turn.T, jnp.float32
     )
     z = rng.normal(size=(4, 3, 2))
-    aligned = latent_scores.aligned_velocity(learned, *found)
-    np.testing.assert_allclose(aligned(jnp.asarray(z, jnp.float32)), true(z), rtol=1e-3, atol=1e-3)
+    aligned_field = latent_scores.aligned_velocity(learned_field, *alignment)
+    np.testing.assert_allclose(
+        aligned_field(jnp.asarray(z, jnp.float32)), true_field(z), rtol=1e-3, atol=1e-3
+    )

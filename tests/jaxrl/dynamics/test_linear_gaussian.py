@@ -24,7 +24,7 @@ TRUE = Params(A, B, Q, C, OFFSET, R, Belief(*FIRST))
 fit = jax.jit(linear_gaussian.fit, static_argnums=2)
 
 
-def recorded(episodes: int, steps: int, missing: float, seed: int = 1) -> Episodes:
+def draw_episodes(episodes: int, steps: int, missing: float, seed: int = 1) -> Episodes:
     """Drawn from `TRUE`; the last episode is a third shorter and padded."""
     rng = np.random.default_rng(seed)
     u = rng.normal(size=(episodes, steps, 3))
@@ -37,11 +37,11 @@ def recorded(episodes: int, steps: int, missing: float, seed: int = 1) -> Episod
     valid[-1, steps - steps // 3 :] = False
     observed = (rng.uniform(size=y.shape) > missing) & valid[..., None]
     observed[0, 3:5] = False
-    kept: Any = (np.float32(np.where(observed, y, 7.0)), np.float32(u), observed, valid)
-    return Episodes(*kept)
+    arrays: Any = (np.float32(np.where(observed, y, 7.0)), np.float32(u), observed, valid)
+    return Episodes(*arrays)
 
 
-def dense(params: Params, y, u, observed):
+def dense_smoother(params: Params, y, u, observed):
     """Mean `[T d]` and covariance of all states of an episode at once, and the log-likelihood."""
     steps, d = len(y), len(params.transition)
     unroll, push = np.eye(steps * d), np.zeros(steps * d)
@@ -52,26 +52,37 @@ def dense(params: Params, y, u, observed):
         unroll[here] += params.transition @ unroll[last]
         push[here] = params.effect @ u[t - 1]
     mean, prior = unroll @ push, unroll @ noise @ unroll.T
-    seen = np.kron(np.eye(steps), params.matrix)[observed.ravel()]
-    error = (y - params.offset)[observed] - seen @ mean
-    of_y = seen @ prior @ seen.T + np.diag(np.tile(params.noise, steps)[observed.ravel()])
-    gain = prior @ seen.T @ np.linalg.inv(of_y)
-    logs = np.linalg.slogdet(2 * np.pi * of_y)[1]
-    evidence = -0.5 * (logs + error @ np.linalg.solve(of_y, error))
-    return mean + gain @ error, prior - gain @ seen @ prior, evidence
+    design = np.kron(np.eye(steps), params.matrix)[observed.ravel()]
+    error = (y - params.offset)[observed] - design @ mean
+    y_covariance = design @ prior @ design.T + np.diag(
+        np.tile(params.noise, steps)[observed.ravel()]
+    )
+    gain = prior @ design.T @ np.linalg.inv(y_covariance)
+    logs = np.linalg.slogdet(2 * np.pi * y_covariance)[1]
+    evidence = -0.5 * (logs + error @ np.linalg.solve(y_covariance, error))
+    return mean + gain @ error, prior - gain @ design @ prior, evidence
 
 
 def slow_step(params: Params, data: Episodes) -> tuple[Params, float]:
     """One iteration with dense matrices and sums over all times."""
     d, m, n = 2, 3, 5
-    among, towards, later = np.zeros((d + m, d + m)), np.zeros((d, d + m)), np.zeros((d, d))
-    of_y, with_y, squares = np.zeros((n, d + 1, d + 1)), np.zeros((n, d + 1)), np.zeros(n)
+    gram, cross_moments, next_squares = (
+        np.zeros((d + m, d + m)),
+        np.zeros((d, d + m)),
+        np.zeros((d, d)),
+    )
+    state_moments, channel_moments, squares = (
+        np.zeros((n, d + 1, d + 1)),
+        np.zeros((n, d + 1)),
+        np.zeros(n),
+    )
     firsts, total, moves = [], 0.0, 0
     for y, u, observed, valid in zip(*data, strict=True):
         length = int(valid.sum())
         y, u, observed = (np.asarray(x[:length]) for x in (y.astype(float), u, observed))
-        mean, covariance, evidence = dense(params, y, u, observed)
+        mean, covariance, evidence = dense_smoother(params, y, u, observed)
         total += evidence
+        # Second moments of neighbouring states and inputs, for the dynamics.
         second = covariance + np.outer(mean, mean)
         block = lambda s, t, x=second: x[s * d : s * d + d, t * d : t * d + d]
         firsts.append((mean[:d], block(0, 0)))
@@ -80,27 +91,38 @@ def slow_step(params: Params, data: Episodes) -> tuple[Params, float]:
             x = np.concatenate([z, u[t]])
             square = np.outer(x, x)
             square[:d, :d] = block(t, t)
-            among += square
+            gram += square
             next_mean = mean[t * d + d : t * d + 2 * d]
-            towards += np.hstack([block(t + 1, t), np.outer(next_mean, u[t])])
-            later += block(t + 1, t + 1)
+            cross_moments += np.hstack([block(t + 1, t), np.outer(next_mean, u[t])])
+            next_squares += block(t + 1, t + 1)
             moves += 1
+        # Second moments of states and channels, for the emission.
         for t in range(length):
             square = np.ones((d + 1, d + 1))
             square[:d, :d] = block(t, t)
             square[:d, d] = square[d, :d] = mean[t * d : t * d + d]
             for i in np.flatnonzero(observed[t]):
-                of_y[i] += square
-                with_y[i] += y[t, i] * square[d]
+                state_moments[i] += square
+                channel_moments[i] += y[t, i] * square[d]
                 squares[i] += y[t, i] ** 2
-    weights = towards @ np.linalg.inv(among)
-    process = (later - weights @ towards.T) / moves
-    seen = np.stack([np.linalg.solve(a, b) for a, b in zip(of_y, with_y, strict=True)])
-    noise = (squares - np.sum(seen * with_y, axis=1)) / of_y[:, d, d]
+    # Least squares.
+    weights = cross_moments @ np.linalg.inv(gram)
+    process = (next_squares - weights @ cross_moments.T) / moves
+    emission_weights = np.stack(
+        [np.linalg.solve(a, b) for a, b in zip(state_moments, channel_moments, strict=True)]
+    )
+    noise = (squares - np.sum(emission_weights * channel_moments, axis=1)) / state_moments[:, d, d]
     first = np.mean([x for x, _ in firsts], axis=0)
-    around = np.mean([x for _, x in firsts], axis=0) - np.outer(first, first)
-    found: Any = (weights[:, :d], weights[:, d:], process, seen[:, :d], seen[:, d], noise)
-    return Params._make([*found, Belief(first, around)]), total
+    first_covariance = np.mean([x for _, x in firsts], axis=0) - np.outer(first, first)
+    parts: Any = (
+        weights[:, :d],
+        weights[:, d:],
+        process,
+        emission_weights[:, :d],
+        emission_weights[:, d],
+        noise,
+    )
+    return Params._make([*parts, Belief(first, first_covariance)]), total
 
 
 def single(params: Params) -> Params:
@@ -108,60 +130,60 @@ def single(params: Params) -> Params:
 
 
 def test_an_iteration_equals_a_slow_one_in_numpy():
-    data = recorded(3, 24, missing=0.2)
+    data = draw_episodes(3, 24, missing=0.2)
     expected, evidence = slow_step(TRUE, data)
-    found, curve = fit(single(TRUE), data, 1)
+    params, curve = fit(single(TRUE), data, 1)
     np.testing.assert_allclose(curve[0], evidence, rtol=1e-4)
     for name in Params._fields:
         for a, b in zip(
-            *(jax.tree.leaves(getattr(x, name)) for x in (found, expected)), strict=True
+            *(jax.tree.leaves(getattr(x, name)) for x in (params, expected)), strict=True
         ):
             np.testing.assert_allclose(a, b, rtol=2e-3, atol=1e-3, err_msg=name)
 
 
 def test_the_smoother_equals_dense_conditioning():
-    data = recorded(1, 12, missing=0.3)
+    data = draw_episodes(1, 12, missing=0.3)
     y, u, observed = (np.asarray(x[0]) for x in data[:3])
-    mean, covariance, evidence = dense(TRUE, y.astype(float), u, observed)
-    found = jax.jit(linear_gaussian.smooth)(single(TRUE), y, u, observed)
-    np.testing.assert_allclose(found.mean.ravel(), mean, atol=1e-3)
-    np.testing.assert_allclose(found.log_likelihood, evidence, rtol=1e-4)
+    mean, covariance, evidence = dense_smoother(TRUE, y.astype(float), u, observed)
+    smoothed = jax.jit(linear_gaussian.smooth)(single(TRUE), y, u, observed)
+    np.testing.assert_allclose(smoothed.mean.ravel(), mean, atol=1e-3)
+    np.testing.assert_allclose(smoothed.log_likelihood, evidence, rtol=1e-4)
     for t in range(12):
         here, there = slice(2 * t, 2 * t + 2), slice(2 * t + 2, 2 * t + 4)
-        np.testing.assert_allclose(found.covariance[t], covariance[here, here], atol=1e-3)
+        np.testing.assert_allclose(smoothed.covariance[t], covariance[here, here], atol=1e-3)
         if t < 11:
-            np.testing.assert_allclose(found.lagged[t], covariance[there, here], atol=1e-3)
+            np.testing.assert_allclose(smoothed.lagged[t], covariance[there, here], atol=1e-3)
 
 
 @pytest.fixture(scope="module")
-def learned():
-    data = recorded(4, 300, missing=0.1)
+def fitted_model():
+    data = draw_episodes(4, 300, missing=0.1)
     start = jax.jit(partial(linear_gaussian.first_guess, dims=2))(data)
     return fit(start, data, 40)
 
 
-def test_the_likelihood_never_falls(learned):
-    curve = np.asarray(learned[1], float)
+def test_the_likelihood_never_falls(fitted_model):
+    curve = np.asarray(fitted_model[1], float)
     assert (np.diff(curve) > -1e-5 * abs(curve[-1])).all()
     assert curve[-1] > curve[0] + 100
 
 
-def test_a_known_model_is_recovered(learned):
+def test_a_known_model_is_recovered(fitted_model):
     """Up to a change of the coordinates of z: eigenvalues, and the responses C Aᵏ B to inputs."""
-    params = learned[0]
-    found = np.sort_complex(np.linalg.eigvals(np.asarray(params.transition, float)))
-    np.testing.assert_allclose(found, np.sort_complex(np.linalg.eigvals(A)), atol=0.02)
+    params = fitted_model[0]
+    eigenvalues = np.sort_complex(np.linalg.eigvals(np.asarray(params.transition, float)))
+    np.testing.assert_allclose(eigenvalues, np.sort_complex(np.linalg.eigvals(A)), atol=0.02)
     for k in range(8):
         a, b, c = (np.asarray(x) for x in (params.transition, params.effect, params.matrix))
         ours = c @ np.linalg.matrix_power(a, k) @ b
         np.testing.assert_allclose(ours, C @ np.linalg.matrix_power(A, k) @ B, atol=0.06)
     np.testing.assert_allclose(params.noise, R, rtol=0.2)
-    curve = fit(single(TRUE), recorded(4, 300, missing=0.1), 1)[1]
-    assert learned[1][-1] > curve[0] - 20  # no worse than the truth itself
+    curve = fit(single(TRUE), draw_episodes(4, 300, missing=0.1), 1)[1]
+    assert fitted_model[1][-1] > curve[0] - 20  # no worse than the truth itself
 
 
 def test_what_stands_where_nothing_was_observed_changes_nothing():
-    data = recorded(2, 20, missing=0.2)
+    data = draw_episodes(2, 20, missing=0.2)
     changed = data._replace(y=np.where(data.observed, data.y, -99.0))
     for a, b in zip(
         *(jax.tree.leaves(fit(single(TRUE), x, 2)) for x in (data, changed)), strict=True
@@ -170,7 +192,7 @@ def test_what_stands_where_nothing_was_observed_changes_nothing():
 
 
 def test_inputs_of_zero_have_no_effect():
-    data = recorded(2, 60, missing=0.0)
+    data = draw_episodes(2, 60, missing=0.0)
     params, curve = fit(single(TRUE), data._replace(u=np.zeros_like(data.u)), 3)
     assert np.isfinite(curve).all()
     np.testing.assert_array_equal(params.effect, 0)
@@ -178,4 +200,4 @@ def test_inputs_of_zero_have_no_effect():
 
 def test_more_dimensions_than_channels_are_refused():
     with pytest.raises(ValueError, match="6 dimensions for 5 channels"):
-        linear_gaussian.first_guess(recorded(1, 20, 0.0), 6)
+        linear_gaussian.first_guess(draw_episodes(1, 20, 0.0), 6)

@@ -18,9 +18,9 @@ def test_features_are_gaussian_bumps(grid):
     z = np.random.default_rng(0).normal(size=(2, 7, grid.dims))
     width = grid.overlap * (axis[1] - axis[0])
     square = np.sum((z[..., None, :] - centres) ** 2, axis=-1)
-    found = jax.jit(rbf.features)(grid, z.astype(np.float32))
-    assert found.shape == (2, 7, grid.num_features)
-    np.testing.assert_allclose(found, np.exp(-square / (2 * width**2)), atol=1e-5)
+    features = jax.jit(rbf.features)(grid, z.astype(np.float32))
+    assert features.shape == (2, 7, grid.num_features)
+    np.testing.assert_allclose(features, np.exp(-square / (2 * width**2)), atol=1e-5)
 
 
 def test_what_makes_no_grid_is_refused():
@@ -29,7 +29,7 @@ def test_what_makes_no_grid_is_refused():
     with pytest.raises(ValueError, match=r"overlap is 0\.0, expected a number above 0"):
         rbf.features(rbf.Grid(overlap=0.0), jnp.zeros(2))
     with pytest.raises(ValueError, match="100 centres along 5 axes are more than 2"):
-        rbf.combined(rbf.Grid(100, dims=5), jnp.zeros((1, 1)), jnp.zeros(5))
+        rbf.weighted_sum(rbf.Grid(100, dims=5), jnp.zeros((1, 1)), jnp.zeros(5))
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         rbf.features(rbf.Grid(), jnp.zeros(3))
 
@@ -40,4 +40,4 @@ def test_a_combination_is_the_features_times_the_weights(dims):
     weights = jax.random.normal(jax.random.key(0), (grid.num_features, 2))
     z = jax.random.uniform(jax.random.key(1), (3, 5, dims), minval=-3.0, maxval=3.0)
     expected = np.asarray(rbf.features(grid, z), float) @ np.asarray(weights, float)
-    np.testing.assert_allclose(rbf.combined(grid, weights, z), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(rbf.weighted_sum(grid, weights, z), expected, rtol=1e-4, atol=1e-5)

@@ -41,11 +41,11 @@ def problem(length: int, samples: int, k_steps: int, seed: int = 0) -> dict:
 
 
 @partial(jax.jit, static_argnames="masked")
-def found(given: dict, valid, keep, config: Config, beta, masked: bool = True):
-    draws = Draws(given["sample"], given["steps"], keep if masked else None)
-    belief = Belief(given["mean"], given["variance"])
-    dynamics = Dynamics(velocity, given["effect"], jnp.asarray(PROCESS, jnp.float32))
-    return sequence_elbo.elbo(draws, given["y"], valid, belief, dynamics, log_prob, config, beta)
+def compute_elbo(arrays: dict, valid, keep, config: Config, beta, masked: bool = True):
+    draws = Draws(arrays["sample"], arrays["steps"], keep if masked else None)
+    belief = Belief(arrays["mean"], arrays["variance"])
+    dynamics = Dynamics(velocity, arrays["effect"], jnp.asarray(PROCESS, jnp.float32))
+    return sequence_elbo.elbo(draws, arrays["y"], valid, belief, dynamics, log_prob, config, beta)
 
 
 def kl(mean, variance, other_mean, other_variance) -> float:
@@ -54,36 +54,39 @@ def kl(mean, variance, other_mean, other_variance) -> float:
     return 0.5 * float(np.sum(ratio - np.log(ratio) + square - 1))
 
 
-def by_loops(given: dict, valid, keep, config: Config, beta: float) -> dict:
+def loop_elbo(arrays: dict, valid, keep, config: Config, beta: float) -> dict:
     """One sample, one rollout and one target at a time."""
-    samples, length, _ = given["sample"].shape
+    samples, length, _ = arrays["sample"].shape
     weights = [config.decay**k for k in range(config.k_steps)]
     weights = [w / sum(weights) for w in weights]
-    move = lambda z, t: z + config.dt * (velocity(z, np) + given["effect"][t])
+    move = lambda z, t: z + config.dt * (velocity(z, np) + arrays["effect"][t])
     begin = int(np.argmax(valid))
     likelihood, divergence = 0.0, np.zeros(config.k_steps)
     for s in range(samples):
-        z = given["mean"] + np.sqrt(given["variance"]) * given["sample"][s]
+        z = arrays["mean"] + np.sqrt(arrays["variance"]) * arrays["sample"][s]
+        # At masked times the state is predicted from the sample before.
         state = z.copy()
         for t in range(begin + 1, length):
             if not keep[t]:
                 state[t] = move(z[t - 1], t - 1)
         for t in np.flatnonzero(valid):
-            error = given["y"][t] - MATRIX @ state[t]
+            error = arrays["y"][t] - MATRIX @ state[t]
             likelihood -= 0.5 * np.sum(np.log(2 * np.pi * NOISE) + error**2 / NOISE) / samples
+            # A rollout from here, whose means are compared with the beliefs K steps ahead.
             at = state[t]
             for k in range(1, config.k_steps + 1):
                 if t + k >= length or not valid[t + k]:
                     break
                 mean = move(at, t + k - 1)
                 if keep[t + k]:
-                    q = given["mean"][t + k], given["variance"][t + k]
+                    q = arrays["mean"][t + k], arrays["variance"][t + k]
                     divergence[k - 1] += kl(*q, mean, PROCESS * config.dt) / samples
                 if k < config.k_steps:
-                    noise = given["steps"][k - 1, s, t]
+                    noise = arrays["steps"][k - 1, s, t]
                     at = mean + np.sqrt(PROCESS * config.dt) * noise
+    # Everything per valid step.
     steps = sum(valid)
-    first = kl(given["mean"][begin], given["variance"][begin], 0.0, config.prior_variance)
+    first = kl(arrays["mean"][begin], arrays["variance"][begin], 0.0, config.prior_variance)
     parts = {
         "log_likelihood": likelihood / steps,
         "kl": float(np.dot(weights, divergence)) / steps,
@@ -98,13 +101,13 @@ def by_loops(given: dict, valid, keep, config: Config, beta: float) -> dict:
 def test_the_bound_term_by_term(padding):
     """Masked times, more steps ahead than times are left, and padding on either side."""
     length, config = 6, Config(samples=2, k_steps=4, masking=True, prior_variance=PRIOR)
-    given = problem(length, 2, 4)
+    arrays = problem(length, 2, 4)
     valid = np.ones(length, bool)
     valid[: padding[0]] = False
     valid[length - padding[1] :] = False
     keep = np.array([0, 1, 0, 1, 1, 0], bool)
-    loss, parts = found(given, valid, keep, config, 0.7)
-    expected = by_loops(given, valid, keep, config, 0.7)
+    loss, parts = compute_elbo(arrays, valid, keep, config, 0.7)
+    expected = loop_elbo(arrays, valid, keep, config, 0.7)
     assert float(loss) == float(parts["loss"])
     assert parts.keys() == expected.keys()
     for name, value in expected.items():
@@ -113,23 +116,25 @@ def test_the_bound_term_by_term(padding):
 
 def test_padding_is_as_good_as_absent():
     config = Config(samples=2, k_steps=4)
-    given = problem(6, 2, 4)
-    cut = {k: v[..., 2:, :] for k, v in given.items()}
-    whole = found(given, np.arange(6) >= 2, None, config, 1.0, masked=False)[0]
-    alone = found(cut, np.ones(4, bool), None, config, 1.0, masked=False)[0]
+    arrays = problem(6, 2, 4)
+    cut = {k: v[..., 2:, :] for k, v in arrays.items()}
+    whole = compute_elbo(arrays, np.arange(6) >= 2, None, config, 1.0, masked=False)[0]
+    alone = compute_elbo(cut, np.ones(4, bool), None, config, 1.0, masked=False)[0]
     np.testing.assert_allclose(whole, alone, rtol=1e-5)
 
 
 def test_masks_of_nothing_of_everything_and_in_a_warm_up():
     config = Config(samples=2, k_steps=3, masking=True)
-    given, valid = problem(6, 2, 3), np.ones(6, bool)
-    plain, parts = found(given, valid, valid, config, 1.0)
-    np.testing.assert_allclose(plain, found(given, valid, valid, config, 1.0, masked=False)[0])
-    _, without = found(given, valid, ~valid, config, 1.0)
+    arrays, valid = problem(6, 2, 3), np.ones(6, bool)
+    plain, parts = compute_elbo(arrays, valid, valid, config, 1.0)
+    np.testing.assert_allclose(
+        plain, compute_elbo(arrays, valid, valid, config, 1.0, masked=False)[0]
+    )
+    _, without = compute_elbo(arrays, valid, ~valid, config, 1.0)
     assert without["kl"] == 0
     assert without["kl_first"] == parts["kl_first"] > 0
     assert without["log_likelihood"] != parts["log_likelihood"]
-    warm, _ = found(given, valid, ~valid, config, 0.0)
+    warm, _ = compute_elbo(arrays, valid, ~valid, config, 0.0)
     np.testing.assert_allclose(warm, -parts["log_likelihood"], rtol=1e-6)
 
 
@@ -160,14 +165,14 @@ def linear_model(length: int, seed: int):
     spread = np.concatenate([np.full(2, PRIOR), np.tile(noise, length - 1)])
     mean = unroll @ np.concatenate([np.zeros(2), (config.dt * effect).ravel()])
     covariance = unroll @ np.diag(spread) @ unroll.T
-    seen = np.kron(np.eye(length), MATRIX)
-    of_y = seen @ covariance @ seen.T + np.diag(np.tile(NOISE, length))
-    y = rng.multivariate_normal(seen @ mean, of_y)
-    error = y - seen @ mean
-    fit = error @ np.linalg.solve(of_y, error)
-    evidence = -0.5 * (fit + np.linalg.slogdet(2 * np.pi * of_y)[1])
-    precision = np.linalg.inv(covariance) + seen.T @ np.diag(1 / np.tile(NOISE, length)) @ seen
-    posterior = mean + np.linalg.solve(precision, seen.T @ (error / np.tile(NOISE, length)))
+    design = np.kron(np.eye(length), MATRIX)
+    y_covariance = design @ covariance @ design.T + np.diag(np.tile(NOISE, length))
+    y = rng.multivariate_normal(design @ mean, y_covariance)
+    error = y - design @ mean
+    fit = error @ np.linalg.solve(y_covariance, error)
+    evidence = -0.5 * (fit + np.linalg.slogdet(2 * np.pi * y_covariance)[1])
+    precision = np.linalg.inv(covariance) + design.T @ np.diag(1 / np.tile(NOISE, length)) @ design
+    posterior = mean + np.linalg.solve(precision, design.T @ (error / np.tile(NOISE, length)))
     return config, field, effect, y.reshape(length, 3), evidence, precision, posterior
 
 
@@ -191,13 +196,13 @@ def test_never_above_the_likelihood_and_as_close_as_independent_beliefs_can_be(k
     best = posterior.reshape(-1, 2), (1 / np.diag(precision)).reshape(-1, 2)
     gap = 0.5 * (np.sum(np.log(np.diag(precision))) - np.linalg.slogdet(precision)[1])
     assert gap > 0.1
-    found = bound(*best, field)
-    np.testing.assert_allclose(found, evidence - gap, atol=0.1)
+    best_bound = bound(*best, field)
+    np.testing.assert_allclose(best_bound, evidence - gap, atol=0.1)
     for seed in range(3):
         rng = np.random.default_rng(seed)
         mean = best[0] + rng.normal(scale=0.5, size=best[0].shape)
         variance = best[1] * rng.uniform(0.3, 3.0, best[1].shape)
-        assert bound(mean, variance, field) < found
+        assert bound(mean, variance, field) < best_bound
 
 
 def test_divergence_and_its_weights():

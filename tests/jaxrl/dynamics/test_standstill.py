@@ -43,12 +43,12 @@ def watch_all(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Random steps that are left after each place, and whether they begin there."""
 
-    def step(before, given):
-        after, begins = standstill.watch(config, before, *given)
+    def step(before, sample):
+        after, begins = standstill.watch(config, before, *sample)
         return after, (after.random_left, begins)
 
-    given = jnp.asarray(places, jnp.float32), jnp.asarray(is_planned)
-    _, (left, begins) = jax.lax.scan(step, standstill.begin(2), given)
+    samples = jnp.asarray(places, jnp.float32), jnp.asarray(is_planned)
+    _, (left, begins) = jax.lax.scan(step, standstill.begin(2), samples)
     return np.asarray(left), np.asarray(begins)
 
 

@@ -24,7 +24,7 @@ single = partial(jnp.asarray, dtype=jnp.float32)
 
 
 class Knowledge(NamedTuple):
-    """Of the numbers of a field, `[p, d]` weights of bumps or `[p]` of a family."""
+    """The numbers of a field, `[p, d]` weights of bumps or `[p]` of a family."""
 
     numbers: jax.Array
     covariance: jax.Array
@@ -36,11 +36,11 @@ def family(z, e):
     return [e[0] * y - x**3, e[1] * x + y * e[2] ** 2]
 
 
-def told(z):
+def information_matrix(z):
     return [[1.5 + z[0] ** 2, 0.3], [0.3, 0.8]]
 
 
-def see(knowledge: Knowledge) -> PredictiveModel:
+def predictive_model(knowledge: Knowledge) -> PredictiveModel:
     numbers, covariance = knowledge
     if numbers.ndim == 2:
         velocity = lambda z: rbf.features(GRID, z) @ numbers
@@ -54,7 +54,7 @@ def see(knowledge: Knowledge) -> PredictiveModel:
         root=jnp.linalg.cholesky(covariance),
         relative_noise=jnp.array(BLUR),
         observation_information=lambda z: jnp.stack(
-            [jnp.stack([jnp.asarray(x) for x in row]) for row in told(z)]
+            [jnp.stack([jnp.asarray(x) for x in row]) for row in information_matrix(z)]
         ),
         predictive_variance=lambda z: (
             rbf.features(GRID, z) @ covariance[:P, :P] @ rbf.features(GRID, z)
@@ -68,7 +68,7 @@ def bumps(z: np.ndarray) -> np.ndarray:
     return np.exp(-np.sum((z - CENTRES) ** 2, axis=1) / (2 * WIDTH**2))
 
 
-def moved(z: np.ndarray, u: np.ndarray, flat: np.ndarray) -> np.ndarray:
+def next_state(z: np.ndarray, u: np.ndarray, flat: np.ndarray) -> np.ndarray:
     """The next state; `flat` are all the numbers of the field in a row."""
     velocity = bumps(z) @ flat.reshape(P, D) if len(flat) == P * D else family(z, flat)
     return z + DT * (np.asarray(velocity) + u)
@@ -90,36 +90,36 @@ def knowledge_of(*shape: int) -> Knowledge:
 KNOWN, FAMILY = knowledge_of(P, D), knowledge_of(3)
 
 
-def full(known: Knowledge) -> tuple[np.ndarray, np.ndarray]:
+def flatten(knowledge: Knowledge) -> tuple[np.ndarray, np.ndarray]:
     """All numbers in a row, and their covariance, both float64."""
-    numbers, covariance = (np.asarray(x, np.float64) for x in known)
+    numbers, covariance = (np.asarray(x, np.float64) for x in knowledge)
     outputs = numbers.shape[1] if numbers.ndim == 2 else 1
     return numbers.ravel(), np.kron(covariance, np.eye(outputs))
 
 
-def expected_cost(config: Config, known: Knowledge, z: np.ndarray, plan: np.ndarray) -> float:
+def expected_cost(config: Config, knowledge: Knowledge, z: np.ndarray, plan: np.ndarray) -> float:
     """From the definition, with matrices of all parameters."""
-    flat, covariance = full(known)
+    flat, covariance = flatten(knowledge)
 
     def path(flat: np.ndarray) -> np.ndarray:
         states = [z]
         for u in plan:
-            states.append(moved(states[-1], u, flat))
+            states.append(next_state(states[-1], u, flat))
         return np.array(states)
 
     states, price = path(flat), config.action_cost * np.sum(plan**2)
     if config.objective == "disagreement":
-        own = np.asarray(known.covariance, np.float64)
+        own = np.asarray(knowledge.covariance, np.float64)
         return price - sum(bumps(state) @ own @ bumps(state) for state in states[1:])
-    told_of_all = np.zeros_like(covariance)
+    information = np.zeros_like(covariance)
     if config.propagate:
         for state, change in zip(states[1:], slopes(path, flat)[1:], strict=True):
-            told_of_all += change.T @ np.array(told(state)) @ change
+            information += change.T @ np.array(information_matrix(state)) @ change
     else:
         for state in states[config.every :: config.every]:
-            change = slopes(lambda flat, at=state: moved(at, np.zeros(D), flat), flat)
-            told_of_all += change.T @ change / BLUR
-    after = np.linalg.inv(np.linalg.inv(covariance) + told_of_all)
+            change = slopes(lambda flat, at=state: next_state(at, np.zeros(D), flat), flat)
+            information += change.T @ change / BLUR
+    after = np.linalg.inv(np.linalg.inv(covariance) + information)
     if config.objective == "a_optimal":
         return price - (np.trace(covariance) - np.trace(after))
     return price - (np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(after)[1])
@@ -145,13 +145,13 @@ STEPS = 240
 @cache
 def held_inputs() -> np.ndarray:
     """`[5, STEPS, 2]`, in units of half the box from its centre."""
-    found = jax.jit(jax.vmap(inputs_of))(HELD, jax.random.split(jax.random.key(3), 5))
+    inputs = jax.jit(jax.vmap(inputs_of))(HELD, jax.random.split(jax.random.key(3), 5))
     low, high = (np.asarray(x) for x in BOX)
-    return (np.asarray(found) - (low + high) / 2) / ((high - low) / 2)
+    return (np.asarray(inputs) - (low + high) / 2) / ((high - low) / 2)
 
 
 def inputs_of(numbers: dict[str, jax.Array], key: jax.Array) -> jax.Array:
-    policy = stimulation.make(Config(kind="hold", **numbers), see, *BOX)  # type: ignore
+    policy = stimulation.make(Config(kind="hold", **numbers), predictive_model, *BOX)  # type: ignore
 
     def step(carry, _):
         stimulus, key = carry
@@ -204,11 +204,11 @@ def candidates() -> np.ndarray:
 @pytest.mark.parametrize("price", [0.0, 0.05])
 def test_myopic_goes_where_least_is_known(price):
     config = Config(kind="myopic", lookahead=3, action_cost=price)
-    policy = stimulation.make(config, see, LOW, HIGH)
+    policy = stimulation.make(config, predictive_model, LOW, HIGH)
     z = np.random.default_rng(2).uniform(-1.5, 1.5, (12, D))
     act = lambda z: policy.act(KNOWN, z, policy.init(), jax.random.key(0))[0]
-    found = jax.jit(jax.vmap(act))(single(z))
-    flat = full(KNOWN)[0]
+    actions = jax.jit(jax.vmap(act))(single(z))
+    flat = flatten(KNOWN)[0]
     covariance = np.asarray(KNOWN.covariance, np.float64)
     best = []
     for start in z:
@@ -216,18 +216,18 @@ def test_myopic_goes_where_least_is_known(price):
         for u in candidates():
             end = start
             for _ in range(3):
-                end = moved(end, u, flat)
+                end = next_state(end, u, flat)
             values.append(bumps(end) @ covariance @ bumps(end) - price * 3 * np.sum(u**2))
         best.append(candidates()[np.argmax(values)])
-    np.testing.assert_allclose(found, best, atol=1e-5)
+    np.testing.assert_allclose(actions, best, atol=1e-5)
     assert len(np.unique(best, axis=0)) > 3
 
 
 @pytest.mark.parametrize(("num_inputs", "number"), [(1, 17), (2, 33), (3, 33)])
 def test_candidates_are_nothing_and_directions_to_the_edge_and_half_way(num_inputs, number):
-    found = np.asarray(stimulation.directions(num_inputs))
-    assert len(np.unique(found, axis=0)) == len(found) == number
-    sizes = np.abs(found).max(axis=1)
+    directions = np.asarray(stimulation.directions(num_inputs))
+    assert len(np.unique(directions, axis=0)) == len(directions) == number
+    sizes = np.abs(directions).max(axis=1)
     assert sizes.min() == 0
     if num_inputs > 1:
         np.testing.assert_allclose(np.sort(sizes), [0] + [0.5] * 16 + [1] * 16, atol=1e-6)
@@ -250,11 +250,13 @@ def test_candidates_are_nothing_and_directions_to_the_edge_and_half_way(num_inpu
 )
 def test_the_cost_of_a_plan_is_that_of_the_definition(objective, propagate, shared):
     config = replace(PLANNED, objective=objective, propagate=propagate, action_cost=0.1)
-    known, z = KNOWN if shared else FAMILY, np.array([0.3, -0.4])
-    cost = jax.jit(lambda known, z, x: stimulation.plan_cost(config, see(known), z, x))
-    found = cost(known, single(z), plans(3))
-    expected = [expected_cost(config, known, z, plan.astype(np.float64)) for plan in plans(3)]
-    np.testing.assert_allclose(found, expected, rtol=2e-4)
+    knowledge, z = KNOWN if shared else FAMILY, np.array([0.3, -0.4])
+    cost = jax.jit(
+        lambda knowledge, z, x: stimulation.plan_cost(config, predictive_model(knowledge), z, x)
+    )
+    costs = cost(knowledge, single(z), plans(3))
+    expected = [expected_cost(config, knowledge, z, plan.astype(np.float64)) for plan in plans(3)]
+    np.testing.assert_allclose(costs, expected, rtol=2e-4)
     assert np.ptp(expected) > 1e-2
 
 
@@ -279,13 +281,13 @@ def test_goals_novelty_and_mixtures_cost_what_the_definitions_say(objective):
     @jax.jit
     def cost(weights, goal, plans):
         traced = replace(config, weights=weights, goal=goal)
-        return stimulation.plan_cost(traced, see(KNOWN), single(z), plans)
+        return stimulation.plan_cost(traced, predictive_model(KNOWN), single(z), plans)
 
-    flat, _ = full(KNOWN)
-    for plan, found in zip(plans(3), cost(weights, goal, plans(3)), strict=True):
+    flat, _ = flatten(KNOWN)
+    for plan, actual in zip(plans(3), cost(weights, goal, plans(3)), strict=True):
         plan, states = plan.astype(np.float64), [z]
         for u in plan:
-            states.append(moved(states[-1], u, flat))
+            states.append(next_state(states[-1], u, flat))
         states, expected = np.array(states), 0.1 * np.sum(plan**2)
         for name in objective.split("+"):
             if name == "goal":
@@ -295,7 +297,7 @@ def test_goals_novelty_and_mixtures_cost_what_the_definitions_say(objective):
             else:
                 alone = replace(config, objective=name, action_cost=0.0)
                 expected += getattr(weights, name) * expected_cost(alone, KNOWN, z, plan)
-        np.testing.assert_allclose(found, expected, rtol=2e-4)
+        np.testing.assert_allclose(actual, expected, rtol=2e-4)
 
 
 def test_one_number_is_a_goal_for_every_component():
@@ -311,47 +313,47 @@ def test_one_number_is_a_goal_for_every_component():
 def test_a_plan_for_a_goal_goes_there():
     """The distance after ten steps, against that without inputs."""
     config = replace(PLANNED, objective="goal", goal=(0.0,), replan_steps=1)
-    here = lambda known: see(known)._replace(place=lambda z: z)
-    policy = stimulation.make(config, here, LOW, HIGH)
+    model_of = lambda knowledge: predictive_model(knowledge)._replace(place=lambda z: z)
+    policy = stimulation.make(config, model_of, LOW, HIGH)
     start = jnp.array([1.2, -1.0])
 
     def step(carry, key):
         z, stimulus = carry
         action, stimulus = policy.act(KNOWN, z, stimulus, key)
-        return (see(KNOWN).step(z, action), stimulus), None
+        return (predictive_model(KNOWN).step(z, action), stimulus), None
 
     keys = jax.random.split(jax.random.key(0), 10)
     (end, _), _ = jax.jit(lambda: jax.lax.scan(step, (start, policy.init()), keys))()
     alone = start
     for _ in range(10):
-        alone = see(KNOWN).step(alone, jnp.zeros(2))
+        alone = predictive_model(KNOWN).step(alone, jnp.zeros(2))
     assert np.linalg.norm(end) < 0.3 < np.linalg.norm(alone)
 
 
 @cache
 def planned_inputs() -> tuple[np.ndarray, np.ndarray, int]:
     """`(z [2, 7, d], actions [2, 7, m], searches)` of two experiments side by side."""
-    done = []
+    calls = []
 
-    def counting(known: Knowledge) -> PredictiveModel:
-        jax.debug.callback(lambda: done.append(1))
-        return see(known)
+    def count_searches(knowledge: Knowledge) -> PredictiveModel:
+        jax.debug.callback(lambda: calls.append(1))
+        return predictive_model(knowledge)
 
-    policy = stimulation.make(PLANNED, counting, LOW, HIGH)
+    policy = stimulation.make(PLANNED, count_searches, LOW, HIGH)
 
     def experiment(key):
         def step(carry, _):
             z, stimulus, key = carry
             key, act_key = jax.random.split(key)
             action, stimulus = policy.act(KNOWN, z, stimulus, act_key)
-            return (see(KNOWN).step(z, action), stimulus, key), (z, action)
+            return (predictive_model(KNOWN).step(z, action), stimulus, key), (z, action)
 
         start = (jnp.array([0.3, -0.4]), policy.init(), key)
         return jax.lax.scan(step, start, length=7)[1]
 
     z, actions = jax.jit(jax.vmap(experiment))(jax.random.split(jax.random.key(0), 2))
     jax.effects_barrier()
-    return np.asarray(z), np.asarray(actions), len(done)
+    return np.asarray(z), np.asarray(actions), len(calls)
 
 
 def test_a_plan_is_made_when_the_last_one_was_taken_as_far_as_told():
@@ -367,16 +369,16 @@ def test_a_plan_tells_more_than_random_plans():
     """The first three actions of the plan from the start, by what the definition says of them."""
     z, actions, _ = planned_inputs()
     config = replace(PLANNED, every=1)  # so that a plan may be cut after three actions
-    tells = lambda x: -expected_cost(config, KNOWN, z[0, 0].astype(float), x.astype(float))
-    chosen = [tells(actions[i, :3]) for i in (0, 1)]
-    by_chance = [tells(plan[:3]) for plan in plans(60, seed=5)]
+    plan_gain = lambda x: -expected_cost(config, KNOWN, z[0, 0].astype(float), x.astype(float))
+    chosen = [plan_gain(actions[i, :3]) for i in (0, 1)]
+    by_chance = [plan_gain(plan[:3]) for plan in plans(60, seed=5)]
     assert min(chosen) > np.quantile(by_chance, 0.8)
 
 
 def test_dear_actions_are_small():
     """And the plan that the search returned is followed without a new look."""
     config = replace(PLANNED, action_cost=100.0, planner=replace(PLANNER, iterations=3))
-    policy = stimulation.make(config, see, LOW, HIGH)
+    policy = stimulation.make(config, predictive_model, LOW, HIGH)
     act = jax.jit(partial(policy.act, KNOWN))
     action, stimulus = act(jnp.array([0.3, -0.4]), policy.init(), jax.random.key(0))
     following, _ = act(jnp.ones(D), stimulus, jax.random.key(1))
@@ -408,5 +410,5 @@ def test_dear_actions_are_small():
 )
 def test_what_does_not_fit_together_is_refused(changes, message):
     with pytest.raises(ValueError, match=message) as refusal:
-        stimulation.make(replace(PLANNED, **changes), see, LOW, HIGH)
+        stimulation.make(replace(PLANNED, **changes), predictive_model, LOW, HIGH)
     assert "\n" not in str(refusal.value)

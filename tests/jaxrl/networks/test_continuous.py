@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.losses.distributions import Squashed
+from jaxrl.losses.distributions import SquashedNormal
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.mlp import MLP
 
@@ -30,8 +30,8 @@ def actor_within(low: float, high: float) -> GaussianActor:
 
 
 def actor_without_bounds() -> GaussianActor:
-    nothing: Any = None
-    return GaussianActor(MLP(()), A, nothing, nothing)
+    no_bound: Any = None
+    return GaussianActor(MLP(()), A, no_bound, no_bound)
 
 
 def count(params) -> int:
@@ -52,7 +52,7 @@ def test_actor_by_hand():
     hidden = np.maximum(layer(obs, layers["torso"]["Dense_0"]), 0)
     x = layer(hidden, layers["log_scale"])
     log_scale = -5 + 7 / (1 + np.exp(-x) * 2 / 5)
-    assert isinstance(policy, Squashed)
+    assert isinstance(policy, SquashedNormal)
     np.testing.assert_allclose(policy.raw.mean, layer(hidden, layers["mean"]), atol=1e-4)
     np.testing.assert_allclose(np.log(policy.raw.scale), log_scale, atol=1e-4)
     for end, expected in ((policy.low, LOW), (policy.high, HIGH)):

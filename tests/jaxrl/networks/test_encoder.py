@@ -23,17 +23,17 @@ def waves(x: np.ndarray, count: int) -> np.ndarray:
     """x itself, then for each coordinate its waves from the longest to the shortest."""
     rows = []
     for row in x.reshape(-1, x.shape[-1]):
-        later = [np.cos(k * np.pi * (c + 1) / 2) for c in row for k in range(1, count + 1)]
-        rows.append([*row, *later])
+        harmonics = [np.cos(k * np.pi * (c + 1) / 2) for c in row for k in range(1, count + 1)]
+        rows.append([*row, *harmonics])
     return np.reshape(rows, (*x.shape[:-1], -1))
 
 
 @pytest.mark.parametrize("shape", [(2,), (5, 2), (3, 4, 1)])
 def test_fourier_features_term_by_term(shape):
     x = np.random.default_rng(0).uniform(-1, 1, shape)
-    found = fourier(3, jnp.asarray(x, jnp.float32))
-    assert found.shape == (*shape[:-1], shape[-1] * 4)
-    np.testing.assert_allclose(found, waves(x, 3), atol=1e-5)
+    features = fourier(3, jnp.asarray(x, jnp.float32))
+    assert features.shape == (*shape[:-1], shape[-1] * 4)
+    np.testing.assert_allclose(features, waves(x, 3), atol=1e-5)
 
 
 def test_fourier_features_have_half_waves_and_level_ends():
@@ -73,15 +73,15 @@ def test_a_turn_takes_the_momentum_along(key):
     obs = jax.random.normal(jax.random.key(1), (6, 2))
     params = encoder.init(key, obs[0])
     turn = np.random.default_rng(2).normal(size=(3, 3)).astype(np.float32)
-    back, weights = np.linalg.inv(turn), jnp.arange(1.0, 19.0).reshape(6, 3)
+    inverse, weights = np.linalg.inv(turn), jnp.arange(1.0, 19.0).reshape(6, 3)
 
     def loss(params, unturn):
         return jnp.sum(weights * jnp.sin(encoder.apply(params, obs) @ unturn))
 
-    turned, _ = encoder_module.rotated(params, (), jnp.asarray(turn))
+    turned_params, _ = encoder_module.rotate_head(params, (), jnp.asarray(turn))
     before = jax.grad(loss)(params, np.eye(3, dtype=np.float32))
-    after = jax.grad(loss)(turned, back)
-    _, mean = encoder_module.rotated(params, {"mu": before, "nu": before}, jnp.asarray(turn))
+    after = jax.grad(loss)(turned_params, inverse)
+    _, mean = encoder_module.rotate_head(params, {"mu": before, "nu": before}, jnp.asarray(turn))
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), mean["mu"], after)
     jax.tree.map(np.testing.assert_array_equal, mean["nu"], before)
 
@@ -92,8 +92,8 @@ def test_one_observation_as_in_a_batch(key):
     params = encoder.init(key, obs[0])
     batch = encoder.apply(params, obs)
     assert batch.shape == (5, 3)
-    alone = np.stack([encoder.apply(params, x) for x in obs])
-    np.testing.assert_allclose(batch, alone, rtol=1e-5, atol=1e-6)
+    singles = np.stack([encoder.apply(params, x) for x in obs])
+    np.testing.assert_allclose(batch, singles, rtol=1e-5, atol=1e-6)
 
 
 def test_two_sided_encoders_are_two_that_turn_alike():
@@ -105,11 +105,11 @@ def test_two_sided_encoders_are_two_that_turn_alike():
     assert out.shape == (5, 2, 3)
     inner = params["params"]
     for side, name in enumerate(("first", "second")):
-        alone = {"params": {"torso": inner[name], "head": inner["head"][name]}}
-        expected: Any = Encoder(MLP((8,)), 3).apply(alone, x)
+        side_params = {"params": {"torso": inner[name], "head": inner["head"][name]}}
+        expected: Any = Encoder(MLP((8,)), 3).apply(side_params, x)
         np.testing.assert_allclose(out[:, side], expected, atol=1e-6)
     rotation = jnp.asarray(np.random.default_rng(1).normal(size=(3, 3)), jnp.float32)
     state = optax.adam(1e-3).init(params)
-    turned, _ = encoder_module.rotated(params, state, rotation)
-    again: Any = network.apply(turned, x)
-    np.testing.assert_allclose(again, out @ rotation, atol=1e-5)
+    turned_params, _ = encoder_module.rotate_head(params, state, rotation)
+    turned_out: Any = network.apply(turned_params, x)
+    np.testing.assert_allclose(turned_out, out @ rotation, atol=1e-5)

@@ -10,7 +10,7 @@ import jraph
 import numpy as np
 import pytest
 
-from jaxrl.losses.distributions import Joint, Squashed
+from jaxrl.losses.distributions import Joint, SquashedNormal
 from jaxrl.networks.graph import (
     GraphActorCritic,
     GraphTorso,
@@ -33,7 +33,7 @@ def graph(seed: int, num_nodes: int, num_edges: int, fill: float = 0.0) -> Any:
     """Any directed graph, with several edges between two nodes and to itself, and `fill` beside."""
     rng = np.random.default_rng(seed)
 
-    def padded(rows: int, real: int, width: int) -> np.ndarray:
+    def padded_array(rows: int, real: int, width: int) -> np.ndarray:
         out = np.full((rows, width), fill, np.float32)
         out[:real] = rng.normal(size=(real, width))
         return out
@@ -41,11 +41,11 @@ def graph(seed: int, num_nodes: int, num_edges: int, fill: float = 0.0) -> Any:
     senders, receivers = np.full((2, C), C, np.int32)
     senders[:num_edges], receivers[:num_edges] = rng.integers(0, max(num_nodes, 1), (2, num_edges))
     arrays: dict[str, Any] = {
-        "nodes": padded(C + 1, num_nodes, F),
-        "edges": padded(C, num_edges, G),
+        "nodes": padded_array(C + 1, num_nodes, F),
+        "edges": padded_array(C, num_edges, G),
         "senders": senders,
         "receivers": receivers,
-        "globals": padded(2, 1, D),
+        "globals": padded_array(2, 1, D),
         "n_node": np.array([num_nodes, C + 1 - num_nodes], np.int32),
         "n_edge": np.array([num_edges, C - num_edges], np.int32),
     }
@@ -55,7 +55,7 @@ def graph(seed: int, num_nodes: int, num_edges: int, fill: float = 0.0) -> Any:
 GRAPHS = [graph(0, 5, 6), graph(1, 6, 4), graph(2, 2, 1), graph(3, 1, 0), graph(4, 0, 0)]
 
 
-def stacked(graphs: list[Any]) -> Any:
+def stack_trees(graphs: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *graphs)
 
 
@@ -71,7 +71,7 @@ TRACES = collections.Counter()
 
 
 @functools.cache
-def jitted(network: Any) -> Any:
+def jitted_apply(network: Any) -> Any:
     """Compiled once for all tests; every trace is counted."""
 
     @jax.jit
@@ -91,17 +91,17 @@ def close(actual, expected, atol=1e-4):
 # --- the formulas, one node and one edge at a time
 
 
-def wide(x: Any) -> np.ndarray:
+def to_float64(x: Any) -> np.ndarray:
     return np.asarray(x, np.float64)
 
 
 def layer(p: Any, x: np.ndarray) -> np.ndarray:
-    return x @ wide(p["kernel"]) + wide(p["bias"])
+    return x @ to_float64(p["kernel"]) + to_float64(p["bias"])
 
 
-def normalised(p: Any, x: np.ndarray) -> np.ndarray:
+def layer_norm(p: Any, x: np.ndarray) -> np.ndarray:
     x = (x - x.mean()) / np.sqrt(x.var() + 1e-6)
-    return x * wide(p["scale"]) + wide(p["bias"])
+    return x * to_float64(p["scale"]) + to_float64(p["bias"])
 
 
 def relu(x: np.ndarray) -> np.ndarray:
@@ -115,22 +115,28 @@ def mean_of(messages: list[np.ndarray]) -> np.ndarray:
 def slow_torso(p: Any, network: GraphTorso, g: Any):
     """`GraphTorso` on the live nodes alone, in float64, with loops."""
     num_nodes, num_edges = int(g.n_node[0]), int(g.n_edge[0])
-    h = [relu(layer(p["nodes"]["Dense_0"], x)) for x in wide(g.nodes[:num_nodes])]
-    token = relu(layer(p["globals"]["Dense_0"], wide(g.globals[0])))
+    h = [relu(layer(p["nodes"]["Dense_0"], x)) for x in to_float64(g.nodes[:num_nodes])]
+    token = relu(layer(p["globals"]["Dense_0"], to_float64(g.globals[0])))
     ends = [(int(g.senders[e]), int(g.receivers[e])) for e in range(num_edges)]
     for i in range(network.layers):
-        own, to, into, back, onto, said, query, seen = (p[f"Dense_{8 * i + j}"] for j in range(8))
+        own, message_in, dense_in, message_out, dense_out, token_update, query, token_mix = (
+            p[f"Dense_{8 * i + j}"] for j in range(8)
+        )
         new = []
         for node in range(num_nodes):
-            there = [
-                relu(h[s] + layer(to, g.edges[e])) for e, (s, r) in enumerate(ends) if r == node
+            incoming = [
+                relu(h[s] + layer(message_in, g.edges[e]))
+                for e, (s, r) in enumerate(ends)
+                if r == node
             ]
-            here = [
-                relu(h[r] + layer(back, g.edges[e])) for e, (s, r) in enumerate(ends) if s == node
+            outgoing = [
+                relu(h[r] + layer(message_out, g.edges[e]))
+                for e, (s, r) in enumerate(ends)
+                if s == node
             ]
-            update = layer(own, h[node]) + layer(said, token)
-            update += layer(into, mean_of(there)) + layer(onto, mean_of(here))
-            new.append(normalised(p[f"LayerNorm_{2 * i}"], h[node] + relu(update)))
+            update = layer(own, h[node]) + layer(token_update, token)
+            update += layer(dense_in, mean_of(incoming)) + layer(dense_out, mean_of(outgoing))
+            new.append(layer_norm(p[f"LayerNorm_{2 * i}"], h[node] + relu(update)))
         h = new
         views = []
         for q in layer(query, token).reshape(network.heads, W):
@@ -138,8 +144,8 @@ def slow_torso(p: Any, network: GraphTorso, g: Any):
             views.append(
                 sum((w * x for w, x in zip(weight / weight.sum(), h, strict=True)), np.zeros(W))
             )
-        update = layer(seen, np.concatenate([token, *views]))
-        token = normalised(p[f"LayerNorm_{2 * i + 1}"], token + relu(update))
+        update = layer(token_mix, np.concatenate([token, *views]))
+        token = layer_norm(p[f"LayerNorm_{2 * i + 1}"], token + relu(update))
     return np.reshape(h, (num_nodes, W)), token
 
 
@@ -161,7 +167,7 @@ def test_pooling_against_loops():
     params = any_params(network)
     apply, p = jax.jit(network.apply), params["params"]
     for g in GRAPHS:
-        rows = [wide(x) for x in g.nodes[: int(g.n_node[0])]]
+        rows = [to_float64(x) for x in g.nodes[: int(g.n_node[0])]]
         rows = [relu(layer(p["nodes"]["Dense_0"], x)) for x in rows]
         rows = [relu(layer(p["nodes"]["Dense_1"], x)) for x in rows]
         joined = np.concatenate([mean_of(rows), g.globals[0]])
@@ -177,8 +183,8 @@ def test_attention_is_what_jraph_says():
     h, queries = rng.normal(size=(14, W)).astype(np.float32), rng.normal(size=(2, 3 * W))
     live = np.arange(14) % 7 < np.repeat([4, 7], 7)
     segment = jnp.asarray(np.where(live, np.repeat([0, 1], 7), 2))
-    every = np.repeat(queries.reshape(2, 3, W), 7, axis=0)
-    score = jnp.asarray(np.einsum("nw,nhw->nh", h, every) / np.sqrt(W), jnp.float32)
+    node_queries = np.repeat(queries.reshape(2, 3, W), 7, axis=0)
+    score = jnp.asarray(np.einsum("nw,nhw->nh", h, node_queries) / np.sqrt(W), jnp.float32)
     weight: Any = jax.jit(jraph.segment_softmax, static_argnums=2)(score, segment, 3)
     expected = jraph.segment_sum(weight[..., None] * h[:, None], segment, 3)[:2]
     actual = jax.jit(attention)(
@@ -193,14 +199,14 @@ def test_attention_is_what_jraph_says():
 @pytest.mark.fast_cases(1)
 @networks
 def test_one_at_a_time_is_the_same_as_a_batch(network):
-    params, apply = any_params(network), jitted(network)
-    apart = stacked([apply(params, g) for g in GRAPHS[:4]])
+    params, apply = any_params(network), jitted_apply(network)
+    singles = stack_trees([apply(params, g) for g in GRAPHS[:4]])
     assert TRACES[network, (2,)] == 1
-    batch = stacked(GRAPHS[:4])
-    close(jax.jit(jax.vmap(network.apply, in_axes=(None, 0)))(params, batch), apart)
+    batch = stack_trees(GRAPHS[:4])
+    close(jax.jit(jax.vmap(network.apply, in_axes=(None, 0)))(params, batch), singles)
     square = jax.tree.map(lambda x: x.reshape(2, 2, *x.shape[1:]), batch)
     actual = apply(params, square)
-    close(jax.tree.map(lambda x: x.reshape(4, *x.shape[2:]), actual), apart)
+    close(jax.tree.map(lambda x: x.reshape(4, *x.shape[2:]), actual), singles)
 
 
 @networks
@@ -210,12 +216,12 @@ def test_padding_is_inert(network):
     @jax.jit
     @jax.value_and_grad
     def loss(params, g):
-        """Of all that a learner takes from a network."""
+        """The sum of all that a learner takes from a network."""
         policy, value = network.apply(params, g)
         other = jax.lax.stop_gradient(policy)
         mode = jax.lax.stop_gradient(policy.mode())
-        every = policy.log_prob(mode) + 2.0 * policy.entropy() + 3.0 * policy.kl(other)
-        return every + 4.0 * jnp.sum(jnp.square(value))
+        total = policy.log_prob(mode) + 2.0 * policy.entropy() + 3.0 * policy.kl(other)
+        return total + 4.0 * jnp.sum(jnp.square(value))
 
     for seed, sizes in enumerate([(5, 6), (2, 1), (1, 0), (0, 0)]):
         expected = loss(params, graph(seed, *sizes))
@@ -235,8 +241,8 @@ def test_new_numbers_for_the_nodes_move_nothing_else(network):
         senders=rename[old.senders[edges]].astype(np.int32),
         receivers=rename[old.receivers[edges]].astype(np.int32),
     )
-    policy, value = jitted(network)(params, old)
-    new_policy, new_value = jitted(network)(params, new)
+    policy, value = jitted_apply(network)(params, old)
+    new_policy, new_value = jitted_apply(network)(params, new)
     close(new_value, value)
     if isinstance(policy, Joint):
         choice, new_choice = policy.parts[0], new_policy.parts[0]
@@ -252,9 +258,9 @@ def test_new_numbers_for_the_nodes_move_nothing_else(network):
 def test_the_policy_starts_nearly_uniform_over_its_box():
     """Φ(-0.549) = 29 per cent in either outer quarter, since the logistic of 2 * -0.549 is 1/4."""
     params = jax.jit(HEADS.init)(jax.random.key(0), GRAPHS[0])
-    policy, value = jitted(HEADS)(params, stacked(GRAPHS))
+    policy, value = jitted_apply(HEADS)(params, stack_trees(GRAPHS))
     assert value.shape == (5, 3)
-    assert isinstance(policy, Squashed)
+    assert isinstance(policy, SquashedNormal)
     close(policy.mode(), np.tile([0.5, 1.0], (5, 1)), atol=0.05)
     close(policy.raw.scale, np.ones((5, 2)), atol=0.05)
     keys = jax.random.split(jax.random.key(1), 4000)
@@ -267,12 +273,12 @@ def test_the_scale_stays_within_its_bounds():
     params = any_params(HEADS)
     for push, expected in ((1e3, np.e), (-1e3, np.exp(-3))):
         params["params"]["log_scale"]["bias"] = jnp.full(2, push)
-        policy, _ = jitted(HEADS)(params, GRAPHS[0])
+        policy, _ = jitted_apply(HEADS)(params, GRAPHS[0])
         close(policy.raw.scale, np.full(2, expected))
 
 
 def test_the_hybrid_chooses_for_live_nodes_only():
-    policy, value = jitted(HYBRID)(any_params(HYBRID), stacked(GRAPHS))
+    policy, value = jitted_apply(HYBRID)(any_params(HYBRID), stack_trees(GRAPHS))
     assert isinstance(policy, Joint)
     choice, spawn = policy.sample(jax.random.key(2))
     assert value.shape == (5, 1)

@@ -7,7 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.losses.distributions import Categorical, Clipped, Joint, Normal, PerNode, Squashed
+from jaxrl.losses.distributions import (
+    Categorical,
+    ClippedNormal,
+    Joint,
+    Normal,
+    PerNode,
+    SquashedNormal,
+)
 from jaxrl.networks.heads import (
     BoxHead,
     DiscreteHead,
@@ -27,7 +34,7 @@ def test_a_joint_head_is_its_parts(key):
     (policy, value), _ = network.init_with_output(key, jnp.ones((5, 4)))
     assert isinstance(policy, Joint)
     kinds = {name: type(part) for name, part in policy.parts.items()}
-    assert kinds == {"move": Categorical, "push": Squashed, "press": PerNode}
+    assert kinds == {"move": Categorical, "push": SquashedNormal, "press": PerNode}
     action = policy.sample(key)
     assert jax.tree.map(jnp.shape, action) == {"move": (5,), "push": (5, 2), "press": (5, 2)}
     assert value.shape == policy.log_prob(action).shape == policy.entropy().shape == (5,)
@@ -37,7 +44,7 @@ def test_the_same_with_a_memory(key):
     heads = HeadedActorCritic(MLP(()), MLP(()), JointHead(PARTS))
     network = RecurrentActorCritic(MLP((8,)), heads, 6)
     (policy, value, memory), _ = network.init_with_output(key, jnp.ones(4), jnp.zeros(6))
-    assert [type(part) for part in policy.parts] == [Categorical, Squashed, PerNode]
+    assert [type(part) for part in policy.parts] == [Categorical, SquashedNormal, PerNode]
     assert (value.shape, memory.shape) == ((), (6,))
 
 
@@ -62,10 +69,10 @@ def test_each_choice_has_its_own_logits(key):
 @pytest.mark.parametrize(
     ("low", "high", "kind", "mean"),
     [
-        ((0.0, -1.0), (np.inf, 1.0), Clipped, [1.0, 0.0]),
-        ((-np.inf, 2.0), (5.0, 8.0), Clipped, [4.0, 5.0]),
+        ((0.0, -1.0), (np.inf, 1.0), ClippedNormal, [1.0, 0.0]),
+        ((-np.inf, 2.0), (5.0, 8.0), ClippedNormal, [4.0, 5.0]),
         ((-np.inf, -np.inf), (np.inf, np.inf), Normal, [0.0, 0.0]),
-        ((-1.0, 0.0), (1.0, 4.0), Squashed, [0.0, 2.0]),
+        ((-1.0, 0.0), (1.0, 4.0), SquashedNormal, [0.0, 2.0]),
     ],
 )
 def test_bounds_choose_the_policy_and_where_it_starts(low, high, kind, mean, key):

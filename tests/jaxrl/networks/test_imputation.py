@@ -43,22 +43,22 @@ def params():
     return tree.unflatten([x + 0.3 * rng.normal(size=x.shape).astype(np.float32) for x in leaves])
 
 
-def by_loop(params, valid, observed):
+def loop_beliefs(params, valid, observed):
     """What each time's belief is, one time after another."""
-    carry, begun = MODEL.initial(), False
+    carry, has_begun = MODEL.initial_carry(), False
     mean: Any = np.zeros(2)
     variance: Any = np.ones(2)
     move = lambda z, u: z + DT * (MODEL.velocity(params, z) + MODEL.push(params, u, z))
     rows = []
     for t in range(len(valid)):
         if valid[t]:
-            if begun:
+            if has_begun:
                 mean = np.asarray(move(mean, BEFORE[t]))
                 variance = variance + DT * np.asarray(MODEL.noise(params))
             filled: Any = np.where(observed[t], Y[t], MODEL.emission(params, mean)[0])
-            carry, *found = MODEL.step(params, carry, filled, BEFORE[t])
+            carry, *estimate = MODEL.step(params, carry, filled, BEFORE[t])
             if observed[t].any():
-                mean, variance, begun = *map(np.asarray, found), True
+                mean, variance, has_begun = *map(np.asarray, estimate), True
         rows.append((mean, variance))
     return [np.stack(column) for column in zip(*rows, strict=True)]
 
@@ -75,9 +75,9 @@ def test_the_filter_time_after_time(case, recognition, monkeypatch):
         observed[:2] = False  # before the first observation the belief stays the prior
     if case == "padded":
         valid[-2:] = False
-    mean, variance = by_loop(params, valid, observed)
+    mean, variance = loop_beliefs(params, valid, observed)
     window = Window(Y, BEFORE, valid, observed)
-    _, belief = jax.jit(partial(model.encode, dt=DT))(params, model.initial(), window)
+    _, belief = jax.jit(partial(model.encode, dt=DT))(params, model.initial_carry(), window)
     np.testing.assert_allclose(belief.mean, mean, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(belief.variance, variance, rtol=1e-4, atol=1e-5)
     if case == "late":
@@ -86,11 +86,11 @@ def test_the_filter_time_after_time(case, recognition, monkeypatch):
 
 
 def test_where_nothing_is_missing_it_is_the_filter_itself(params):
-    _, without = MODEL.encode(params, MODEL.initial(), Window(Y, BEFORE, VALID))
+    _, plain_belief = MODEL.encode(params, MODEL.initial_carry(), Window(Y, BEFORE, VALID))
     window = Window(Y, BEFORE, VALID, jnp.ones(OBSERVED.shape, bool))
-    _, found = MODEL.encode(params, MODEL.initial(), window, DT)
-    np.testing.assert_allclose(found.mean, without.mean, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(found.variance, without.variance, rtol=1e-5, atol=1e-6)
+    _, belief = MODEL.encode(params, MODEL.initial_carry(), window, DT)
+    np.testing.assert_allclose(belief.mean, plain_belief.mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(belief.variance, plain_belief.variance, rtol=1e-5, atol=1e-6)
 
 
 CONFIG = Config(samples=3, k_steps=1, dt=DT, prior_variance=2.0)
@@ -99,30 +99,30 @@ CONFIG = Config(samples=3, k_steps=1, dt=DT, prior_variance=2.0)
 @partial(jax.jit, static_argnames="masking")
 def loss(params, window, masking=False):
     config = replace(CONFIG, masking=masking)
-    return MODEL.loss(params, window, MODEL.initial(), jax.random.key(0), config, 0.7)
+    return MODEL.loss(params, window, MODEL.initial_carry(), jax.random.key(0), config, 0.7)
 
 
 def test_the_objective_is_the_sum_of_the_terms_that_are_left(params):
     """Likelihoods of channels that were observed, from SciPy; divergences of times that were."""
     window = Window(Y, BEFORE, VALID, OBSERVED)
     total, parts = loss(params, window)
-    _, belief = MODEL.encode(params, MODEL.initial(), window, DT)
+    _, belief = MODEL.encode(params, MODEL.initial_carry(), window, DT)
     mean, variance = (np.asarray(x, float) for x in belief)
     draws = sequence_elbo.draw(jax.random.key(0), CONFIG, T, 2)
     move = lambda z, t: np.asarray(
         z + DT * (MODEL.velocity(params, z) + MODEL.push(params, BEFORE[t + 1], z))
     )
     noise = np.asarray(MODEL.noise(params)) * DT
-    seen: Any = OBSERVED.any(1)
+    is_observed: Any = OBSERVED.any(1)
     likelihood = divergence = 0.0
     for s in range(3):
         sample = mean + np.sqrt(variance) * np.asarray(draws.sample[s])
-        state: Any = [sample[t] if seen[t] else move(sample[t - 1], t - 1) for t in range(T)]
+        state: Any = [sample[t] if is_observed[t] else move(sample[t - 1], t - 1) for t in range(T)]
         for t in range(T):
             expected, spread = (np.asarray(x, float) for x in MODEL.emission(params, state[t]))
             for n in np.flatnonzero(OBSERVED[t]):
                 likelihood += stats.norm.logpdf(Y[t, n], expected[n], np.sqrt(spread[n])) / 3
-        for t in np.flatnonzero(seen[1:]):
+        for t in np.flatnonzero(is_observed[1:]):
             ratio, square = variance[t + 1] / noise, (mean[t + 1] - move(state[t], t)) ** 2 / noise
             divergence += 0.5 * np.sum(ratio - np.log(ratio) + square - 1) / 3
     ratio = variance[0] / 2.0
@@ -151,15 +151,15 @@ def test_counts_that_are_missing_do_not_count():
     decoder: Any = Decoder(2, CHANNELS, "loglinear", "poisson")
     start = decoder.init(jax.random.key(0), jnp.zeros(2))
     counts, z = RNG.poisson(2.0, (T, CHANNELS)), RNG.normal(size=(T, 2)).astype(np.float32)
-    found = decoder.apply(start, z, counts.astype(np.float32), OBSERVED, method="log_prob")
+    log_prob = decoder.apply(start, z, counts.astype(np.float32), OBSERVED, method="log_prob")
     rate = np.asarray(decoder.apply(start, z)[0], float)
     expected = np.where(OBSERVED, stats.poisson.logpmf(counts, rate), 0).sum(1)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(log_prob, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_needs_the_time_of_a_step_to_pass_a_gap(params):
     with pytest.raises(ValueError, match="give the time of a step"):
-        MODEL.encode(params, MODEL.initial(), Window(Y, BEFORE, VALID, OBSERVED))
+        MODEL.encode(params, MODEL.initial_carry(), Window(Y, BEFORE, VALID, OBSERVED))
 
 
 def test_imputed_values_pass_no_gradient():

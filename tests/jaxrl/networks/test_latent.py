@@ -58,13 +58,13 @@ def new(model, key):
 
 @pytest.fixture(scope="module")
 def fresh():
-    """Of `GAUSSIAN`, at the start."""
+    """Parameters of `GAUSSIAN` at the start."""
     return new(GAUSSIAN, jax.random.key(1))
 
 
 @pytest.fixture(scope="module")
 def params():
-    """Of `MODEL`, away from the zeros that some parameters start with."""
+    """Parameters of `MODEL`, away from the zeros that some of them start with."""
     leaves, tree = jax.tree.flatten(new(MODEL, jax.random.key(0)))
     rng = np.random.default_rng(2)
     return tree.unflatten([x + 0.2 * rng.normal(size=x.shape).astype(np.float32) for x in leaves])
@@ -96,19 +96,19 @@ def test_the_filter_step_by_step_and_all_at_once(params):
     """Alike, also after padding, which the filter does not remember; and only the past counts."""
     mean, variance = filter_by_hand(params, WINDOW.y, WINDOW.before)
     encode = jax.jit(MODEL.encode)
-    end, belief = encode(params, MODEL.initial(), WINDOW)
+    end, belief = encode(params, MODEL.initial_carry(), WINDOW)
     np.testing.assert_allclose(belief.mean, mean, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(belief.variance, variance, rtol=1e-4, atol=1e-5)
 
-    carry, step = MODEL.initial(), jax.jit(MODEL.step)
+    carry, step = MODEL.initial_carry(), jax.jit(MODEL.step)
     for t in range(T):
         carry, *now = step(params, carry, WINDOW.y[t], WINDOW.before[t])
         np.testing.assert_allclose(now, [mean[t], variance[t]], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(carry, end, rtol=1e-5, atol=1e-6)
 
-    later = partial(jnp.roll, shift=2, axis=0)
-    padded = Window(later(Y), later(BEFORE), jnp.arange(T) >= 2)
-    _, late = encode(params, MODEL.initial(), padded)
+    shift = partial(jnp.roll, shift=2, axis=0)
+    padded = Window(shift(Y), shift(BEFORE), jnp.arange(T) >= 2)
+    _, late = encode(params, MODEL.initial_carry(), padded)
     np.testing.assert_allclose(late.mean[2:], mean[:-2], rtol=1e-4, atol=1e-5)
 
 
@@ -131,17 +131,17 @@ def test_long_short_term_memory_by_hand():
         h = sigmoid(leave) * np.tanh(cell)
         torso = np.maximum(dense(heads["mean_torso"]["Dense_0"], h), 0)
         means.append(dense(heads["mean"], torso))
-    (end, output), belief = jax.jit(STATEFUL.encode)(params, STATEFUL.initial(), WINDOW)
+    (end, output), belief = jax.jit(STATEFUL.encode)(params, STATEFUL.initial_carry(), WINDOW)
     np.testing.assert_allclose(belief.mean, means, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose((end, output), (cell, h), rtol=1e-4, atol=1e-5)
-    carry, step = STATEFUL.initial(), jax.jit(STATEFUL.step)
+    carry, step = STATEFUL.initial_carry(), jax.jit(STATEFUL.step)
     for t in range(T):
         carry, mean, _ = step(params, carry, Y[t], BEFORE[t])
         np.testing.assert_allclose(mean, means[t], rtol=1e-4, atol=1e-5)
     padded = WINDOW._replace(valid=jnp.arange(T) < 3)
-    (early, _), _ = jax.jit(STATEFUL.encode)(params, STATEFUL.initial(), padded)
+    (early, _), _ = jax.jit(STATEFUL.encode)(params, STATEFUL.initial_carry(), padded)
     shorter = Window(Y[:3], BEFORE[:3], jnp.ones(3, bool))
-    (stopped, _), _ = jax.jit(STATEFUL.encode)(params, STATEFUL.initial(), shorter)
+    (stopped, _), _ = jax.jit(STATEFUL.encode)(params, STATEFUL.initial_carry(), shorter)
     np.testing.assert_allclose(early, stopped, rtol=1e-5, atol=1e-6)
     fresh = new(STATEFUL, jax.random.key(0))["recognition"]["params"]["incoming"]["bias"]
     np.testing.assert_array_equal(fresh, [0] * 6 + [1] * 6 + [0] * 12)
@@ -159,16 +159,16 @@ def test_an_effect_that_depends_on_the_state_by_hand():
         return np.maximum(hidden, 0) @ p["velocity"]["kernel"]
 
     expected = [h(u, x) - h(0 * u, x) for u, x in zip(BEFORE, z, strict=True)]
-    found = STATEFUL.push(params, BEFORE, z)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-    assert np.abs(found - STATEFUL.push(params, BEFORE, z + 1)).max() > 0.01
+    pushes = STATEFUL.push(params, BEFORE, z)
+    np.testing.assert_allclose(pushes, expected, rtol=1e-4, atol=1e-5)
+    assert np.abs(pushes - STATEFUL.push(params, BEFORE, z + 1)).max() > 0.01
     np.testing.assert_array_equal(STATEFUL.push(params, 0 * BEFORE, z), np.zeros((T, 2)))
 
     config = Config(samples=2, k_steps=2, masking=True)
     _, slope = gradients(STATEFUL, params, WINDOW, config)
     assert all(np.isfinite(x).all() and np.any(x) for x in jax.tree.leaves(slope))
     draws = sequence_elbo.draw(jax.random.key(4), config, T, 2)
-    _, belief = STATEFUL.encode(params, STATEFUL.initial(), WINDOW)
+    _, belief = STATEFUL.encode(params, STATEFUL.initial_carry(), WINDOW)
     dynamics = sequence_elbo.Dynamics(
         partial(STATEFUL.velocity, params),
         jnp.asarray(BEFORE[1:]),
@@ -189,7 +189,7 @@ def test_an_effect_that_depends_on_the_state_by_hand():
 
 @pytest.mark.slow
 def test_a_new_model_is_as_unsure_as_it_was_asked_to_be(fresh):
-    carry, belief = jax.jit(GAUSSIAN.encode)(fresh, GAUSSIAN.initial(), WINDOW)
+    carry, belief = jax.jit(GAUSSIAN.encode)(fresh, GAUSSIAN.initial_carry(), WINDOW)
     assert carry == ()
     assert belief.mean.shape == (T, 2)
     np.testing.assert_allclose(belief.variance, np.log1p(np.exp(-3.0)), rtol=1e-4)
@@ -260,7 +260,7 @@ def test_what_is_observed_and_how_likely_it_is(params, fresh):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (lambda: replace(MODEL, field=LinearField(3)), r"latent dimensions \[2, 3\]"),
         (lambda: replace(MODEL, held=("decoders",)), "held"),
@@ -271,20 +271,22 @@ def test_what_is_observed_and_how_likely_it_is(params, fresh):
         ),
     ],
 )
-def test_parts_that_do_not_fit_are_refused(wrong, told):
-    with pytest.raises(ValueError, match=told):
+def test_parts_that_do_not_fit_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
         wrong()
 
 
 @partial(jax.jit, static_argnums=0)
 def gradients(model, params, window, config):
-    loss = lambda params: model.loss(params, window, model.initial(), jax.random.key(4), config)
+    loss = lambda params: model.loss(
+        params, window, model.initial_carry(), jax.random.key(4), config
+    )
     return jax.value_and_grad(loss, has_aux=True)(params)
 
 
 @jax.jit
 def bound_of_parts(params, config):
-    _, belief = MODEL.encode(params, MODEL.initial(), WINDOW)
+    _, belief = MODEL.encode(params, MODEL.initial_carry(), WINDOW)
     dynamics = sequence_elbo.Dynamics(
         partial(MODEL.velocity, params),
         MODEL.push(params, WINDOW.before[1:], WINDOW.y[1:]),  # the first one led to the first time
@@ -297,7 +299,7 @@ def bound_of_parts(params, config):
 
 
 def test_the_loss_is_the_bound_of_what_the_parts_say(params):
-    """With finite gradients for every part; a window of nothing but padding teaches nothing."""
+    """Gradients of every part are finite; a window of nothing but padding teaches nothing."""
     config = Config(samples=3, k_steps=2, masking=True)
     (loss, metrics), slope = gradients(MODEL, params, WINDOW, config)
     np.testing.assert_allclose(loss, bound_of_parts(params, config), rtol=1e-5)
@@ -315,20 +317,20 @@ def test_further_members_teach_only_their_own_field_and_held_parts_stay(fresh):
     config = Config(samples=3, k_steps=2, masking=True)
     (loss, metrics), slope = gradients(GAUSSIAN, fresh, WINDOW, config)
     first = {**fresh, "field": jax.tree.map(lambda x: x[:1], fresh["field"])}
-    one = replace(GAUSSIAN, members=1, held=("decoder", "process"))
-    (alone, _), slope_alone = gradients(one, first, WINDOW, config)
-    np.testing.assert_allclose(loss, alone + 2 * metrics["members"], rtol=1e-5)
+    one_member = replace(GAUSSIAN, members=1, held=("decoder", "process"))
+    (single_loss, _), slope_alone = gradients(one_member, first, WINDOW, config)
+    np.testing.assert_allclose(loss, single_loss + 2 * metrics["members"], rtol=1e-5)
 
     own = slope.pop("field")
     slope["field"] = jax.tree.map(lambda x: x[:1], own)
-    for name in one.held:
+    for name in one_member.held:
         assert any(np.any(x) for x in jax.tree.leaves(slope.pop(name)))
         assert not any(np.any(x) for x in jax.tree.leaves(slope_alone.pop(name)))
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), slope, slope_alone)
     assert all(np.any(x[m]) for x in jax.tree.leaves(own) for m in (1, 2))
 
     z = jnp.ones((4, 2))
-    every = GAUSSIAN.velocities(fresh, z)
-    np.testing.assert_allclose(every[0], GAUSSIAN.velocity(fresh, z), rtol=1e-5, atol=1e-7)
-    assert every.shape == (3, 4, 2)
-    assert float(jnp.max(jnp.std(every, axis=0))) > 0.01
+    velocities = GAUSSIAN.velocities(fresh, z)
+    np.testing.assert_allclose(velocities[0], GAUSSIAN.velocity(fresh, z), rtol=1e-5, atol=1e-7)
+    assert velocities.shape == (3, 4, 2)
+    assert float(jnp.max(jnp.std(velocities, axis=0))) > 0.01

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Categorical, Normal, Squashed
+from jaxrl.losses.distributions import Categorical, Normal, SquashedNormal
 from jaxrl.networks.conv import Conv, Convolution
 from jaxrl.networks.dueling import QNetwork, combine
 from jaxrl.networks.inputs import Flatten, OneHot
@@ -195,7 +195,7 @@ def test_gaussian_actor_critic_with_bounds(low, high):
     assert hash(network) == hash(network.clone())  # so that it may be a static argument
     params = initial(GaussianActorCritic(MLP((8,)), MLP((8,)), 2), (D,))
     policy, _ = apply(network, params, jnp.ones((500, D)))  # a box needs no parameters
-    assert isinstance(policy, Squashed)
+    assert isinstance(policy, SquashedNormal)
     action = np.asarray(policy.sample(jax.random.key(5)))
     low, high = np.broadcast_to(low, 2), np.broadcast_to(high, 2)
     assert np.all((action >= low) & (action <= high))
@@ -206,9 +206,9 @@ def test_gaussian_actor_critic_with_bounds(low, high):
 def test_actor_and_critic_of_the_gaussian_share_nothing():
     network = GaussianActorCritic(MLP((8,)), MLP((8,)), 2)
     params = any_params(network, (D,))
-    of_value = jax.grad(lambda p: network.apply(p, jnp.ones(D))[1])(params)["params"]
-    assert not any(map(np.any, jax.tree.leaves([of_value["actor"], of_value["policy"]])))
-    assert any(map(np.any, jax.tree.leaves(of_value["critic"])))
+    value_grad = jax.grad(lambda p: network.apply(p, jnp.ones(D))[1])(params)["params"]
+    assert not any(map(np.any, jax.tree.leaves([value_grad["actor"], value_grad["policy"]])))
+    assert any(map(np.any, jax.tree.leaves(value_grad["critic"])))
 
 
 def test_actor_and_critic_share_nothing_unless_told_to():
@@ -217,9 +217,9 @@ def test_actor_and_critic_share_nothing_unless_told_to():
         for shared in (False, True):
             network = ActorCritic(torso, A, shared=shared)
             params = any_params(network, shape)
-            of_value = jax.grad(lambda p, x=network: x.apply(p, jnp.ones(shape))[1])(params)  # noqa: B023
-            of_torso = [np.any(x) for x in jax.tree.leaves(of_value["params"]["torso"])]
-            assert any(of_torso) == shared
+            value_grad = jax.grad(lambda p, x=network: x.apply(p, jnp.ones(shape))[1])(params)  # noqa: B023
+            torso_depends = [np.any(x) for x in jax.tree.leaves(value_grad["params"]["torso"])]
+            assert any(torso_depends) == shared
             assert ("critic" in params["params"]) != shared
 
 
@@ -276,18 +276,20 @@ def test_conv_by_hand():
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize(("kernel", "strides"), [(3, 1), (2, 1), (3, 2), (2, 2), (4, 3), (1, 2)])
 def test_a_convolution_is_that_of_flax(padding, kernel, strides):
-    """For odd and even sizes; and so are its gradients."""
-    ours = Convolution(4, kernel, strides, padding)
+    """Outputs and gradients agree for odd and even sizes."""
+    convolution = Convolution(4, kernel, strides, padding)
     flax = nn.Conv(4, (kernel, kernel), (strides, strides), padding)
     board = jax.random.normal(jax.random.key(0), (2, 3, 7, 6, 2))
-    params = any_params(ours, (7, 6, 2))
+    params = any_params(convolution, (7, 6, 2))
     assert jax.tree.map(jnp.shape, params) == jax.tree.map(jnp.shape, any_params(flax, (7, 6, 2)))
     value = lambda network: lambda params, board: jnp.sum(jnp.sin(network.apply(params, board)))
     np.testing.assert_allclose(
-        apply(ours, params, board), apply(flax, params, board), rtol=1e-4, atol=1e-5
+        apply(convolution, params, board), apply(flax, params, board), rtol=1e-4, atol=1e-5
     )
-    found, wanted = (jax.jit(jax.grad(value(x), (0, 1)))(params, board) for x in (ours, flax))
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+    gradient, flax_gradient = (
+        jax.jit(jax.grad(value(x), (0, 1)))(params, board) for x in (convolution, flax)
+    )
+    for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(flax_gradient), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
@@ -315,8 +317,10 @@ def test_dueling_network_is_v_plus_centred_advantages():
     network = QNetwork(MLP((8,)), A, dueling=True, streams=(7,))
     params = any_params(network, (D,))
     obs = jax.random.normal(jax.random.key(7), (10, D))
-    q, seen = jax.jit(functools.partial(network.apply, capture_intermediates=True))(params, obs)
-    outputs: Any = seen["intermediates"]
+    q, variables = jax.jit(functools.partial(network.apply, capture_intermediates=True))(
+        params, obs
+    )
+    outputs: Any = variables["intermediates"]
     value, advantage = (outputs[name]["__call__"][0] for name in ("value", "advantage"))
     np.testing.assert_allclose(q.mean(-1, keepdims=True), value, rtol=1e-4, atol=1e-5)
     centred = advantage - advantage.mean(-1, keepdims=True)

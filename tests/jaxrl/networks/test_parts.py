@@ -11,7 +11,7 @@ from flax import linen as nn
 from jaxrl.networks.parts import Parts
 
 
-class Weighted(nn.Module):
+class WeightedSum(nn.Module):
     """`[..., rows, cols, C] -> [..., C]`: a different factor for each cell, summed."""
 
     @nn.compact
@@ -28,10 +28,10 @@ def test_frames_of_a_part_lie_beside_each_other(batch):
     first, second = x[..., :15], x[..., 15:]
     image = lambda frame: frame[..., 2:14].reshape(*batch, 2, 3, 2)
     cells = np.arange(6).reshape(2, 3, 1)
-    of_image = lambda frame: (image(frame) * cells).sum((-3, -2))
-    pairs = [(frame[..., :2], of_image(frame), frame[..., 14:]) for frame in (first, second)]
+    weighted_sum = lambda frame: (image(frame) * cells).sum((-3, -2))
+    pairs = [(frame[..., :2], weighted_sum(frame), frame[..., 14:]) for frame in (first, second)]
     expected = np.concatenate([piece for part in zip(*pairs, strict=True) for piece in part], -1)
-    model = Parts(((2,), (2, 3, 2), (1,)), (None, Weighted(), None), frames=2)
+    model = Parts(((2,), (2, 3, 2), (1,)), (None, WeightedSum(), None), frames=2)
     joined: Any = model.apply({}, jnp.asarray(x))
     np.testing.assert_allclose(joined, expected, rtol=1e-5, atol=1e-6)
 

@@ -38,13 +38,13 @@ def random_params(network, obs, key) -> Any:
     start = jax.eval_shape(network.init, key, obs, network.initial_memory())
     leaves, structure = jax.tree.flatten(start)
     keys = jax.random.split(key, len(leaves))
-    drawn = [0.5 * jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
-    return jax.tree.unflatten(structure, drawn)
+    random_leaves = [0.5 * jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
+    return jax.tree.unflatten(structure, random_leaves)
 
 
-def assert_close(found, expected):
+def assert_close(actual, expected):
     jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, expected
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), actual, expected
     )
 
 
@@ -62,14 +62,14 @@ def test_a_sequence_equals_single_steps_with_resets_by_hand(network, shape, key)
     )
     assert value.shape == (T, N)
     step = jax.jit(lambda obs, memory: network.apply(params, obs, memory))
-    found = jax.tree.map(np.asarray, (policy, value))
+    outputs = jax.tree.map(np.asarray, (policy, value))
     for n in range(N):
         memory = first[n]
         for t in range(T):
             if starts[t, n]:
                 memory = network.initial_memory()
             *expected, memory = step(obs[t, n], memory)
-            assert_close(jax.tree.map(lambda x, t=t, n=n: x[t, n], found), tuple(expected))
+            assert_close(jax.tree.map(lambda x, t=t, n=n: x[t, n], outputs), tuple(expected))
 
 
 def sigmoid(x):
@@ -125,8 +125,8 @@ def test_gradients_reach_back_to_the_start_of_an_episode_and_no_further(key):
 
     slope = np.abs(jax.jit(jax.jacobian(values))(obs)).sum(axis=-1)
     t, s = np.mgrid[:T, :T]
-    felt = (s <= t) & ((t < 3) | (s >= 3))
-    np.testing.assert_array_equal(slope > 0, felt)
+    depends = (s <= t) & ((t < 3) | (s >= 3))
+    np.testing.assert_array_equal(slope > 0, depends)
 
 
 def test_a_board_below_a_torso_of_vectors_is_refused(key):

@@ -29,37 +29,41 @@ def law(size: int = 12, seed: int = 1) -> np.ndarray:
 
 def test_exact_pairs_are_those_of_scipy_and_biorthonormal():
     P, w = chain(), law()
-    found = directed.eigenpairs(P, w, GAMMA)
-    solved: Any = scipy.linalg.eig(P, left=True)
-    values, left, _ = solved
-    for k, mu in enumerate(found.values):
+    eigenpairs = directed.eigenpairs(P, w, GAMMA)
+    scipy_solution: Any = scipy.linalg.eig(P, left=True)
+    values, left, _ = scipy_solution
+    for k, mu in enumerate(eigenpairs.values):
         nearest = np.argmin(np.abs(values - mu))
         assert abs(values[nearest] - mu) < 1e-12
-        measure = w * found.left[:, k]  # equal to SciPy's left vector up to a factor
+        measure = w * eigenpairs.left[:, k]  # equal to SciPy's left vector up to a factor
         cosine = np.abs(np.vdot(measure, left[:, nearest])) / np.linalg.norm(measure)
         assert cosine == pytest.approx(1, abs=1e-10)
-    np.testing.assert_allclose(P @ found.right, found.right * found.values, atol=1e-12)
     np.testing.assert_allclose(
-        found.left.conj().T @ np.diag(w) @ found.right, np.eye(12), atol=1e-10
+        P @ eigenpairs.right, eigenpairs.right * eigenpairs.values, atol=1e-12
     )
-    np.testing.assert_allclose(w @ np.abs(found.right) ** 2, 1)
-    stationary = w * np.real(found.left[:, 0])
+    np.testing.assert_allclose(
+        eigenpairs.left.conj().T @ np.diag(w) @ eigenpairs.right, np.eye(12), atol=1e-10
+    )
+    np.testing.assert_allclose(w @ np.abs(eigenpairs.right) ** 2, 1)
+    stationary = w * np.real(eigenpairs.left[:, 0])
     np.testing.assert_allclose(stationary @ P, stationary, atol=1e-12)
     assert np.all(stationary > 0)
-    assert np.abs(np.imag(found.values)).max() > 0.1  # it goes round
+    assert np.abs(np.imag(eigenpairs.values)).max() > 0.1  # it goes round
 
 
 def test_a_ring_walked_one_way_has_roots_of_unity():
     size = 7
     P = (np.eye(size) + np.roll(np.eye(size), 1, axis=1)) / 2
-    found = directed.eigenpairs(P, np.full(size, 1 / size), GAMMA)
+    eigenpairs = directed.eigenpairs(P, np.full(size, 1 / size), GAMMA)
     roots = (1 + np.exp(2j * np.pi * np.arange(size) / size)) / 2
-    np.testing.assert_allclose(found.values[directed.order(found.values, GAMMA)], found.values)
     np.testing.assert_allclose(
-        np.sort_complex(np.round(found.values, 9)), np.sort_complex(np.round(roots, 9))
+        eigenpairs.values[directed.order(eigenpairs.values, GAMMA)], eigenpairs.values
     )
-    np.testing.assert_allclose(found.left, found.right, atol=1e-12)  # P is normal
-    ids = directed.groups(found.values)
+    np.testing.assert_allclose(
+        np.sort_complex(np.round(eigenpairs.values, 9)), np.sort_complex(np.round(roots, 9))
+    )
+    np.testing.assert_allclose(eigenpairs.left, eigenpairs.right, atol=1e-12)  # P is normal
+    ids = directed.groups(eigenpairs.values)
     assert ids.tolist() == [0, 1, 1, 2, 2, 3, 3]  # conjugates form one space
 
 
@@ -80,21 +84,23 @@ def test_eigenvectors_of_the_bipartite_walk_are_singular_functions():
     M = law()[:, None] * chain()
     first, second = M.sum(axis=1), M.sum(axis=0)
     u, sigma, vt = np.linalg.svd(M / np.sqrt(np.outer(first, second)))
-    both = laplacian.eigensystem(np.asarray(directed.bipartite(jnp.asarray(M)), float))
-    np.testing.assert_allclose(both.values[:12], 1 - sigma, atol=1e-6)
+    bipartite_system = laplacian.eigensystem(
+        np.asarray(directed.bipartite_law(jnp.asarray(M)), float)
+    )
+    np.testing.assert_allclose(bipartite_system.values[:12], 1 - sigma, atol=1e-6)
     for k in range(4):
         expected = np.concatenate([u[:, k] / np.sqrt(first), vt[k] / np.sqrt(second)])
-        cosine = np.sum(both.weight * both.vectors[:, k] * expected)
+        cosine = np.sum(bipartite_system.weight * bipartite_system.vectors[:, k] * expected)
         assert abs(cosine) == pytest.approx(1, abs=1e-5)
-    graph, weight = objectives.graph_of(directed.bipartite(jnp.asarray(M)))
+    graph, weight = objectives.graph_of(directed.bipartite_law(jnp.asarray(M)))
     features = np.random.default_rng(3).normal(size=(12, 2, 1)).astype(np.float32)
-    stacked = directed.stacked(jnp.asarray(features))
+    stacked = directed.stack_sides(jnp.asarray(features))
     apart = (features[:, None, 0, 0] - features[None, :, 1, 0]) ** 2
     np.testing.assert_allclose(stacked.T @ graph @ stacked, np.sum(M * apart), rtol=1e-4)
     np.testing.assert_allclose(weight, np.concatenate([first, second]) / 2, rtol=1e-5)
 
 
-def mixed(vectors: np.ndarray, seed: int) -> np.ndarray:
+def mix_vectors(vectors: np.ndarray, seed: int) -> np.ndarray:
     """Another real basis of the span of the first three vectors, one real and a pair."""
     real, imag = np.real(vectors), np.imag(vectors)
     basis = np.stack([real[:, 0], real[:, 1], imag[:, 1]], axis=1)
@@ -109,11 +115,11 @@ def test_ritz_pairs_in_spans_that_hold_eigenvectors_are_exact():
     P, w = chain(), law()
     true = directed.eigenpairs(P, w, GAMMA)
     assert true.values[1] == true.values[2].conj() != true.values[1].real
-    features = features_of(mixed(true.right, 4), mixed(true.left, 5))
+    features = features_of(mix_vectors(true.right, 4), mix_vectors(true.left, 5))
     chain_, weight = (jnp.asarray(x, jnp.float32) for x in (P, w))
-    found = ritz(features, chain_, weight, GAMMA)
-    np.testing.assert_allclose(found.values[:3], true.values[:3], atol=1e-5)
-    right, left = (side[:, :3] for side in directed.read(features, found))
+    ritz_pairs = ritz(features, chain_, weight, GAMMA)
+    np.testing.assert_allclose(ritz_pairs.values[:3], true.values[:3], atol=1e-5)
+    right, left = (side[:, :3] for side in directed.read(features, ritz_pairs))
     for mine, theirs in ((right, true.right), (left, true.left)):
         inner = np.abs(np.sum(w[:, None] * np.conj(mine) * theirs[:, :3], axis=0))
         size = np.sqrt(w @ np.abs(mine) ** 2) * np.sqrt(w @ np.abs(theirs[:, :3]) ** 2)
@@ -131,11 +137,12 @@ def test_ritz_errors_of_values_are_products_of_the_errors_of_both_sides():
     errors = []
     for size in (0.03, 0.003):
         features = features_of(
-            mixed(true.right, 4) + size * noise[0], mixed(true.left, 5) + size * noise[1]
+            mix_vectors(true.right, 4) + size * noise[0],
+            mix_vectors(true.left, 5) + size * noise[1],
         )
         arrays = (jnp.asarray(x, jnp.float32) for x in (P, w))
-        found = ritz(features, *arrays, GAMMA)
-        errors.append(np.abs(found.values[:3] - true.values[:3]).max())
+        ritz_pairs = ritz(features, *arrays, GAMMA)
+        errors.append(np.abs(ritz_pairs.values[:3] - true.values[:3]).max())
     assert 30 < errors[0] / errors[1] < 300
 
 
@@ -162,8 +169,8 @@ def test_portals_add_no_eigenvalues_that_the_walk_does_not_have(m, tolerance):
     P = corridor(16)
     features, w = singular_functions(P, m)
     solution = ritz(features, *(jnp.asarray(x, jnp.float32) for x in (P, w)), GAMMA)
-    solved: Any = scipy.linalg.eigvals(P)
-    true = solved[directed.order(solved, GAMMA)]
+    scipy_values: Any = scipy.linalg.eigvals(P)
+    true = scipy_values[directed.order(scipy_values, GAMMA)]
     np.testing.assert_allclose(solution.values[:4], true[:4], atol=tolerance)
 
 
@@ -206,9 +213,9 @@ def test_pairs_that_features_have_no_room_for_count_as_wrong():
 @pytest.mark.parametrize("features", [np.zeros((12, 2, 3)), np.ones((12, 2, 3))])
 def test_features_without_a_solution_give_finite_numbers(features):
     arrays = (jnp.asarray(x, jnp.float32) for x in (features, chain(), law()))
-    found = ritz(*arrays, GAMMA)
-    assert all(np.all(np.isfinite(x)) for x in found)
-    assert isinstance(found, Ritz)
+    ritz_pairs = ritz(*arrays, GAMMA)
+    assert all(np.all(np.isfinite(x)) for x in ritz_pairs)
+    assert isinstance(ritz_pairs, Ritz)
 
 
 @pytest.mark.parametrize(

@@ -12,24 +12,24 @@ from jaxrl.spectral import directed, hitting_times
 from tests.jaxrl.spectral.test_directed import GAMMA, chain, law
 
 
-def by_linear_systems(P: np.ndarray) -> np.ndarray:
+def solve_linear_systems(P: np.ndarray) -> np.ndarray:
     """h(., j) = 1 + P h(., j) off j, one system for each goal."""
     times = np.zeros_like(P)
     for j in range(len(P)):
         others = np.arange(len(P)) != j
-        rest = np.eye(len(P) - 1) - P[np.ix_(others, others)]
-        times[others, j] = np.linalg.solve(rest, np.ones(len(P) - 1))
+        system = np.eye(len(P) - 1) - P[np.ix_(others, others)]
+        times[others, j] = np.linalg.solve(system, np.ones(len(P) - 1))
     return times
 
 
-def from_first(P: np.ndarray, w: np.ndarray, count: int) -> np.ndarray:
-    found = directed.eigenpairs(P, w, GAMMA)
-    columns = [jnp.asarray(x[..., :count], jnp.complex64) for x in found[:3]]
+def times_from_first(P: np.ndarray, w: np.ndarray, count: int) -> np.ndarray:
+    eigenpairs = directed.eigenpairs(P, w, GAMMA)
+    columns = [jnp.asarray(x[..., :count], jnp.complex64) for x in eigenpairs[:3]]
     return np.asarray(jax.jit(hitting_times.from_eigenpairs)(*columns, jnp.asarray(w, jnp.float32)))
 
 
 def test_exact_times_solve_the_linear_systems():
-    np.testing.assert_allclose(hitting_times.exact(chain()), by_linear_systems(chain()))
+    np.testing.assert_allclose(hitting_times.exact_times(chain()), solve_linear_systems(chain()))
 
 
 def test_exact_times_on_a_ring_walked_one_way_count_steps():
@@ -37,44 +37,46 @@ def test_exact_times_on_a_ring_walked_one_way_count_steps():
     size = 6
     P = (np.eye(size) + np.roll(np.eye(size), 1, axis=1)) / 2
     i, j = np.indices((size, size))
-    np.testing.assert_allclose(hitting_times.exact(P), 2 * ((j - i) % size), atol=1e-9)
+    np.testing.assert_allclose(hitting_times.exact_times(P), 2 * ((j - i) % size), atol=1e-9)
 
 
 def test_times_from_all_eigenpairs_are_exact():
     np.testing.assert_allclose(
-        from_first(chain(), law(), 12), by_linear_systems(chain()), rtol=1e-3
+        times_from_first(chain(), law(), 12), solve_linear_systems(chain()), rtol=1e-3
     )
 
 
 def test_times_do_not_depend_on_the_law_that_densities_refer_to():
-    one, other = (from_first(chain(), law(seed=seed), 5) for seed in (1, 2))
+    one, other = (times_from_first(chain(), law(seed=seed), 5) for seed in (1, 2))
     np.testing.assert_allclose(one, other, rtol=1e-3)
 
 
 def test_times_from_the_first_eigenpairs_are_those_of_a_walk_that_forgets_the_rest():
     """The same Z from the spectral projector in float64; and more pairs come nearer."""
     P, w, count = chain(), law(), 5
-    found = directed.eigenpairs(P, w, GAMMA)
-    projector = np.real(found.right[:, :count] @ (found.left[:, :count].conj() * w[:, None]).T)
-    stationary = w * np.real(found.left[:, 0]) * np.real(found.right[0, 0])
-    kept = projector @ P @ projector
-    Z = np.linalg.inv(np.eye(12) - kept + stationary[None, :])
+    eigenpairs = directed.eigenpairs(P, w, GAMMA)
+    projector = np.real(
+        eigenpairs.right[:, :count] @ (eigenpairs.left[:, :count].conj() * w[:, None]).T
+    )
+    stationary = w * np.real(eigenpairs.left[:, 0]) * np.real(eigenpairs.right[0, 0])
+    projected_P = projector @ P @ projector
+    Z = np.linalg.inv(np.eye(12) - projected_P + stationary[None, :])
     expected = (np.diag(Z)[None, :] - Z) / stationary[None, :]
     expected = np.maximum(expected, 1) * (1 - np.eye(12))
-    np.testing.assert_allclose(from_first(P, w, count), expected, rtol=1e-3)
-    exact = hitting_times.exact(P)
-    errors = [np.abs(from_first(P, w, count) - exact).max() for count in (1, 5, 9, 12)]
+    np.testing.assert_allclose(times_from_first(P, w, count), expected, rtol=1e-3)
+    exact = hitting_times.exact_times(P)
+    errors = [np.abs(times_from_first(P, w, count) - exact).max() for count in (1, 5, 9, 12)]
     assert sorted(errors, reverse=True) == errors
 
 
 def test_rank_correlations_are_those_of_scipy():
     rng = np.random.default_rng(8)
-    found, true = rng.integers(0, 6, (2, 9, 9))  # with ties
-    goals, sources = hitting_times.rank_correlations(found, true)
+    estimated, true = rng.integers(0, 6, (2, 9, 9))  # with ties
+    goals, sources = hitting_times.rank_correlations(estimated, true)
     for k in range(9):
         others = np.arange(9) != k
-        by_goal: Any = stats.spearmanr(found[others, k], true[others, k])[0]
-        by_source: Any = stats.spearmanr(found[k, others], true[k, others])[0]
+        by_goal: Any = stats.spearmanr(estimated[others, k], true[others, k])[0]
+        by_source: Any = stats.spearmanr(estimated[k, others], true[k, others])[0]
         np.testing.assert_allclose([goals[k], sources[k]], [by_goal, by_source])
     np.testing.assert_allclose(hitting_times.rank_correlations(true, true), 1)
 
@@ -93,4 +95,4 @@ def test_rank_correlations_of_other_shapes_are_refused(shapes):
 def test_walks_that_cannot_return_are_refused():
     for P in (np.array([[0.5, 0.5], [0, 1.0]]), np.eye(3)):
         with pytest.raises(ValueError, match="hitting times are infinite"):
-            hitting_times.exact(P)
+            hitting_times.exact_times(P)

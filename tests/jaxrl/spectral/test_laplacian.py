@@ -182,11 +182,14 @@ def test_a_thousand_steps_leave_out_nothing_that_counts():
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
 def test_a_symmetric_walk_from_anywhere_has_the_horizon_spectrum(discount):
     P = maze("GridMaze-9")
-    found = laplacian.eigensystem(laplacian.sampled_pairs(P, np.full(13, 1 / 13), 50, discount))
+    eigensystem = laplacian.eigensystem(
+        laplacian.sampled_pairs(P, np.full(13, 1 / 13), 50, discount)
+    )
     expected = np.sort(laplacian.horizon_lambda(spectrum(P), discount, 51))
-    np.testing.assert_allclose(found.values, expected, atol=1e-12)
-    for column, value in ((1, found.values[1]), (5, found.values[5])):  # of P itself, too
-        u = found.vectors[:, column]
+    np.testing.assert_allclose(eigensystem.values, expected, atol=1e-12)
+    # They are eigenvectors of P itself, too.
+    for column, value in ((1, eigensystem.values[1]), (5, eigensystem.values[5])):
+        u = eigensystem.vectors[:, column]
         mu = u @ P @ u / (u @ u)
         np.testing.assert_allclose(P @ u, mu * u, atol=1e-8)
         np.testing.assert_allclose(laplacian.horizon_lambda(mu, discount, 51), value, atol=1e-12)
@@ -194,12 +197,12 @@ def test_a_symmetric_walk_from_anywhere_has_the_horizon_spectrum(discount):
 
 def test_a_one_way_chain_has_the_spectrum_of_its_loss():
     M = laplacian.sampled_pairs(one_way_chain(), np.full(5, 0.2), 6, 0.7)
-    found = laplacian.eigensystem(3 * M)  # counts will do
+    eigensystem = laplacian.eigensystem(3 * M)  # counts will do
     values, vectors = scipy.linalg.eigh(energy(M), np.diag(M.sum(axis=1)))
-    np.testing.assert_allclose(found.values, values, atol=1e-13)
-    np.testing.assert_allclose(np.abs(found.vectors), np.abs(vectors), atol=1e-10)
-    np.testing.assert_allclose(found.weight, M.sum(axis=1), atol=1e-15)
-    gram = found.vectors.T @ np.diag(found.weight) @ found.vectors
+    np.testing.assert_allclose(eigensystem.values, values, atol=1e-13)
+    np.testing.assert_allclose(np.abs(eigensystem.vectors), np.abs(vectors), atol=1e-10)
+    np.testing.assert_allclose(eigensystem.weight, M.sum(axis=1), atol=1e-15)
+    gram = eigensystem.vectors.T @ np.diag(eigensystem.weight) @ eigensystem.vectors
     np.testing.assert_allclose(gram, np.eye(5), atol=1e-12)
 
 
@@ -208,18 +211,20 @@ def test_dropped_states():
     rng = np.random.default_rng(2)
     M[:3, :3], M[:3, 4] = rng.random((3, 3)), rng.random(3)  # 3, 5 never seen; 4 only ends pairs
     M = M[:, [3, 0, 1, 4, 2, 5]][[3, 0, 1, 4, 2, 5]]
-    found = laplacian.eigensystem(M, missing="drop")
-    seen = np.array([1, 2, 4])
-    assert found.values.shape == (3,)
-    assert found.vectors.shape == (6, 3)
-    np.testing.assert_array_equal(found.weight > 0, np.isin(np.arange(6), seen))
-    np.testing.assert_array_equal(found.vectors[found.weight == 0], 0)
+    eigensystem = laplacian.eigensystem(M, missing="drop")
+    start_states = np.array([1, 2, 4])
+    assert eigensystem.values.shape == (3,)
+    assert eigensystem.vectors.shape == (6, 3)
+    np.testing.assert_array_equal(eigensystem.weight > 0, np.isin(np.arange(6), start_states))
+    np.testing.assert_array_equal(eigensystem.vectors[eigensystem.weight == 0], 0)
     # The same problem with next to no constraint on the state that only ends pairs.
-    ends = np.array([*seen, 3])
+    ends = np.array([*start_states, 3])
     M = M[np.ix_(ends, ends)] / M.sum()
     near, vectors = scipy.linalg.eigh(energy(M), np.diag(np.maximum(M.sum(axis=1), 1e-9)))
-    np.testing.assert_allclose(found.values, near[:3], atol=1e-7)
-    np.testing.assert_allclose(np.abs(found.vectors[seen]), np.abs(vectors[:3, :3]), atol=1e-6)
+    np.testing.assert_allclose(eigensystem.values, near[:3], atol=1e-7)
+    np.testing.assert_allclose(
+        np.abs(eigensystem.vectors[start_states]), np.abs(vectors[:3, :3]), atol=1e-6
+    )
 
 
 def test_signs_do_not_hang_on_rounding():

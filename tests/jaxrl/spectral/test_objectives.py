@@ -78,10 +78,10 @@ def drawing_value(u: np.ndarray, M: np.ndarray, b: float, c: np.ndarray, w: floa
 @pytest.mark.parametrize("ordered", [True, False])
 def test_exact_moments_are_double_sums(ordered):
     u, M = random_features(), random_pairs()
-    found = objectives.exact_moments(float32(u), *graph_of(M), ordered)
-    close(found.spread, double_sum_spread(u, M))
-    close(found.error, double_sum_error(u, M))
-    close(found.other_error, double_sum_error(u, M))
+    moments = objectives.exact_moments(float32(u), *graph_of(M), ordered)
+    close(moments.spread, double_sum_spread(u, M))
+    close(moments.error, double_sum_error(u, M))
+    close(moments.other_error, double_sum_error(u, M))
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -91,10 +91,10 @@ def test_sampled_moments_are_means_over_rows(ordered):
     first, second = (np.repeat(x.ravel(), M.ravel().astype(int)) for x in np.indices((S, S)))
     u, M = random_features(), M / M.sum()
     rows = float32(u[first])
-    found = objectives.sampled_moments(rows, float32(u[second]), rows, 2 * rows, ordered)
-    close(found.spread, double_sum_spread(u, M))
-    close(found.error, double_sum_error(u, M))
-    close(found.other_error, 4 * double_sum_error(u, M) + 3 * np.eye(D))
+    moments = objectives.sampled_moments(rows, float32(u[second]), rows, 2 * rows, ordered)
+    close(moments.spread, double_sum_spread(u, M))
+    close(moments.error, double_sum_error(u, M))
+    close(moments.other_error, 4 * double_sum_error(u, M) + 3 * np.eye(D))
 
 
 # Losses.
@@ -118,13 +118,13 @@ def test_each_feature_descends_its_own_rows_alone(graph_weight, mask):
         moments = objectives.exact_moments(u, graph, weight, ordered=True)
         return objectives.allo_loss(moments, multipliers, float32(mask), graph_weight)
 
-    found = jax.grad(value)(float32(u)) / weight[:, None]
+    gradient = jax.grad(value)(float32(u)) / weight[:, None]
     error, L = double_sum_error(u, M), laplacian_of(M)
     for i in range(D):
         expected = 4 * graph_weight * L @ u[:, i]
         for k in range(i + 1):
             expected += (beta[i, k] + 2 * b * error[i, k]) * u[:, k]
-        close(found[:, i], mask[i] * expected, atol=1e-4)
+        close(gradient[:, i], mask[i] * expected, atol=1e-4)
 
 
 def test_the_loss_is_the_lagrangian():
@@ -147,8 +147,8 @@ def test_graph_drawing_and_its_slope(method, c):
         moments = objectives.exact_moments(u, graph, weight, ordered=False)
         return objectives.graph_drawing_loss(moments, float32(b), weights, w)
 
-    found, slope = jax.value_and_grad(value)(float32(u))
-    close(found, drawing_value(u, M, b, c, w))
+    loss, slope = jax.value_and_grad(value)(float32(u))
+    close(loss, drawing_value(u, M, b, c, w))
     expected = np.zeros_like(u)
     for cell in np.ndindex(u.shape):
         step = np.zeros_like(u)
@@ -180,25 +180,25 @@ def test_multipliers_ascend():
     config = allo.Config(dual_step=0.1, dual_limit=0.5, barrier_step=3.0, barrier_limit=2.2)
     random = np.random.default_rng(4)
     beta, b, penalty = np.tril(random.normal(size=(3, 3))) / 4, 2.0, np.zeros((3, 3))
-    found = Multipliers(float32(beta), float32(b), float32(penalty))
+    multipliers = Multipliers(float32(beta), float32(b), float32(penalty))
     mask = np.array([1, 1, 0])
     barriers = []
     for scale in (0.5, 1.0):
         error, other = scale * random.normal(size=(2, 3, 3))
         moments = objectives.Moments(jnp.zeros(3), float32(error), float32(other))
-        found = allo.dual_update(config, found, moments, float32(mask))
+        multipliers = allo.dual_update(config, multipliers, moments, float32(mask))
         change = 0.1 * mask[:, None] * np.tril(error + other) / 2
         beta = np.clip(beta + change, -0.5, 0.5)
         penalty = 0.9 * penalty + 0.1 * np.tril(error * other)
         b = min(b + 3.0 * np.sum(np.maximum(penalty[:2], 0)) / 9, 2.2)
         barriers.append(b)
-        close(found.duals, beta)
-        close(found.penalty, penalty)
-        close(found.barrier, b)
+        close(multipliers.duals, beta)
+        close(multipliers.penalty, penalty)
+        close(multipliers.barrier, b)
     assert 2 < barriers[0] < 2.2  # it grew, and not only to its limit
     for method in ("no_duals", "ggdo", "gdo"):
-        idle = allo.dual_update(replace(config, method=method), found, moments, float32(mask))
-        np.testing.assert_array_equal(idle.duals, found.duals)
+        idle = allo.dual_update(replace(config, method=method), multipliers, moments, float32(mask))
+        np.testing.assert_array_equal(idle.duals, multipliers.duals)
 
 
 # A learner whose parameters are the features themselves.
@@ -270,9 +270,9 @@ def test_graph_drawing_without_weights_ends_in_a_rotation():
     u = features[-1]
     gram = u.T @ (truth.weight[:, None] * u)
     close(np.sort(np.linalg.eigvalsh(gram)), 1 - truth.values[:D][::-1] / b, atol=2e-3)
-    found = cosines(u, truth)
-    close((found[:, :D] ** 2).sum(axis=1), np.ones(D), atol=2e-3)
-    assert np.diag(found).min() < 0.9
+    all_cosines = cosines(u, truth)
+    close((all_cosines[:, :D] ** 2).sum(axis=1), np.ones(D), atol=2e-3)
+    assert np.diag(all_cosines).min() < 0.9
 
 
 def test_weights_end_the_rotation_where_no_feature_collapses():
@@ -328,9 +328,9 @@ def test_a_turn_keeps_the_eigenspace_of_a_tie():
     u = truth.vectors[:, :D] @ rotation
     turn, values = objectives.rayleigh_ritz(*moments_of_turn(u, M))
     close(values, truth.values[:D])
-    found = cosines(u @ np.asarray(turn), truth) ** 2
-    close(found[:2, :2].sum(axis=1), [1, 1], atol=1e-3)
-    close(found[2:, 2:4].sum(axis=1), [1, 1], atol=1e-3)
+    squared_cosines = cosines(u @ np.asarray(turn), truth) ** 2
+    close(squared_cosines[:2, :2].sum(axis=1), [1, 1], atol=1e-3)
+    close(squared_cosines[2:, 2:4].sum(axis=1), [1, 1], atol=1e-3)
 
 
 @pytest.mark.parametrize("lost", ["zero", "twin", "all"])

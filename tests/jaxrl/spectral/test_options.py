@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from envs.grid.layouts import from_free
-from envs.grid.mazes import named
+from envs.grid.mazes import layout_by_name
 from envs.grid.tables import Dynamics, dynamics, transition_matrix
-from jaxrl.spectral.control.options import Options, eigenoptions, none
+from jaxrl.spectral.control.options import Options, eigenoptions, no_options
 from jaxrl.spectral.laplacian import published_eigensystem
 
 
@@ -28,11 +28,11 @@ def solve(feature: np.ndarray, tables: Dynamics, discount: float) -> np.ndarray:
         value = better
 
 
-def solved(features: np.ndarray, tables: Dynamics, discount: float = 0.9) -> Options:
+def numpy_options(features: np.ndarray, tables: Dynamics, discount: float = 0.9) -> Options:
     """The options of float64 features, as NumPy arrays."""
     successor, probability = map(jnp.asarray, tables)
-    found = eigenoptions(jnp.asarray(features, jnp.float32), successor, probability, discount)
-    return jax.tree.map(np.asarray, found)
+    options = eigenoptions(jnp.asarray(features, jnp.float32), successor, probability, discount)
+    return jax.tree.map(np.asarray, options)
 
 
 def walk(options: Options, which: int, state: int, tables: Dynamics) -> list[int]:
@@ -54,21 +54,21 @@ def test_options_are_the_best_policies(wind: float, discount: float):
     layout = from_free(np.array([[1, 1, 1, 1], [1, 0, 0, 1], [1, 1, 1, 1]], bool))
     tables = dynamics(layout, wind)
     features = np.random.default_rng(0).normal(size=(layout.num_states, 4))
-    found = solved(features, tables, discount)
-    assert found.policy.shape == found.terminates.shape == (6, layout.num_states)
-    signed = [sign * features[:, i] for i in (1, 2, 3) for sign in (1, -1)]
-    for option, feature in enumerate(signed):
+    options = numpy_options(features, tables, discount)
+    assert options.policy.shape == options.terminates.shape == (6, layout.num_states)
+    signed_features = [sign * features[:, i] for i in (1, 2, 3) for sign in (1, -1)]
+    for option, feature in enumerate(signed_features):
         q = solve(feature, tables, discount)
-        chosen = q[np.arange(len(q)), found.policy[option]]
+        chosen = q[np.arange(len(q)), options.policy[option]]
         np.testing.assert_allclose(chosen, q.max(1), atol=1e-4)
-        np.testing.assert_array_equal(found.terminates[option], q.max(1) < 1e-4)
+        np.testing.assert_array_equal(options.terminates[option], q.max(1) < 1e-4)
 
 
 def test_options_of_a_corridor_walk_to_its_ends():
     """φ₂ is a cosine with its extremes at the ends, φ₃ has them at both ends and in the middle."""
     tables = dynamics(from_free(np.ones((1, 21), bool)))
     features = true_features(tables, 3)  # vectors begin with a positive entry
-    options = solved(features, tables)
+    options = numpy_options(features, tables)
     for start in range(21):
         assert walk(options, 0, start, tables) == list(range(start, -1, -1))
         assert walk(options, 1, start, tables) == list(range(start, 21))
@@ -78,9 +78,9 @@ def test_options_of_a_corridor_walk_to_its_ends():
 
 
 def test_options_of_four_rooms_arrive_where_the_eigenvector_is_largest():
-    tables = dynamics(named("GridRoom-4"))
+    tables = dynamics(layout_by_name("GridRoom-4"))
     features = true_features(tables, 4)
-    options = solved(features, tables)
+    options = numpy_options(features, tables)
     for option, feature in enumerate([features[:, 1], -features[:, 1]]):
         ends = {walk(options, option, start, tables)[-1] for start in range(len(features))}
         assert ends == {int(np.argmax(feature))}
@@ -93,8 +93,8 @@ def test_options_of_four_rooms_arrive_where_the_eigenvector_is_largest():
 
 def test_a_collapsed_feature_makes_options_that_never_start():
     tables = dynamics(from_free(np.ones((2, 3), bool)))
-    assert np.all(solved(np.ones((6, 2)), tables).terminates)
-    assert [table.shape for table in none(6)] == [(0, 6), (0, 6)]
+    assert np.all(numpy_options(np.ones((6, 2)), tables).terminates)
+    assert [table.shape for table in no_options(6)] == [(0, 6), (0, 6)]
 
 
 def test_what_does_not_suit_is_refused():

@@ -12,7 +12,7 @@ from jaxrl.spectral import pairs
 from jaxrl.spectral.learning import pair_replay
 
 
-def remembered(state, next_state, done, capacity: int, steps: int):
+def fill_ring(state, next_state, done, capacity: int, steps: int):
     """The ring after whole rollouts `[R T, N]` of `steps` each."""
 
     @jax.jit
@@ -38,33 +38,33 @@ def test_pairs_never_cross_trajectories_and_follow_the_law(capacity):
     number = times + np.arange(num_envs, dtype=np.int32)  # of each transition [5 T, N]
     done = rng.random(number.shape) < 0.15
     total = number.size
-    ring = remembered(number, number, done, capacity, steps)
-    kept = min(rollouts, -(-capacity // (num_envs * steps)))
+    ring = fill_ring(number, number, done, capacity, steps)
+    num_kept = min(rollouts, -(-capacity // (num_envs * steps)))
     ends = done.copy()
     ends[steps - 1 :: steps] = True  # a rollout ends trajectories
     draw = jax.jit(pair_replay.sample_pairs, static_argnums=2)
     first, last = map(np.asarray, draw(ring, jax.random.key(1), 20_000, discount))
-    begun = Counter(first.tolist())
-    assert set(begun) == set(range(total - kept * steps * num_envs, total))
-    count = kept * steps * num_envs
-    assert stats.chisquare(list(begun.values())).pvalue > 1e-3
+    start_counts = Counter(first.tolist())
+    assert set(start_counts) == set(range(total - num_kept * steps * num_envs, total))
+    count = num_kept * steps * num_envs
+    assert stats.chisquare(list(start_counts.values())).pvalue > 1e-3
     np.testing.assert_array_equal((last - first) % num_envs, 0)
     row, env = np.divmod(first, num_envs)
     offset = (last - first) // num_envs + 1
-    left = np.asarray(pairs.remaining(jnp.asarray(ends)))[row, env]
+    left = np.asarray(pairs.transitions_left(jnp.asarray(ends)))[row, env]
     assert (offset >= 1).all()
     assert (offset <= left).all()
     for n in (2, 5, 8):
         expected = discount ** np.arange(n) / np.sum(discount ** np.arange(n))
-        found = np.bincount(offset[left == n], minlength=n + 1)[1:]
-        assert stats.chisquare(found, expected * found.sum()).pvalue > 1e-3
+        offset_counts = np.bincount(offset[left == n], minlength=n + 1)[1:]
+        assert stats.chisquare(offset_counts, expected * offset_counts.sum()).pvalue > 1e-3
     states = np.asarray(
         jax.jit(pair_replay.sample_states, static_argnums=2)(ring, jax.random.key(2), 20_000)
     )
-    assert set(states.tolist()) == set(begun)
+    assert set(states.tolist()) == set(start_counts)
     visits = np.asarray(pair_replay.visits(ring, total))
     assert visits.sum() == count
-    assert visits[:10].sum() == (10 if kept == rollouts else 0)
+    assert visits[:10].sum() == (10 if num_kept == rollouts else 0)
 
 
 @pytest.mark.fast_cases(1)
@@ -75,7 +75,7 @@ def test_the_law_of_sampled_pairs_is_that_of_what_the_ring_holds(capacity):
     state = rng.integers(0, 5, (18, 20)).astype(np.int32)
     next_state = (state + rng.integers(0, 3, state.shape)).astype(np.int32) % 5
     done = rng.random(state.shape) < 0.1
-    ring = remembered(state, next_state, done, capacity, 6)
+    ring = fill_ring(state, next_state, done, capacity, 6)
     first = 6 if capacity < state.size else 0
     begins = range(first, 18, 6)
     one, two, ends = (

@@ -50,9 +50,9 @@ def count_by_loops(state, next_state, done, discount: float, num_states: int) ->
 def test_remaining_ends_at_done_and_at_the_last_row():
     done = jnp.array([[0, 0, 1, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0], [0, 1, 0, 0, 1]], bool).T
     expected = [[3, 2, 1, 2, 1], [1] * 5, [5, 4, 3, 2, 1], [2, 1, 3, 2, 1]]
-    found = jax.jit(pairs.remaining)(done)
-    assert found.dtype == jnp.int32
-    np.testing.assert_array_equal(found.T, expected)
+    left = jax.jit(pairs.transitions_left)(done)
+    assert left.dtype == jnp.int32
+    np.testing.assert_array_equal(left.T, expected)
 
 
 @pytest.mark.parametrize("discount", [*DISCOUNTS, 1e-6, 0.999999])
@@ -61,10 +61,10 @@ def test_offset_law_is_the_share_of_each_term(discount):
     expected = [
         [law(n, discount)[k - 1] if 1 <= k <= n else 0.0 for k in range(-1, 62)] for n in range(60)
     ]
-    found = jax.jit(pairs.offset_law)(n, k, discount)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-30)
+    law_table = jax.jit(pairs.offset_law)(n, k, discount)
+    np.testing.assert_allclose(law_table, expected, rtol=1e-5, atol=1e-30)
     if discount == 0:
-        np.testing.assert_array_equal(found, (k == 1) & (n >= 1))
+        np.testing.assert_array_equal(law_table, (k == 1) & (n >= 1))
     host = laplacian.offset_law(59, discount)  # the two programs agree on what the law is
     np.testing.assert_allclose(host, np.asarray(expected)[1:, 2:61], rtol=1e-12)
 
@@ -76,16 +76,16 @@ def test_offsets_follow_the_law(discount, n, key):
     k = jax.jit(pairs.geometric)(key, jnp.full(draws, n), discount)
     assert k.dtype == jnp.int32
     expected = draws * np.asarray(law(n, discount))
-    found = np.bincount(k, minlength=n + 1)[1:]
-    assert len(found) == n
+    counts = np.bincount(k, minlength=n + 1)[1:]
+    assert len(counts) == n
     frequent = expected >= 5  # the rest are one class
-    found = np.append(found[frequent], found[~frequent].sum())
+    counts = np.append(counts[frequent], counts[~frequent].sum())
     expected = np.append(expected[frequent], expected[~frequent].sum())
     if expected[-1] < 1e-3:
-        assert found[-1] == 0
-        found, expected = found[:-1], expected[:-1]
-    if len(found) > 1:
-        assert stats.chisquare(found, expected * (found.sum() / expected.sum())).pvalue > 1e-3
+        assert counts[-1] == 0
+        counts, expected = counts[:-1], expected[:-1]
+    if len(counts) > 1:
+        assert stats.chisquare(counts, expected * (counts.sum() / expected.sum())).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("discount", [*DISCOUNTS, 1e-30, 1e-6, 0.5, 0.999999, 1 - 2**-24])
@@ -109,29 +109,29 @@ def test_quantiles_invert_the_distribution_function(discount):
         edges = np.cumsum(law(n, discount))
         expected = 1 + np.searchsorted(edges[:-1], uniform, side="right")
         clear = np.abs(uniform[:, None] - edges[None]).min(axis=1) > 1e-6  # not on a step
-        found = pairs.quantile(jnp.asarray(uniform), jnp.full(997, n), discount)
-        np.testing.assert_array_equal(found[clear], expected[clear])
+        offsets = pairs.quantile(jnp.asarray(uniform), jnp.full(997, n), discount)
+        np.testing.assert_array_equal(offsets[clear], expected[clear])
 
 
 @pytest.mark.parametrize("discount", DISCOUNTS)
 @pytest.mark.parametrize(("steps", "num_envs", "ending"), [(1, 3, 0.0), (6, 5, 0.3), (7, 4, 0.1)])
 def test_count_is_the_sum_over_all_starts_and_offsets(discount, steps, num_envs, ending):
     walks = random_walks(steps, num_envs, num_states=5, ending=ending)
-    found = jax.jit(pairs.count, static_argnums=4)(*walks, discount, 5)
-    np.testing.assert_allclose(found, count_by_loops(*walks, discount, 5), rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(found.sum(), steps * num_envs, rtol=1e-6)
+    counts = jax.jit(pairs.count, static_argnums=4)(*walks, discount, 5)
+    np.testing.assert_allclose(counts, count_by_loops(*walks, discount, 5), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(counts.sum(), steps * num_envs, rtol=1e-6)
 
 
 def test_count_rounds_little_where_many_pairs_meet_in_a_cell():
     steps, num_states, discount = 10, 3, 0.9
     walks = random_walks(steps, 20_000, num_states)
-    found = jax.jit(pairs.count, static_argnums=4)(*walks, discount, num_states)
+    counts = jax.jit(pairs.count, static_argnums=4)(*walks, discount, num_states)
     exact = np.zeros(num_states**2)
     for t in range(steps):
         for k, p in enumerate(law(steps - t, discount), start=1):
             cell = np.asarray(walks[0][t] * num_states + walks[1][t + k - 1])
             exact += p * np.bincount(cell, minlength=num_states**2)
-    np.testing.assert_allclose(found.ravel(), exact, rtol=1e-5)
+    np.testing.assert_allclose(counts.ravel(), exact, rtol=1e-5)
 
 
 def test_drawn_pairs_approach_the_count(key):
@@ -139,15 +139,15 @@ def test_drawn_pairs_approach_the_count(key):
     state, next_state, done = random_walks(steps, num_envs, num_states=4, ending=0.15)
     start_key, offset_key = jax.random.split(key)
     start = jax.random.randint(start_key, (draws,), 0, steps * num_envs)
-    left = pairs.remaining(done).reshape(-1)
+    left = pairs.transitions_left(done).reshape(-1)
     k = pairs.geometric(offset_key, left[start], 0.8)
     cell = state.reshape(-1)[start] * 4 + next_state.reshape(-1)[start + num_envs * (k - 1)]
     expected = np.asarray(pairs.count(state, next_state, done, 0.8, 4), float).ravel()
-    found = np.bincount(cell, minlength=16)
+    counts = np.bincount(cell, minlength=16)
     expected = expected * (draws / expected.sum())
-    assert (found[expected == 0] == 0).all()
-    seen = expected > 0
-    assert stats.chisquare(found[seen], expected[seen]).pvalue > 1e-3
+    assert (counts[expected == 0] == 0).all()
+    is_possible = expected > 0
+    assert stats.chisquare(counts[is_possible], expected[is_possible]).pvalue > 1e-3
 
 
 def test_counts_of_many_trajectories_approach_the_exact_law():
@@ -155,16 +155,18 @@ def test_counts_of_many_trajectories_approach_the_exact_law():
     walks = random_walks(steps, 20_000, num_states)
     P = np.mean([np.roll(np.eye(num_states), shift, axis=1) for shift in (0, 1, 2)], axis=0)
     exact = laplacian.sampled_pairs(P, np.full(num_states, 1 / num_states), steps, 0.9)
-    found = np.asarray(pairs.count(*walks, 0.9, num_states)) / (steps * 20_000)
-    np.testing.assert_allclose(found, exact, atol=1.5e-3)
+    frequencies = np.asarray(pairs.count(*walks, 0.9, num_states)) / (steps * 20_000)
+    np.testing.assert_allclose(frequencies, exact, atol=1.5e-3)
 
 
 def test_one_compilation_serves_every_discount():
     walks = random_walks(4, 3, num_states=3)
     count = jax.jit(chex.assert_max_traces(lambda discount: pairs.count(*walks, discount, 3), n=1))
     for discount in (0.0, 0.5, 1.0):
-        found = count(discount)
-        np.testing.assert_allclose(found, count_by_loops(*walks, discount, 3), rtol=1e-5, atol=1e-7)
+        counts = count(discount)
+        np.testing.assert_allclose(
+            counts, count_by_loops(*walks, discount, 3), rtol=1e-5, atol=1e-7
+        )
 
 
 def test_arrays_of_different_shape_are_refused():
@@ -192,9 +194,9 @@ def chain_walks(steps: int, num_envs: int, every: int, chain=CHAIN, seed: int = 
     rng = np.random.default_rng(seed)
     state, next_state = np.zeros((2, steps, num_envs), np.int32)
     draw = lambda law: (rng.random(len(law))[:, None] > np.cumsum(law, axis=1)).sum(axis=1)
-    fresh = lambda: draw(np.tile(STARTS, (num_envs, 1)))
+    draw_starts = lambda: draw(np.tile(STARTS, (num_envs, 1)))
     for t in range(steps):
-        state[t] = fresh() if t % every == 0 else next_state[t - 1]
+        state[t] = draw_starts() if t % every == 0 else next_state[t - 1]
         next_state[t] = draw(chain[state[t]])
     done = np.broadcast_to((np.arange(steps) % every == every - 1)[:, None], state.shape)
     return jnp.asarray(state), jnp.asarray(next_state), jnp.asarray(done)
@@ -207,11 +209,11 @@ def walk_of(walks, num_states: int = 5, length: int | None = None) -> pairs.Walk
 
 def expected_by_loops(state, next_state, done, discount: float, num_states: int) -> np.ndarray:
     """Each transition begins pairs that go on by the recorded frequencies, in float64."""
-    state, next_state, left = map(np.asarray, (state, next_state, pairs.remaining(done)))
+    state, next_state, left = map(np.asarray, (state, next_state, pairs.transitions_left(done)))
     steps = np.zeros((num_states, num_states))
     np.add.at(steps, (state, next_state), 1)
-    left_none = steps.sum(axis=1) == 0
-    steps[left_none, left_none] = 1
+    is_absorbing = steps.sum(axis=1) == 0
+    steps[is_absorbing, is_absorbing] = 1
     chain = steps / steps.sum(axis=1, keepdims=True)
     powers = [np.linalg.matrix_power(chain, k) for k in range(1, len(state) + 1)]
     out = np.zeros((num_states, num_states))
@@ -224,7 +226,7 @@ def expected_by_loops(state, next_state, done, discount: float, num_states: int)
 def test_record_counts_transitions_and_what_is_left():
     walks = random_walks(7, 4, num_states=5, ending=0.2)
     walk = walk_of(walks)
-    state, next_state, left = map(np.asarray, (*walks[:2], pairs.remaining(walks[2])))
+    state, next_state, left = map(np.asarray, (*walks[:2], pairs.transitions_left(walks[2])))
     steps, begins = np.zeros((5, 5), int), np.zeros((5, 7), int)
     for cell in np.ndindex(7, 4):
         steps[state[cell], next_state[cell]] += 1
@@ -251,31 +253,31 @@ def test_a_rollout_too_long_for_the_walk_is_refused():
 
 @pytest.mark.parametrize("discount", DISCOUNTS)
 @pytest.mark.parametrize("ending", [0.0, 0.3])
-def test_expected_goes_on_by_recorded_frequencies(discount, ending):
+def test_the_distribution_goes_on_by_recorded_frequencies(discount, ending):
     walks = random_walks(6, 5, num_states=5, ending=ending)
-    found = jax.jit(pairs.expected)(walk_of(walks), discount)
-    np.testing.assert_allclose(found, expected_by_loops(*walks, discount, 5), atol=1e-6)
-    np.testing.assert_allclose(found.sum(), 1, rtol=1e-6)
+    distribution = jax.jit(pairs.pair_distribution)(walk_of(walks), discount)
+    np.testing.assert_allclose(distribution, expected_by_loops(*walks, discount, 5), atol=1e-6)
+    np.testing.assert_allclose(distribution.sum(), 1, rtol=1e-6)
 
 
 @pytest.mark.parametrize("discount", DISCOUNTS)
-def test_expected_is_the_exact_law_of_a_chain_without_chance(discount):
+def test_the_distribution_is_the_exact_law_of_a_chain_without_chance(discount):
     """There the recorded visits are those of the recorded chain, so nothing is left to noise."""
     ring = np.roll(np.eye(5), 1, axis=1)
     walks = chain_walks(12, 30, every=4, chain=ring)
-    begun = np.bincount(np.ravel(walks[0][::4]), minlength=5)
-    exact = laplacian.sampled_pairs(ring, begun / begun.sum(), 4, discount)
-    np.testing.assert_allclose(pairs.expected(walk_of(walks), discount), exact, atol=1e-6)
+    start_counts = np.bincount(np.ravel(walks[0][::4]), minlength=5)
+    exact = laplacian.sampled_pairs(ring, start_counts / start_counts.sum(), 4, discount)
+    np.testing.assert_allclose(pairs.pair_distribution(walk_of(walks), discount), exact, atol=1e-6)
 
 
-def test_expected_is_nearer_to_the_exact_law_than_the_count():
-    """Of an uneven chain, of whose 80,000 transitions every 10 begin anew."""
+def test_the_distribution_is_nearer_to_the_exact_law_than_the_count():
+    """The chain is uneven; its 80,000 transitions are recorded in walks of 10."""
     walks = chain_walks(20, 4_000, every=10)
     exact = laplacian.sampled_pairs(CHAIN, STARTS, 10, 0.9)
-    found = np.asarray(pairs.expected(walk_of(walks), 0.9))
-    np.testing.assert_allclose(found, exact, atol=2e-3)
-    counted = np.asarray(pairs.count(*walks, 0.9, 5)) / (20 * 4_000)
-    assert np.linalg.norm(found - exact) < 0.9 * np.linalg.norm(counted - exact)
+    distribution = np.asarray(pairs.pair_distribution(walk_of(walks), 0.9))
+    np.testing.assert_allclose(distribution, exact, atol=2e-3)
+    count_frequencies = np.asarray(pairs.count(*walks, 0.9, 5)) / (20 * 4_000)
+    assert np.linalg.norm(distribution - exact) < 0.9 * np.linalg.norm(count_frequencies - exact)
 
 
 def test_a_state_that_nothing_left_stays():
@@ -285,6 +287,8 @@ def test_a_state_that_nothing_left_stays():
     one, two = law(2, 0.5)
     expected = np.zeros((4, 4))
     expected[0, 1], expected[0, 2], expected[1, 2] = one / 2, two / 2, 1 / 2
-    np.testing.assert_allclose(pairs.expected(walk, 0.5), expected, atol=1e-6)
-    later = walk._replace(begins=walk.begins.at[1, 0].set(0).at[1, 1].set(1))  # two left at 1
-    np.testing.assert_allclose(pairs.expected(later, 0.5)[1], [0, 0, 0.5, 0], atol=1e-6)
+    np.testing.assert_allclose(pairs.pair_distribution(walk, 0.5), expected, atol=1e-6)
+    other_walk = walk._replace(begins=walk.begins.at[1, 0].set(0).at[1, 1].set(1))  # two left at 1
+    np.testing.assert_allclose(
+        pairs.pair_distribution(other_walk, 0.5)[1], [0, 0, 0.5, 0], atol=1e-6
+    )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from envs.grid.layouts import from_free
-from envs.grid.mazes import named
+from envs.grid.mazes import layout_by_name
 from envs.grid.tables import dynamics, transition_matrix
 from jaxrl.spectral.control import potentials
 from jaxrl.spectral.laplacian import published_eigensystem
@@ -43,14 +43,14 @@ def test_the_commute_time_of_a_path_is_proportional_to_its_length():
 
 
 def test_commute_times_of_a_maze_are_its_hitting_times_to_and_fro():
-    P = transition_matrix(dynamics(named("GridMaze-9")))
+    P = transition_matrix(dynamics(layout_by_name("GridMaze-9")))
     expected = hitting_times(P) + hitting_times(P).T
-    found = jax.vmap(potentials.commute_time, (None, None, 0))(*embedding(P), jnp.arange(len(P)))
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-2)
+    times = jax.vmap(potentials.commute_time, (None, None, 0))(*embedding(P), jnp.arange(len(P)))
+    np.testing.assert_allclose(times, expected, rtol=1e-3, atol=1e-2)
 
 
 def test_few_eigenvectors_already_order_the_states():
-    P = transition_matrix(dynamics(named("GridRoom-4")))
+    P = transition_matrix(dynamics(layout_by_name("GridRoom-4")))
     goal, features = 0, embedding(P, 11)
     exact = (hitting_times(P) + hitting_times(P).T)[:, goal]
     rank = lambda x: np.argsort(np.argsort(x))

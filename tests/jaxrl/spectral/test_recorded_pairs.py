@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxrl.spectral import laplacian
-from jaxrl.spectral.recorded_pairs import pair_law, remaining
+from jaxrl.spectral.recorded_pairs import pair_law, transitions_left
 
 
 def slow_law(state, next_state, ends, discount, num_states):
@@ -24,9 +24,9 @@ def test_every_pair_of_times_counts_within_its_trajectory(discount):
     rng = np.random.default_rng(0)
     state, next_state = rng.integers(0, 5, (2, 60))
     ends = rng.random(60) < 0.15
-    left = remaining(ends)
+    left = transitions_left(ends)
     assert left[-1] == 1
     assert (left[ends] == 1).all()
     assert (left[:-1][~ends[:-1]] == left[1:][~ends[:-1]] + 1).all()
-    found = pair_law(state, next_state, left, discount, 5)
-    np.testing.assert_allclose(found, slow_law(state, next_state, ends, discount, 5), atol=1e-11)
+    law = pair_law(state, next_state, left, discount, 5)
+    np.testing.assert_allclose(law, slow_law(state, next_state, ends, discount, 5), atol=1e-11)

@@ -19,17 +19,17 @@ NEXT = np.array([[1, 2], [2, 2], [0, 1]])  # successor of state and action, not 
 EIGHTHS = np.array([[6, 2], [1, 7], [4, 4]])  # b(a|s) in eighths
 
 
-def enumerated() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def enumerate_trajectories() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """`(state, next_state, done, ratio)` `[T, N]`: all trajectories, as often as b takes them."""
     rows = []
     for start, actions in product(range(S), product(range(A), repeat=T)):
-        state, seen, ratio, count = start, [], [], 1
+        state, transitions, ratio, count = start, [], [], 1
         for action in actions:
             count *= EIGHTHS[state, action]
             ratio.append(np.log(0.5 / (EIGHTHS[state, action] / 8)))
-            seen.append((state, NEXT[state, action]))
+            transitions.append((state, NEXT[state, action]))
             state = NEXT[state, action]
-        first, second = zip(*seen, strict=True)
+        first, second = zip(*transitions, strict=True)
         rows += [(first, second, ratio)] * count
     state, next_state, ratio = (np.array(x).T for x in zip(*rows, strict=True))
     done = np.zeros(state.shape, bool)
@@ -50,13 +50,13 @@ BEHAVIOUR = laplacian.sampled_pairs(chain_of(EIGHTHS / 8), np.full(S, 1 / 3), T,
 
 @pytest.fixture(scope="module")
 def rollout():
-    return tuple(map(jnp.asarray, enumerated()))
+    return tuple(map(jnp.asarray, enumerate_trajectories()))
 
 
 def test_the_weighted_chain_gives_the_law_of_the_uniform_walk(rollout):
     walk = reweighted.record(reweighted.empty_walk(S, T), *rollout)
-    found = reweighted.expected(walk, DISCOUNT)
-    np.testing.assert_allclose(found, UNIFORM, atol=2e-6)
+    law = reweighted.pair_distribution(walk, DISCOUNT)
+    np.testing.assert_allclose(law, UNIFORM, atol=2e-6)
     assert int(walk.visits.sum()) == rollout[0].size
     assert int(walk.starts.sum()) == rollout[0].shape[1]
     assert np.abs(UNIFORM - BEHAVIOUR).max() > 0.02  # there is something to correct
@@ -65,10 +65,10 @@ def test_the_weighted_chain_gives_the_law_of_the_uniform_walk(rollout):
 def test_without_weights_it_is_the_law_of_the_behaviour(rollout):
     state, next_state, done, ratio = rollout
     walk = reweighted.record(reweighted.empty_walk(S, T), state, next_state, done, 0 * ratio)
-    np.testing.assert_allclose(reweighted.expected(walk, DISCOUNT), BEHAVIOUR, atol=2e-6)
+    np.testing.assert_allclose(reweighted.pair_distribution(walk, DISCOUNT), BEHAVIOUR, atol=2e-6)
     plain = pairs.record(pairs.empty_walk(S, T), state, next_state, done)
-    np.testing.assert_allclose(pairs.expected(plain, DISCOUNT), BEHAVIOUR, atol=2e-6)
-    counts = pairs.add_counts(pairs.no_counts(S), state, next_state, done, DISCOUNT)
+    np.testing.assert_allclose(pairs.pair_distribution(plain, DISCOUNT), BEHAVIOUR, atol=2e-6)
+    counts = pairs.add_counts(pairs.empty_counts(S), state, next_state, done, DISCOUNT)
     np.testing.assert_allclose(counts.table / counts.table.sum(), BEHAVIOUR, atol=2e-6)
 
 
@@ -77,17 +77,17 @@ def test_weights_of_recorded_pairs_sum_to_the_law_of_the_uniform_walk(rollout):
     state, next_state, done, ratio = rollout
     walk = reweighted.record(reweighted.empty_walk(S, T), *rollout)
     visit = reweighted.visit_ratio(walk)
-    total, left = reweighted.cumulative(done, ratio), pairs.remaining(done)
-    table, of_states = np.zeros((S, S)), np.zeros(S)
+    total, left = reweighted.cumulative_ratio(done, ratio), pairs.transitions_left(done)
+    table, state_weights = np.zeros((S, S)), np.zeros(S)
     for i in range(T):
         own = visit[state[i], left[i] - 1]
-        of_states += np.bincount(state[i], own, minlength=S)
+        state_weights += np.bincount(state[i], own, minlength=S)
         for j in range(i, T):
             weight = reweighted.pair_weights(total[i], total[j], ratio[i], own)
             chance = pairs.offset_law(left[i], jnp.full_like(left[i], j - i + 1), DISCOUNT)
             np.add.at(table, (state[i], next_state[j]), np.asarray(weight * chance, float))
     np.testing.assert_allclose(table / table.sum(), UNIFORM, atol=5e-6)
-    np.testing.assert_allclose(of_states / of_states.sum(), UNIFORM.sum(axis=1), atol=5e-6)
+    np.testing.assert_allclose(state_weights / state_weights.sum(), UNIFORM.sum(axis=1), atol=5e-6)
 
 
 @pytest.mark.slow
@@ -116,12 +116,14 @@ def test_moments_with_weights_are_those_of_repeated_samples():
     rng = np.random.default_rng(0)
     u = jnp.asarray(rng.normal(size=(4, 5, 2)), jnp.float32)  # pairs, and two batches of states
     times = rng.integers(0, 4, (3, 5))
-    of_pairs, of_a, of_b = (jnp.asarray(x, jnp.float32) * 7 for x in times)
-    found = objectives.weighted_moments((u[0], u[1]), (u[2], u[3]), (of_pairs, of_a, of_b), True)
+    pair_weights, weights_a, weights_b = (jnp.asarray(x, jnp.float32) * 7 for x in times)
+    moments = objectives.weighted_moments(
+        (u[0], u[1]), (u[2], u[3]), (pair_weights, weights_a, weights_b), True
+    )
     copies = [jnp.asarray(np.repeat(u[i], times[j], axis=0)) for i, j in enumerate((0, 0, 1, 2))]
     spread = jnp.mean((copies[0] - copies[1]) ** 2, axis=0)
-    np.testing.assert_allclose(found.spread, spread, rtol=1e-5)
-    for error, x in zip((found.error, found.other_error), copies[2:], strict=True):
+    np.testing.assert_allclose(moments.spread, spread, rtol=1e-5)
+    for error, x in zip((moments.error, moments.other_error), copies[2:], strict=True):
         np.testing.assert_allclose(error, x.T @ x / len(x) - np.eye(2), atol=1e-5)
     whole = objectives.sampled_eigenpairs(copies[0], copies[1])
     part = objectives.sampled_eigenpairs(u[0], u[1], jnp.asarray(times[0], jnp.float32))

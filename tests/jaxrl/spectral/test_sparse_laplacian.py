@@ -12,7 +12,7 @@ COUNT = 32
 
 
 def windy(name: str, wind: float = 0.3) -> sparse.csr_array:
-    return tables.sparse_transitions(tables.dynamics(mazes.named(name), wind))
+    return tables.sparse_transitions(tables.dynamics(mazes.layout_by_name(name), wind))
 
 
 def one_way_rooms() -> sparse.csr_array:
@@ -49,16 +49,18 @@ def test_the_few_smallest_are_those_of_the_dense_solver(kind, steps, discount):
     size = sparse_laplacian.num_states(P)
     start = np.full(size, 1 / size)
     exact = laplacian.eigensystem(laplacian.sampled_pairs(P.toarray(), start, steps, discount))
-    found, mu = sparse_laplacian.eigensystem(P, start, steps, discount, COUNT)
-    np.testing.assert_allclose(found.values, exact.values[:COUNT], atol=1e-11)
-    np.testing.assert_allclose(found.weight, exact.weight, atol=1e-14)
-    inner = found.vectors.T @ (found.weight[:, None] * found.vectors)
+    eigensystem, mu = sparse_laplacian.eigensystem(P, start, steps, discount, COUNT)
+    np.testing.assert_allclose(eigensystem.values, exact.values[:COUNT], atol=1e-11)
+    np.testing.assert_allclose(eigensystem.weight, exact.weight, atol=1e-14)
+    inner = eigensystem.vectors.T @ (eigensystem.weight[:, None] * eigensystem.vectors)
     np.testing.assert_allclose(inner, np.eye(COUNT), atol=1e-9)
     # Each eigenspace that is complete lies in the span of the same columns of the other.
     group = laplacian.groups(exact.values)
     for one in range(group[COUNT]):
         columns = np.flatnonzero(group == one)
-        both = exact.vectors[:, columns].T @ (exact.weight[:, None] * found.vectors[:, columns])
+        both = exact.vectors[:, columns].T @ (
+            exact.weight[:, None] * eigensystem.vectors[:, columns]
+        )
         assert np.linalg.svd(both, compute_uv=False).min() > 1 - 1e-7
     if mu is not None:
         np.testing.assert_allclose(mu, np.linalg.eigvalsh(P.toarray())[::-1][:COUNT], atol=1e-12)
@@ -75,17 +77,20 @@ def test_an_open_square_has_the_cosines_of_a_path(side):
     """Bumping into a wall is staying: μ of a path is cos(k π / n), of a square the mean of two."""
     steps = 50
     start = np.full(side**2, side**-2.0)
-    found, mu = sparse_laplacian.eigensystem(open_square(side), start, steps, 0.9, COUNT)
-    of_path = np.cos(np.pi * np.arange(side) / side)
-    exact = np.sort((of_path[:, None] + of_path[None, :]).ravel() / 2)[::-1][:COUNT]
+    eigensystem, mu = sparse_laplacian.eigensystem(open_square(side), start, steps, 0.9, COUNT)
+    path_cosines = np.cos(np.pi * np.arange(side) / side)
+    exact = np.sort((path_cosines[:, None] + path_cosines[None, :]).ravel() / 2)[::-1][:COUNT]
     assert mu is not None
     np.testing.assert_allclose(mu, exact, atol=1e-13)
     values = np.zeros(COUNT)
-    for left in range(1, steps + 1):  # λ = 1 - E[μ^k], a sum over starts and offsets
-        chances = 0.9 ** np.arange(left) / np.sum(0.9 ** np.arange(left))
+    for steps_left in range(1, steps + 1):  # λ = 1 - E[μ^k], a sum over starts and offsets
+        chances = 0.9 ** np.arange(steps_left) / np.sum(0.9 ** np.arange(steps_left))
         values += sum(p * (1 - exact ** (k + 1)) for k, p in enumerate(chances)) / steps
-    np.testing.assert_allclose(found.values, values, atol=1e-11)
-    assert np.linalg.norm(open_square(side) @ found.vectors - found.vectors * mu) < 1e-8 * side
+    np.testing.assert_allclose(eigensystem.values, values, atol=1e-11)
+    assert (
+        np.linalg.norm(open_square(side) @ eigensystem.vectors - eigensystem.vectors * mu)
+        < 1e-8 * side
+    )
 
 
 def test_copies_of_an_eigenvalue_are_all_found():
@@ -93,13 +98,13 @@ def test_copies_of_an_eigenvalue_are_all_found():
     values = np.repeat([5.0, 4.0, 3.0, 2.0, 1.0], [6, 1, 7, 4, 82])
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(100, 100)))[0]
     matrix = turn * values @ turn.T
-    found, vectors = sparse_laplacian.largest(lambda x: matrix @ x, 100, 16)
-    np.testing.assert_allclose(found, values[:16], atol=1e-12)
-    np.testing.assert_allclose(matrix @ vectors, vectors * found, atol=1e-10)
+    largest_values, vectors = sparse_laplacian.largest_eigenpairs(lambda x: matrix @ x, 100, 16)
+    np.testing.assert_allclose(largest_values, values[:16], atol=1e-12)
+    np.testing.assert_allclose(matrix @ vectors, vectors * largest_values, atol=1e-10)
 
 
 @pytest.mark.parametrize(
-    ("P", "start", "count", "told"),
+    ("P", "start", "count", "message"),
     [
         (np.ones((3, 2)), np.ones(3) / 3, 1, "shapes"),
         (np.eye(9), np.ones(8) / 8, 1, "shapes"),
@@ -108,7 +113,7 @@ def test_copies_of_an_eigenvalue_are_all_found():
         (np.eye(9)[[1, 2, 3, 4, 5, 6, 7, 8, 8]], np.eye(9)[8], 2, "8 states never begin a pair"),
     ],
 )
-def test_what_is_no_walk_is_refused(P, start, count, told):
-    with pytest.raises(ValueError, match=told) as caught:
+def test_what_is_no_walk_is_refused(P, start, count, message):
+    with pytest.raises(ValueError, match=message) as caught:
         sparse_laplacian.eigensystem(sparse.csr_array(P), start, 5, 0.9, count)
     assert "\n" not in str(caught.value)

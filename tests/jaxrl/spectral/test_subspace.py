@@ -19,14 +19,14 @@ WEIGHT /= WEIGHT.sum()
 similarity = jax.jit(subspace.similarity)
 
 
-def orthonormal(columns: int, seed: int = 0) -> np.ndarray:
+def orthonormal_vectors(columns: int, seed: int = 0) -> np.ndarray:
     """True vectors: columns orthonormal in L2(WEIGHT), the first one constant."""
     random = np.random.default_rng(seed).normal(size=(S, columns))
     random[:, 0] = 1
     return np.linalg.qr(random * np.sqrt(WEIGHT)[:, None])[0] / np.sqrt(WEIGHT)[:, None]
 
 
-def noisy(truth: np.ndarray, noise: float, seed: int = 1) -> np.ndarray:
+def add_noise(truth: np.ndarray, noise: float, seed: int = 1) -> np.ndarray:
     return truth + noise * np.random.default_rng(seed).normal(size=truth.shape)
 
 
@@ -52,23 +52,23 @@ def score_by_scipy(learned, truth, learned_group, truth_group) -> float:
 
 
 def test_the_truth_scores_one():
-    truth = orthonormal(6)
+    truth = orthonormal_vectors(6)
     for group in (SIMPLE, TIED):
         np.testing.assert_allclose(score(truth, truth, group), 1, atol=2e-6)
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.3, 3.0])
 def test_similarity_is_the_mean_cosine_of_principal_angles(noise):
-    truth = orthonormal(9)
-    learned = noisy(truth[:, :6], noise)
+    truth = orthonormal_vectors(9)
+    learned = add_noise(truth[:, :6], noise)
     true_group = np.array([*TIED, 3, -1, -1])
     expected = score_by_scipy(learned, truth, TIED, true_group)
     np.testing.assert_allclose(score(learned, truth, TIED, true_group), expected, atol=1e-5)
 
 
 def test_similarity_of_simple_eigenvalues_is_the_mean_cosine():
-    truth = orthonormal(6)
-    learned = noisy(truth, 0.5)
+    truth = orthonormal_vectors(6)
+    learned = add_noise(truth, 0.5)
     product = np.abs(np.sum(WEIGHT[:, None] * learned * truth, axis=0))
     cosines = product / np.sqrt(np.sum(WEIGHT[:, None] * learned**2, axis=0))
     np.testing.assert_allclose(score(learned, truth, SIMPLE), cosines.mean(), atol=1e-5)
@@ -77,8 +77,8 @@ def test_similarity_of_simple_eigenvalues_is_the_mean_cosine():
 
 
 def test_sign_scale_and_rotation_within_a_group_do_not_matter():
-    truth = orthonormal(6)
-    learned = noisy(truth, 0.3)
+    truth = orthonormal_vectors(6)
+    learned = add_noise(truth, 0.3)
     expected = score(learned, truth)
     turned = learned.copy()
     turned[:, 1:3] = learned[:, 1:3] @ rotation(2)
@@ -89,7 +89,7 @@ def test_sign_scale_and_rotation_within_a_group_do_not_matter():
 
 
 def test_rotation_across_groups_and_wrong_order_do_matter():
-    truth = orthonormal(6)
+    truth = orthonormal_vectors(6)
     half = np.pi / 4
     turned = truth.copy()
     turned[:, :2] = truth[:, :2] @ np.array(
@@ -101,7 +101,7 @@ def test_rotation_across_groups_and_wrong_order_do_matter():
 
 
 def test_a_cut_group_may_lie_anywhere_in_its_eigenspace():
-    truth = orthonormal(8)
+    truth = orthonormal_vectors(8)
     true_group = np.array([*TIED, 3, -1])
     learned = truth[:, :6].copy()
     learned[:, 4:6] = truth[:, 4:7] @ rotation(3)[:, :2]
@@ -112,15 +112,15 @@ def test_a_cut_group_may_lie_anywhere_in_its_eigenspace():
 
 @pytest.mark.parametrize("angle", [0.15, 0.5])
 def test_nearly_parallel_columns_keep_four_digits(angle):
-    truth = orthonormal(6)
-    learned = noisy(truth, 0.2)
+    truth = orthonormal_vectors(6)
+    learned = add_noise(truth, 0.2)
     learned[:, 2] = learned[:, 1] + np.tan(angle) * learned[:, 2]
     expected = score_by_scipy(learned, truth, TIED, TIED)
     np.testing.assert_allclose(score(learned, truth), expected, atol=5e-5)
 
 
 def test_collapsed_columns_score_zero_and_are_found():
-    truth = orthonormal(6)
+    truth = orthonormal_vectors(6)
     learned = truth.copy()
     learned[:, 2] = learned[:, 1] + 1e-6 * learned[:, 2]  # repeats its group
     learned[:, 3] = 0
@@ -130,15 +130,15 @@ def test_collapsed_columns_score_zero_and_are_found():
     assert score(0 * truth + 1, truth) < 1.01 / 6  # all constant: only the first is right
     arrays = jnp.asarray(learned, jnp.float32), jnp.asarray(WEIGHT, jnp.float32)
     expected = [False, False, True, True, False, True]
-    np.testing.assert_array_equal(subspace.collapsed(*arrays), expected)
-    np.testing.assert_array_equal(subspace.collapsed(0.7 * arrays[0], arrays[1]), [True] * 6)
+    np.testing.assert_array_equal(subspace.is_collapsed(*arrays), expected)
+    np.testing.assert_array_equal(subspace.is_collapsed(0.7 * arrays[0], arrays[1]), [True] * 6)
     assert float(subspace.cosines(arrays[0], jnp.asarray(truth, jnp.float32), arrays[1])[3]) == 0
 
 
 @pytest.mark.parametrize("difference", [0.0, 1e-4])
 def test_a_repeated_column_adds_nothing_that_rounding_made_up(difference):
-    truth = orthonormal(6)
-    single = noisy(truth[:, :2], 0.5)[:, 1:]
+    truth = orthonormal_vectors(6)
+    single = add_noise(truth[:, :2], 0.5)[:, 1:]
     cosine = score_by_scipy(single, truth[:, 1:3], np.array([1]), np.array([1, 1]))
     learned = truth.copy()
     learned[:, 1:3] = single * [1, 3.3]
@@ -147,31 +147,33 @@ def test_a_repeated_column_adds_nothing_that_rounding_made_up(difference):
 
 
 def test_states_without_weight_do_not_count():
-    truth = orthonormal(6)
-    expected = score(noisy(truth, 0.3), truth)
+    truth = orthonormal_vectors(6)
+    expected = score(add_noise(truth, 0.3), truth)
     more = [np.concatenate([x, np.full((2, 6), fill)]) for x, fill in ((truth, 0), (truth, 9))]
-    more[1][:S] = noisy(truth, 0.3)
+    more[1][:S] = add_noise(truth, 0.3)
     weight = np.append(WEIGHT, [0, 0])
     np.testing.assert_allclose(score(more[1], more[0], weight=weight), expected, atol=1e-5)
 
 
 def test_groups_and_mazes_are_data():
-    truth = [jnp.asarray(orthonormal(6, seed), jnp.float32) for seed in (0, 5)]
+    truth = [jnp.asarray(orthonormal_vectors(6, seed), jnp.float32) for seed in (0, 5)]
     once = chex.assert_max_traces(subspace.similarity, n=1)
-    both = jax.jit(jax.vmap(once, in_axes=(0, 0, None, None, None)))
+    similarity_pair = jax.jit(jax.vmap(once, in_axes=(0, 0, None, None, None)))
     weight = jnp.asarray(WEIGHT, jnp.float32)
     for group in (SIMPLE, TIED):
-        found = both(jnp.stack(truth), jnp.stack(truth[::-1]), weight, group, group)
+        similarities = similarity_pair(
+            jnp.stack(truth), jnp.stack(truth[::-1]), weight, group, group
+        )
         expected = [score(truth[i], truth[1 - i], group) for i in (0, 1)]
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        np.testing.assert_allclose(similarities, expected, atol=1e-5)
 
 
 def test_eigenvalue_errors():
-    found, true = jnp.array([0.0009, 0.0011, 0.62, 0.49]), jnp.array([0.0, 0.0, 0.6, 0.5])
+    learned, true = jnp.array([0.0009, 0.0011, 0.62, 0.49]), jnp.array([0.0, 0.0, 0.6, 0.5])
     np.testing.assert_allclose(
-        subspace.eigenvalue_errors(found, true), [0.0009, 0.0011, 0.02, 0.01], atol=1e-6
+        subspace.eigenvalue_errors(learned, true), [0.0009, 0.0011, 0.02, 0.01], atol=1e-6
     )
-    np.testing.assert_array_equal(subspace.within(found, true), [True, False, False, True])
+    np.testing.assert_array_equal(subspace.is_close(learned, true), [True, False, False, True])
 
 
 def test_shapes_that_do_not_fit_are_refused():
@@ -180,7 +182,7 @@ def test_shapes_that_do_not_fit_are_refused():
     for call in (
         lambda: subspace.similarity(a((4, 3)), a((5, 3)), a(4), ids, ids),
         lambda: subspace.cosines(a((4, 3)), a((4, 2)), a(4)),
-        lambda: subspace.collapsed(a((4, 3)), a(5)),
+        lambda: subspace.is_collapsed(a((4, 3)), a(5)),
         lambda: subspace.similarity(a((4, 3)), a((4, 3)), a(4), ids, ids[:2]),
     ):
         with pytest.raises(ValueError, match="expected"):

@@ -22,7 +22,7 @@ from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.machine import compiled
-from train.host.program import Wanted
+from train.host.program import EpisodeSelection
 from train.host.running import runs
 
 SMALL = (
@@ -36,7 +36,7 @@ BLOCKS = "#######\n#..#..#\n#..#..#\n#######"  # two regions of four cells
 allo_command = partial(command.main, PROGRAM)
 
 
-def configured(flags: str) -> Config:
+def parse_config(flags: str) -> Config:
     return command.parse(PROGRAM, flags.split())[0]
 
 
@@ -54,7 +54,7 @@ def read_arrays(directory: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished_run(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("allo") / "run"
     assert allo_command(arguments=[*SMALL.split(), f"--run.directory={directory}"]) == 0
     return directory
@@ -64,8 +64,8 @@ def finished(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_run_leaves_a_record_and_a_score(finished):
-    rows = read_metrics(finished)
+def test_a_run_leaves_a_record_and_a_score(finished_run):
+    rows = read_metrics(finished_run)
     assert [(row["seed"], row["steps"]) for row in rows] == [
         (seed, steps) for steps in (50, 100, 150, 200) for seed in (0, 1)
     ]
@@ -73,7 +73,7 @@ def test_a_run_leaves_a_record_and_a_score(finished):
         assert 0 <= row["agent"]["similarity"] <= 1
         assert len(row["agent"]["cosines"]) == len(row["agent"]["eigenvalues"]) == 4
     assert rows[0]["agent"]["similarity"] != rows[1]["agent"]["similarity"]
-    content = read_evaluation(finished)
+    content = read_evaluation(finished_run)
     assert (content["maze"], content["states"], content["regions"]) == ("GridMaze-9", 13, [13])
     assert len(content["true_eigenvalues"]) == 4
     np.testing.assert_allclose(
@@ -89,8 +89,8 @@ def test_a_run_leaves_a_record_and_a_score(finished):
 
 
 @pytest.mark.slow
-def test_a_run_leaves_arrays_and_pictures(finished):
-    arrays, content = read_arrays(finished), read_evaluation(finished)
+def test_a_run_leaves_arrays_and_pictures(finished_run):
+    arrays, content = read_arrays(finished_run), read_evaluation(finished_run)
     shapes = {name: array.shape for name, array in arrays.items()}
     assert shapes == {
         "learned": (2, 13, 4),
@@ -114,52 +114,52 @@ def test_a_run_leaves_arrays_and_pictures(finished):
         error = np.abs(values - arrays["true_eigenvalues"]).max()
         assert row["eigenvalue_error"] == pytest.approx(error, abs=1e-5)
     for name in PICTURES:
-        with Image.open(finished / name) as picture:
+        with Image.open(finished_run / name) as picture:
             assert picture.width > 300
 
 
 @pytest.mark.slow
-def test_a_finished_run_is_evaluated_and_drawn_again(finished, capsys):
-    before, arrays = read_evaluation(finished), read_arrays(finished)
-    assert evaluate.main([str(finished)]) == 0
-    again = read_evaluation(finished)
-    assert (again.pop("updates"), again.pop("key")) == (4, 1)
-    assert without_times(again) == without_times(before)
+def test_a_finished_run_is_evaluated_and_drawn_again(finished_run, capsys):
+    before, arrays = read_evaluation(finished_run), read_arrays(finished_run)
+    assert evaluate.main([str(finished_run)]) == 0
+    evaluation = read_evaluation(finished_run)
+    assert (evaluation.pop("updates"), evaluation.pop("key")) == (4, 1)
+    assert without_times(evaluation) == without_times(before)
     for name in (*PICTURES, "eigenvectors.npz"):
-        (finished / name).unlink()
-    assert render.main([str(finished)]) == 0
-    assert all((finished / name).exists() for name in PICTURES)
-    chex.assert_trees_all_equal(read_arrays(finished), arrays)
+        (finished_run / name).unlink()
+    assert render.main([str(finished_run)]) == 0
+    assert all((finished_run / name).exists() for name in PICTURES)
+    chex.assert_trees_all_equal(read_arrays(finished_run), arrays)
     capsys.readouterr()
     for flag in ("--games=5", "--sampled"):
-        assert evaluate.main([str(finished), flag]) == 2
+        assert evaluate.main([str(finished_run), flag]) == 2
         complaint = capsys.readouterr().err
         assert "plays no games: leave out --games and --sampled" in complaint
         assert complaint.count("\n") == 1
 
 
 @pytest.mark.slow
-def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
-    assert_resuming_changes_nothing(finished, tmp_path)
+def test_stopping_and_resuming_changes_nothing(finished_run, tmp_path):
+    assert_resuming_changes_nothing(finished_run, tmp_path)
 
 
-def assert_resuming_changes_nothing(finished: Path, tmp_path: Path) -> None:
+def assert_resuming_changes_nothing(finished_run: Path, tmp_path: Path) -> None:
     """From what a crash after the first of two checkpoints leaves."""
     interrupted = tmp_path / "run"
-    crashes.after_the_first_checkpoint(finished, interrupted)
+    crashes.after_the_first_checkpoint(finished_run, interrupted)
     assert allo_command(arguments=["--resume", str(interrupted)]) == 0
-    chex.assert_trees_all_equal(bits(finished), bits(interrupted))
-    chex.assert_trees_all_equal(read_arrays(finished), read_arrays(interrupted))
-    rows = [list(map(without_times, read_metrics(run))) for run in (finished, interrupted)]
+    chex.assert_trees_all_equal(last_state_leaves(finished_run), last_state_leaves(interrupted))
+    chex.assert_trees_all_equal(read_arrays(finished_run), read_arrays(interrupted))
+    rows = [list(map(without_times, read_metrics(run))) for run in (finished_run, interrupted)]
     assert rows[0] == rows[1]
 
 
-def bits(directory: Path) -> list:
+def last_state_leaves(directory: Path) -> list:
     """The last state of a run."""
-    config = configured(f"--resume {directory}")
-    beginning = compiled.init_all(make_training(config).init, config.run.members.starts)
-    like = jax.eval_shape(beginning, config.run.members.starts)
-    state = checkpoint.restore(directory / CHECKPOINTS, like)[0]
+    config = parse_config(f"--resume {directory}")
+    init_all = compiled.init_all(make_training(config).init, config.run.members.starts)
+    template = jax.eval_shape(init_all, config.run.members.starts)
+    state = checkpoint.restore(directory / CHECKPOINTS, template)[0]
     return jax.tree.leaves(state._replace(key=jax.random.key_data(state.key)))
 
 
@@ -172,8 +172,8 @@ def bits(directory: Path) -> list:
         ("--run.total-steps=400", "run.total_steps: 200 -> 400"),  # its cosine ends with it
     ],
 )
-def test_another_configuration_is_refused_and_shown(finished, flags, message, capsys):
-    assert allo_command(arguments=["--resume", str(finished), *flags.split()]) == 2
+def test_another_configuration_is_refused_and_shown(finished_run, flags, message, capsys):
+    assert allo_command(arguments=["--resume", str(finished_run), *flags.split()]) == 2
     complaint = capsys.readouterr().err
     assert message in complaint
     assert complaint.count("\n") == 1
@@ -184,7 +184,7 @@ def test_another_configuration_is_refused_and_shown(finished, flags, message, ca
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_an_update_of_any_preset_keeps_all_shapes(preset):
-    config = configured(f"{preset} --env.maze=GridMaze-9 --env.transitions=1000")
+    config = parse_config(f"{preset} --env.maze=GridMaze-9 --env.transitions=1000")
     training = make_training(config)
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, metrics = jax.eval_shape(training.update, state)
@@ -196,19 +196,29 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
 
 def test_presets_of_the_paper_hold_its_numbers():
     paper, ggdo, short = (PRESETS[name] for name in ("paper", "ggdo", "short"))
-    same = {"num_features": 11, "spare_features": 0, "discount": 0.9, "batch_size": 1024}
-    same |= {"learning_rate": 1e-3, "optimizer": "adam", "schedule": "constant", "turn_every": 0}
+    paper_fields = {"num_features": 11, "spare_features": 0, "discount": 0.9, "batch_size": 1024}
+    paper_fields |= {
+        "learning_rate": 1e-3,
+        "optimizer": "adam",
+        "schedule": "constant",
+        "turn_every": 0,
+    }
     for config in (paper, ggdo):
-        assert {name: getattr(config.agent, name) for name in same} == same
+        assert {name: getattr(config.agent, name) for name in paper_fields} == paper_fields
         assert config.network.hidden == (256, 256, 256)
         assert (config.env.transitions, config.env.walk_steps) == (1_000_000, 50)
     assert (paper.agent.dual_step, paper.agent.graph_weight) == (1e-4, 1.0)
     assert (paper.agent.barrier_start, paper.agent.barrier_step) == (0.5, 0.01)
     assert (ggdo.agent.barrier_start, ggdo.agent.barrier_step) == (2.0, 0.0)
     assert (paper.agent.method, ggdo.agent.method) == ("allo", "ggdo")
-    later = {"num_features": 10, "discount": 0.2, "batch_size": 256, "learning_rate": 3e-4}
-    later |= {"graph_weight": 0.5, "dual_start": -2.0, "dual_step": 3e-4, "barrier_start": 0.5}
-    assert {name: getattr(short.agent, name) for name in later} == later
+    short_fields = {"num_features": 10, "discount": 0.2, "batch_size": 256, "learning_rate": 3e-4}
+    short_fields |= {
+        "graph_weight": 0.5,
+        "dual_start": -2.0,
+        "dual_step": 3e-4,
+        "barrier_start": 0.5,
+    }
+    assert {name: getattr(short.agent, name) for name in short_fields} == short_fields
     assert (short.network.hidden, short.env.walk_steps) == ((256,) * 4, 1000)
 
 
@@ -229,7 +239,7 @@ TINY = (
 )
 def test_a_few_steps_of_other_learners_are_finite(flags, regions, tmp_path):
     (tmp_path / "blocks.txt").write_text(BLOCKS)
-    config = configured(
+    config = parse_config(
         f"{flags} {TINY} --agent.batch-size=32".replace("FILE", str(tmp_path / "blocks.txt"))
     )
     training = make_training(config)
@@ -239,8 +249,8 @@ def test_a_few_steps_of_other_learners_are_finite(flags, regions, tmp_path):
         state, metrics = update(state)
         assert compiled.all_finite((state.agent.learner, metrics.agent))
         assert (int(state.updates), int(state.agent.learner.steps)) == (updates, 5 * updates)
-    moved = jax.tree.map(lambda a, b: np.abs(a - b).max(), first, state.agent.learner.params)
-    assert min(jax.tree.leaves(moved)) > 0
+    changes = jax.tree.map(lambda a, b: np.abs(a - b).max(), first, state.agent.learner.params)
+    assert min(jax.tree.leaves(changes)) > 0
     assert allo_walks.visits(learning_config(config), state.agent).sum() == 500
     content = training.evaluate([state.agent], [0], [jax.random.key(1)]).content
     assert content["regions"] == regions
@@ -250,8 +260,8 @@ def test_a_few_steps_of_other_learners_are_finite(flags, regions, tmp_path):
 
 @pytest.mark.slow
 def test_permuted_outputs_are_sorted_again_in_a_windy_maze():
-    """Of 4 updates the second and the fourth end with a permutation; there are no turns."""
-    config = configured(
+    """The second and the fourth of 4 updates end with a permutation; the head is not rotated."""
+    config = parse_config(
         "--env.maze=GridMaze-9 --env.wind=0.3 --env.transitions=20000 --network.hidden 32 "
         "--agent.num-features=4 --agent.spare-features=0 --agent.turn-every=0 "
         "--agent.optimizer=adam --agent.schedule=constant --agent.dual-step=0.02 "
@@ -272,14 +282,16 @@ def test_permuted_outputs_are_sorted_again_in_a_windy_maze():
 def test_an_update_of_one_maze_serves_another_without_a_second_trace():
     flags = f"{TINY} --agent.spare-features=1 --agent.optimizer=adam --agent.turn-every=5"
     mazes = [f"corridors-40-seed{seed}" for seed in (0, 1)]
-    trainings = [make_training(configured(f"{flags} --env.maze={maze}")) for maze in mazes]
+    trainings = [make_training(parse_config(f"{flags} --env.maze={maze}")) for maze in mazes]
     states = [jax.jit(training.init)(jax.random.key(7)) for training in trainings]
     assert not np.array_equal(states[0].agent.inputs, states[1].agent.inputs)
     update = jax.jit(chex.assert_max_traces(trainings[0].update, n=1))
     same_key = jax.random.clone(states[1].key)
     (_, first_metrics), (state, metrics) = [update(state) for state in states]
-    own = jax.jit(trainings[1].update)(states[1]._replace(key=same_key))
-    chex.assert_trees_all_equal((state.agent, metrics.agent), (own[0].agent, own[1].agent))
+    own_update = jax.jit(trainings[1].update)(states[1]._replace(key=same_key))
+    chex.assert_trees_all_equal(
+        (state.agent, metrics.agent), (own_update[0].agent, own_update[1].agent)
+    )
     assert first_metrics.agent["similarity"] != metrics.agent["similarity"]
 
 
@@ -343,15 +355,15 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path,
 
 
 @pytest.mark.slow
-def test_the_report_shows_eigenvectors_while_they_are_learned(finished):
-    run = runs.load(finished)
-    shown = scene.show(run, Wanted(5, jax.random.key(0), 100))
-    assert shown is not None
-    assert [x.title.split(",")[0] for x in shown.episodes] == ["seed 0", "seed 1"]
-    with np.load(finished / "eigenvectors.npz") as arrays:
+def test_the_report_shows_eigenvectors_while_they_are_learned(finished_run):
+    run = runs.load(finished_run)
+    report_scene = scene.show(run, EpisodeSelection(5, jax.random.key(0), 100))
+    assert report_scene is not None
+    assert [x.title.split(",")[0] for x in report_scene.episodes] == ["seed 0", "seed 1"]
+    with np.load(finished_run / "eigenvectors.npz") as arrays:
         learned, true = arrays["learned"], arrays["true"]
-    record = read_metrics(finished)
-    for s, episode in enumerate(shown.episodes):
+    record = read_metrics(finished_run)
+    for s, episode in enumerate(report_scene.episodes):
         assert episode.frames["steps"].tolist() == [0, 50, 100, 150, 200]
         last = episode.frames["learned"][-1].reshape(-1, len(true))
         for k, vector in enumerate(last):
@@ -359,5 +371,5 @@ def test_the_report_shows_eigenvectors_while_they_are_learned(finished):
             np.testing.assert_allclose(vector, sign * learned[s][:, k], atol=5e-3)
         scores = [row["agent"]["similarity"] for row in record if row["seed"] == s]
         np.testing.assert_allclose(episode.lines["similarity"][1:], scores, atol=5e-3)
-    policy = run._replace(directory=finished / "nowhere")
-    assert scene.show(policy, Wanted(1, jax.random.key(0), 100)) is None
+    policy = run._replace(directory=finished_run / "nowhere")
+    assert scene.show(policy, EpisodeSelection(1, jax.random.key(0), 100)) is None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.train.images import saved, size_alone, words_fit
+from tests.train.images import saved_figures, size_alone, words_fit
 from train.allo import curves
 
 
@@ -12,10 +12,10 @@ def rows_of(d: int, seeds: int, chunks: int) -> list[dict]:
     rows = []
     for seed in range(seeds):
         for i in range(chunks):
-            known = i != 1
+            has_scores = i != 1
             agent = {
-                "similarity": 1 - 0.5 ** (i + seed) if known else None,
-                "cosines": [1 - 0.5**i] * d if known else None,
+                "similarity": 1 - 0.5 ** (i + seed) if has_scores else None,
+                "cosines": [1 - 0.5**i] * d if has_scores else None,
                 "eigenvalues": [None if i == 2 else 0.1 * k + seed for k in range(d)],
             }
             rows.append({"seed": seed, "steps": 50 * (i + 1), "finished": {}, "agent": agent})
@@ -26,7 +26,7 @@ def rows_of(d: int, seeds: int, chunks: int) -> list[dict]:
 def test_curves_are_drawn(tmp_path, d, seeds, chunks):
     path, rows = tmp_path / "curves.png", rows_of(d, seeds, chunks)
     steps = "gradient steps" + " of each seed" * (seeds > 1)
-    with saved() as figures:
+    with saved_figures() as figures:
         curves.similarity_curves(rows, path, 0.999, "A $maze_")
         assert min(size_alone(path)) >= 300
         curves.eigenvalue_curves(rows, path, np.arange(d) / 10, np.arange(d) / 9, "A $maze_")
@@ -44,12 +44,12 @@ def test_curves_are_drawn(tmp_path, d, seeds, chunks):
 
 
 def test_a_run_without_rows_has_empty_panels(tmp_path):
-    with saved() as figures:
+    with saved_figures() as figures:
         curves.similarity_curves([], tmp_path / "curves.png", None, "Nothing")
         curves.eigenvalue_curves([], tmp_path / "curves.png", np.ones(2), None, "Nothing")
     assert min(size_alone(tmp_path / "curves.png")) >= 300
-    told = [[text.get_text() for axes in figure.axes for text in axes.texts] for figure in figures]
-    assert told == [["no score yet"] * 2, ["no score yet"]]
+    texts = [[text.get_text() for axes in figure.axes for text in axes.texts] for figure in figures]
+    assert texts == [["no score yet"] * 2, ["no score yet"]]
 
 
 def test_component_curves_leave_out_what_is_missing():
@@ -62,7 +62,7 @@ def test_component_curves_leave_out_what_is_missing():
 
 
 def test_the_band_is_students_interval():
-    """Of 1, 2 and 6: mean 3, deviation √7, and t = 4.3027 for two degrees of freedom."""
+    """The mean of 1, 2 and 6 is 3, their deviation √7; t = 4.3027 at two degrees of freedom."""
     _, (axes, _) = curves._panels("A maze")
     lines = [(np.array([0.0, 1.0]), np.array([y, y])) for y in (1.0, 2.0, 6.0)]
     curves.draw_component(axes, lines, "black")

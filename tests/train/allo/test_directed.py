@@ -16,7 +16,7 @@ from jaxrl.spectral import hitting_times
 from tests.train.allo.test_allo import (
     allo_command,
     assert_resuming_changes_nothing,
-    configured,
+    parse_config,
     read_arrays,
 )
 from train import evaluate
@@ -24,7 +24,7 @@ from train.allo import directed_scores, scene
 from train.allo.directed import directed_maps, directed_run
 from train.allo.training import make_problem
 from train.host.files.metrics_file import read_metrics
-from train.host.program import Wanted
+from train.host.program import EpisodeSelection
 from train.host.running import runs
 from train.policies import export as policies
 
@@ -45,7 +45,7 @@ def maze(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory, maze) -> Path:
+def finished_run(tmp_path_factory, maze) -> Path:
     directory = tmp_path_factory.mktemp("directed") / "run"
     flags = f"{SMALL} --maze-file={maze} --run.directory={directory}"
     assert allo_command(arguments=flags.split()) == 0
@@ -53,9 +53,9 @@ def finished(tmp_path_factory, maze) -> Path:
 
 
 @pytest.mark.slow
-def test_both_sides_and_hitting_times_are_found(finished):
-    content = json.loads((finished / "eval.json").read_text())
-    rows = read_metrics(finished)
+def test_both_sides_and_hitting_times_are_found(finished_run):
+    content = json.loads((finished_run / "eval.json").read_text())
+    rows = read_metrics(finished_run)
     for row, last in zip(content["seeds"], rows[-2:], strict=True):
         for side in ("right", "left"):
             assert row[side] > 0.99
@@ -74,13 +74,16 @@ def test_both_sides_and_hitting_times_are_found(finished):
 
 
 @pytest.mark.slow
-def test_arrays_hold_eigenpairs_of_the_walk_and_their_times(finished, maze):
+def test_arrays_hold_eigenpairs_of_the_walk_and_their_times(finished_run, maze):
     """Against SciPy's eigenvectors of P and its rank correlation."""
-    arrays, content = read_arrays(finished), json.loads((finished / "eval.json").read_text())
-    problem = make_problem(configured(f"{SMALL} --maze-file={maze}"))
+    arrays, content = (
+        read_arrays(finished_run),
+        json.loads((finished_run / "eval.json").read_text()),
+    )
+    problem = make_problem(parse_config(f"{SMALL} --maze-file={maze}"))
     P, w = problem.chain.toarray(), np.asarray(problem.truth.weight, float)
-    solved: Any = scipy.linalg.eig(P, left=True, right=True)
-    values, left, right = solved
+    scipy_solution: Any = scipy.linalg.eig(P, left=True, right=True)
+    values, left, right = scipy_solution
     size = lambda x: np.sqrt(w @ np.abs(x) ** 2)
     for s, row in enumerate(content["seeds"]):
         for k, mu in enumerate(arrays["true_eigenvalues"]):
@@ -92,46 +95,46 @@ def test_arrays_hold_eigenpairs_of_the_walk_and_their_times(finished, maze):
                 cosine = abs(np.sum(w * vector.conj() * learned)) / size(vector) / size(learned)
                 assert cosine == pytest.approx(row[f"cosines_{side}"][k], abs=1e-3)
         exact, times = arrays["true_hitting_times"], arrays["hitting_times"][s]
-        found: Any = [
+        rank_correlations: Any = [
             stats.spearmanr(np.delete(times[:, j], j), np.delete(exact[:, j], j))[0]
             for j in range(len(P))
         ]
-        assert row["rank_goals"] == pytest.approx(np.mean(found), abs=1e-6)
-        assert row["rank_goals_least"] == pytest.approx(np.min(found), abs=1e-6)
+        assert row["rank_goals"] == pytest.approx(np.mean(rank_correlations), abs=1e-6)
+        assert row["rank_goals_least"] == pytest.approx(np.min(rank_correlations), abs=1e-6)
     for name in PICTURES:
-        with Image.open(finished / f"{name}.png") as picture:
+        with Image.open(finished_run / f"{name}.png") as picture:
             assert picture.width > 300
 
 
 @pytest.mark.slow
-def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
-    assert_resuming_changes_nothing(finished, tmp_path)
+def test_stopping_and_resuming_changes_nothing(finished_run, tmp_path):
+    assert_resuming_changes_nothing(finished_run, tmp_path)
 
 
 @pytest.mark.slow
-def test_the_report_shows_both_sides_while_they_are_learned(finished):
-    shown = scene.show(runs.load(finished), Wanted(5, jax.random.key(0), 100))
-    assert shown is not None
-    assert shown.scripts[-1].name == "directed.js"
-    arrays, record = read_arrays(finished), read_metrics(finished)
-    for s, episode in enumerate(shown.episodes):
+def test_the_report_shows_both_sides_while_they_are_learned(finished_run):
+    report_scene = scene.show(runs.load(finished_run), EpisodeSelection(5, jax.random.key(0), 100))
+    assert report_scene is not None
+    assert report_scene.scripts[-1].name == "directed.js"
+    arrays, record = read_arrays(finished_run), read_metrics(finished_run)
+    for s, episode in enumerate(report_scene.episodes):
         for side in ("right", "left"):
             drawn = episode.frames[side][-1].reshape(2, 5, -1)  # real parts, then imaginary ones
-            learned = directed_maps.aligned(arrays[f"true_{side}"], arrays[side][s, :, :5])
+            learned = directed_maps.align_phases(arrays[f"true_{side}"], arrays[side][s, :, :5])
             np.testing.assert_allclose(drawn[0] + 1j * drawn[1], learned.T, atol=2e-2)
         scores = [row["agent"]["similarity"] for row in record if row["seed"] == s]
         np.testing.assert_allclose(episode.lines["similarity"][1:], scores, atol=5e-3)
 
 
 @pytest.mark.slow
-def test_an_exported_policy_holds_both_sides_and_their_values(finished, tmp_path, monkeypatch):
+def test_an_exported_policy_holds_both_sides_and_their_values(finished_run, tmp_path, monkeypatch):
     """All but the ceilings, which need the recorded transitions."""
     monkeypatch.chdir(tmp_path)
-    assert policies.main(["export", str(finished), "both", "--seed=1"]) == 0
+    assert policies.main(["export", str(finished_run), "both", "--seed=1"]) == 0
     assert evaluate.main(["--policy=both"]) == 0
     (written,) = Path("runs").rglob("eval.json")
     (row,) = json.loads(written.read_text())["seeds"]
-    before = json.loads((finished / "eval.json").read_text())["seeds"][1]
+    before = json.loads((finished_run / "eval.json").read_text())["seeds"][1]
     for name in ("right", "left", "eigenvalue_error", "rank_goals", "rank_sources"):
         assert row[name] == pytest.approx(before[name], abs=2e-3)
     assert not [name for name in row if name.startswith(("ceiling", "symmetric"))]
@@ -139,21 +142,21 @@ def test_an_exported_policy_holds_both_sides_and_their_values(finished, tmp_path
 
 def test_exact_eigenpairs_have_all_there_is(maze):
     """Scores and hitting times of the walk's own eigenpairs, which SciPy computes, too."""
-    config = configured(f"{SMALL} --maze-file={maze}")
+    config = parse_config(f"{SMALL} --maze-file={maze}")
     problem = make_problem(config)
     P, w = problem.chain.toarray(), np.asarray(problem.truth.weight, float)
     exact = directed_scores.eigenpairs_of(problem.chain, config.env.walk_steps, 0.9)
     eigenvalues, right, left = (jnp.asarray(x, jnp.complex64) for x in exact[:3])
-    pairs = directed_scores.Found(eigenvalues, right, left, exact.weight)
-    times = hitting_times.exact(P)
+    pairs = directed_scores.EigenpairEstimate(eigenvalues, right, left, exact.weight)
+    times = hitting_times.exact_times(P)
     row = directed_scores.seed_scores(pairs, P, problem.truth, times, 0.9)
     for name in ("right", "left", "ceiling_right", "ceiling_left", "rank_goals", "rank_sources"):
         assert row[name] == pytest.approx(1, abs=2e-3)
     assert row["eigenvalues_within"] == 5
     assert row["ceiling_rank_goals"] > row["symmetric_rank_goals"] + 0.1, "direction matters"
     np.testing.assert_allclose(directed_scores.times_of(pairs), times, rtol=2e-3, atol=1e-2)
-    solved: Any = scipy.linalg.eig(P, left=True, right=True)
-    values, left, right = solved
+    scipy_solution: Any = scipy.linalg.eig(P, left=True, right=True)
+    values, left, right = scipy_solution
     size = lambda x: np.sqrt(w @ np.abs(x) ** 2)
     for k, mu in enumerate(np.asarray(problem.truth.values)):
         nearest = np.argmin(np.abs(values - mu))
@@ -163,9 +166,9 @@ def test_exact_eigenpairs_have_all_there_is(maze):
             cosine = abs(np.sum(w * vector.conj() * true)) / size(vector) / size(true)
             assert cosine == pytest.approx(1, abs=1e-4)
     assert directed_run.convergence(config, pairs, P)["is_converged"]
-    mixed = pairs._replace(right=pairs.right + 0.3 * jnp.roll(pairs.right, 1, axis=1))
-    assert not directed_run.convergence(config, mixed, P)["is_converged"]
-    row = directed_scores.seed_scores(mixed, None, problem.truth, times, 0.9)
+    mixed_pairs = pairs._replace(right=pairs.right + 0.3 * jnp.roll(pairs.right, 1, axis=1))
+    assert not directed_run.convergence(config, mixed_pairs, P)["is_converged"]
+    row = directed_scores.seed_scores(mixed_pairs, None, problem.truth, times, 0.9)
     assert row["right"] < 0.98 < row["left"]
 
 
@@ -181,7 +184,7 @@ def test_phases_are_turned_towards_the_true_ones():
     rng = np.random.default_rng(0)
     true = rng.normal(size=(9, 3)) + 1j * rng.normal(size=(9, 3))
     turned = true * np.exp(1j * np.array([0.3, 2.0, -1.0]))
-    np.testing.assert_allclose(directed_maps.aligned(true, turned), true)
+    np.testing.assert_allclose(directed_maps.align_phases(true, turned), true)
 
 
 def test_maps_show_real_vectors_once_and_pairs_in_three_parts():

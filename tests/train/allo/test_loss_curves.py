@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
-from tests.train.images import saved, size_alone, words_fit
+from tests.train.images import saved_figures, size_alone, words_fit
 from train.allo import loss_curves
 from train.allo.loss_curves import PANELS
 
@@ -27,7 +27,7 @@ def rows_of(seeds: int, chunks: int, d: int = 3) -> list[dict]:
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_every_measure_has_a_panel(tmp_path, seeds):
     path, rows = tmp_path / "losses.png", rows_of(seeds, 4)
-    with saved() as (figures):
+    with saved_figures() as (figures):
         loss_curves.loss_curves(rows, path, np.arange(3) / 10, 2.0, "A $maze_")
     assert min(size_alone(path)) >= 300
     (figure,) = figures
@@ -48,7 +48,7 @@ def test_every_measure_has_a_panel(tmp_path, seeds):
 
 
 def test_a_run_without_rows_and_one_without_truth(tmp_path):
-    with saved() as figures:
+    with saved_figures() as figures:
         loss_curves.loss_curves([], tmp_path / "losses.png", None, 4.0, "Nothing")
         loss_curves.loss_curves(rows_of(1, 1), tmp_path / "losses.png", None, 4.0, "One row")
     texts = [[x.get_text() for axes in figure.axes for x in axes.texts] for figure in figures]

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from envs.grid import layouts
-from tests.train.images import saved, size_alone, words_fit
+from tests.train.images import saved_figures, size_alone, words_fit
 from train.allo import maps
 
 MAZE = layouts.parse("#####\n#...#\n#.#.#\n#...#\n#####", "ring")  # 8 states
@@ -23,7 +23,7 @@ def draw(path, d: int = 2, layout=MAZE, **changes) -> Figure:
         "cosines": np.ones(d),
         "group": np.arange(d) // 2,
     }
-    with saved() as figures:
+    with saved_figures() as figures:
         maps.heat_maps(layout, maps.Eigenvectors(**{**arguments, **changes}), path, "A $maze_")
     return figures[0]
 
@@ -35,16 +35,16 @@ def test_a_rotation_within_a_group_is_undone_and_signs_are_chosen():
     learned = truth * [-1, 1, 1, 1, 1, -1]
     learned[:, 2:4] = learned[:, 2:4] @ turn
     learned[:, [1, 4]] = learned[:, [4, 1]]  # of groups that are not equal: no excuse
-    found = maps.aligned(truth, learned, np.array([0, 1, 2, 2, 3, 4]))
-    np.testing.assert_allclose(found[:, [0, 2, 3, 5]], truth[:, [0, 2, 3, 5]], atol=1e-12)
-    np.testing.assert_allclose(np.abs(found[:, [1, 4]]), np.abs(truth[:, [4, 1]]), atol=1e-12)
+    rotated = maps.align_columns(truth, learned, np.array([0, 1, 2, 2, 3, 4]))
+    np.testing.assert_allclose(rotated[:, [0, 2, 3, 5]], truth[:, [0, 2, 3, 5]], atol=1e-12)
+    np.testing.assert_allclose(np.abs(rotated[:, [1, 4]]), np.abs(truth[:, [4, 1]]), atol=1e-12)
 
 
 def test_a_turned_group_is_as_near_as_any_rotation_brings_it():
     """Held against all angles, with and without a reflection."""
     rng = np.random.default_rng(2)
     truth, learned = rng.normal(size=(2, 12, 2))
-    nearest = np.linalg.norm(maps.aligned(truth, learned, np.zeros(2, int)) - truth)
+    nearest = np.linalg.norm(maps.align_columns(truth, learned, np.zeros(2, int)) - truth)
     distances = []
     for angle in np.linspace(0, 2 * np.pi, 2001):
         c, s = np.cos(angle), np.sin(angle)
@@ -80,7 +80,7 @@ def test_normalised_entropy():
 
 
 def test_visits_are_drawn(tmp_path):
-    with saved() as figures:
+    with saved_figures() as figures:
         maps.visitation(MAZE, np.arange(8), tmp_path / "visits.png", "A $maze_")
     assert min(size_alone(tmp_path / "visits.png")) >= 300
     assert words_fit(figures[0])

@@ -28,7 +28,7 @@ SMALL = (
 )
 
 
-def configured(flags: str) -> Config:
+def parse_config(flags: str) -> Config:
     return command.parse(PROGRAM, flags.split())[0]
 
 
@@ -45,7 +45,7 @@ def walks(count: int = 300, longest: int = 40) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
+def walks_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "walks.npz"
     states, lengths = walks()
     along = np.arange(RING)
@@ -54,9 +54,9 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def finished(data):
-    directory = data.parent / "run"
-    flags = [f"--transitions={data}", *SMALL.split(), f"--run.directory={directory}"]
+def finished_run(walks_file):
+    directory = walks_file.parent / "run"
+    flags = [f"--transitions={walks_file}", *SMALL.split(), f"--run.directory={directory}"]
     assert allo_command(arguments=flags) == 0
     return directory
 
@@ -75,13 +75,13 @@ def slow_truth(states: np.ndarray, lengths: np.ndarray, discount: float = 0.9):
 
 
 @pytest.mark.slow
-def test_a_run_on_ids_finds_the_eigenvectors_of_their_pairs(finished):
+def test_a_run_on_ids_finds_the_eigenvectors_of_their_pairs(finished_run):
     truth = slow_truth(*walks())
-    content = json.loads((finished / "eval.json").read_text())
+    content = json.loads((finished_run / "eval.json").read_text())
     assert (content["states"], content["kind"], content["trajectories"]) == (RING, "ids", 300)
     np.testing.assert_allclose(content["true_eigenvalues"], truth.values[:5], atol=1e-6)
-    with np.load(finished / "eigenvectors.npz") as arrays:
-        found, saved = arrays["learned"], dict(arrays)
+    with np.load(finished_run / "eigenvectors.npz") as arrays:
+        learned, saved = arrays["learned"], dict(arrays)
     assert {name: x.shape for name, x in saved.items()} == {
         "learned": (2, RING, 5),
         "learned_eigenvalues": (2, 5),
@@ -89,7 +89,7 @@ def test_a_run_on_ids_finds_the_eigenvectors_of_their_pairs(finished):
         "true_eigenvalues": (5,),
         "seeds": (2,),
     }
-    for row, u in zip(content["seeds"], found, strict=True):
+    for row, u in zip(content["seeds"], learned, strict=True):
         inner = np.einsum("s,sd,sd->d", truth.weight, u, truth.vectors[:, :5])
         size = np.sqrt(np.einsum("s,sd->d", truth.weight, u.astype(float) ** 2))
         cosine = np.abs(inner) / size
@@ -99,14 +99,14 @@ def test_a_run_on_ids_finds_the_eigenvectors_of_their_pairs(finished):
         assert row["explained"] == pytest.approx(1, abs=0.02)
         assert max(row["residual"][:3]) < 0.2
     for name in ("eigenvectors", "similarity", "eigenvalues", "losses"):
-        with Image.open(finished / f"{name}.png") as picture:
+        with Image.open(finished_run / f"{name}.png") as picture:
             assert picture.width > 300
-    assert scene.show(runs.load(finished), None) is None  # pyright: ignore[reportArgumentType]
+    assert scene.show(runs.load(finished_run), None) is None  # pyright: ignore[reportArgumentType]
 
 
-def test_the_truth_of_ids_is_that_of_their_pairs(data):
+def test_the_truth_of_ids_is_that_of_their_pairs(walks_file):
     """And an update of a learner on them keeps all shapes."""
-    config = configured(f"--transitions={data} {SMALL}")
+    config = parse_config(f"--transitions={walks_file} {SMALL}")
     problem, truth = recorded_training.make_problem(config), slow_truth(*walks())
     np.testing.assert_allclose(problem.truth.values, truth.values[:5], atol=1e-6)
     np.testing.assert_allclose(problem.truth.weight, truth.weight, atol=1e-6)
@@ -129,31 +129,32 @@ def test_measures_are_exact_for_true_eigenvectors():
     truth = laplacian.eigensystem(M)
     u = truth.vectors[:, :4]
     after = M @ u / M.sum(axis=1)[:, None]
-    found = recorded_scores.residuals((u, after, M.sum(axis=1)), truth.values[:4])
-    np.testing.assert_allclose(found, 0, atol=1e-9)
+    residuals = recorded_scores.residuals((u, after, M.sum(axis=1)), truth.values[:4])
+    np.testing.assert_allclose(residuals, 0, atol=1e-9)
 
 
 @pytest.mark.slow
-def test_a_run_is_evaluated_drawn_and_resumed(finished, data, tmp_path):
-    before = (finished / "eval.json").read_text()
-    assert evaluate.main([str(finished)]) == 0
-    again = json.loads((finished / "eval.json").read_text())
-    assert again["seeds"] == json.loads(before)["seeds"]
-    (finished / "eigenvectors.npz").rename(tmp_path / "before.npz")
-    assert render.main([str(finished)]) == 0
+def test_a_run_is_evaluated_drawn_and_resumed(finished_run, walks_file, tmp_path):
+    before = (finished_run / "eval.json").read_text()
+    assert evaluate.main([str(finished_run)]) == 0
+    evaluation = json.loads((finished_run / "eval.json").read_text())
+    assert evaluation["seeds"] == json.loads(before)["seeds"]
+    (finished_run / "eigenvectors.npz").rename(tmp_path / "before.npz")
+    assert render.main([str(finished_run)]) == 0
     interrupted = tmp_path / "run"
-    crashes.after_the_first_checkpoint(finished, interrupted)
+    crashes.after_the_first_checkpoint(finished_run, interrupted)
     assert allo_command(arguments=["--resume", str(interrupted)]) == 0
     arrays = []
-    for path in (tmp_path / "before.npz", finished, interrupted):
-        with np.load(path if path.is_file() else path / "eigenvectors.npz") as found:
-            arrays.append(dict(found))
+    for path in (tmp_path / "before.npz", finished_run, interrupted):
+        with np.load(path if path.is_file() else path / "eigenvectors.npz") as saved_arrays:
+            arrays.append(dict(saved_arrays))
     chex.assert_trees_all_equal(*arrays)
 
 
 @pytest.mark.slow
 def test_a_run_on_vectors(tmp_path):
     """A walk along a line: its eigenfunctions are cosines, whatever the data are called."""
+    # Recorded walks between 0 and 1,000, with a second coordinate that is 0.
     rng = np.random.default_rng(0)
     steps = rng.uniform(-0.15, 0.15, (400, 100))
     at, walk = rng.uniform(0, 1, 400), []
@@ -162,6 +163,7 @@ def test_a_run_on_vectors(tmp_path):
         at = 1 - np.abs(1 - np.abs(at + steps[:, t]))  # reflected at 0 and 1
     states = np.stack(walk, axis=1)[:, :, None] * 1_000  # [E, T, 1], in other units
     np.savez(tmp_path / "line.npz", states=np.concatenate([states, 0 * states], axis=2))
+    # A run on them, and its evaluation.
     directory = tmp_path / "run"
     flags = (
         f"continuous --transitions={tmp_path}/line.npz --network.hidden 32 32 "
@@ -180,6 +182,7 @@ def test_a_run_on_vectors(tmp_path):
     assert row["similarity"] > 0.98
     assert 0.95 < row["explained"] < 1.1
     assert row["orthogonality"] < 0.2
+    # Its arrays and pictures; the learned features are cosines of the place.
     with np.load(directory / "eigenvectors.npz") as arrays:
         learned, cells = arrays["learned"][0], arrays["cells"]
     assert learned.shape == (400 * 100, 3)
@@ -240,6 +243,6 @@ def test_what_does_not_fit_is_one_line(flags, message, capsys, tmp_path, monkeyp
 
 def test_ids_without_positions_are_seen_one_hot(tmp_path):
     np.savez(tmp_path / "ids.npz", states=walks()[0], lengths=walks()[1])
-    config = configured(f"--transitions={tmp_path}/ids.npz --agent.num-features=4")
-    found = recorded_training.make_problem(config)
-    np.testing.assert_array_equal(found.points, np.eye(RING))
+    config = parse_config(f"--transitions={tmp_path}/ids.npz --agent.num-features=4")
+    problem = recorded_training.make_problem(config)
+    np.testing.assert_array_equal(problem.points, np.eye(RING))

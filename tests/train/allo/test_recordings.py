@@ -9,14 +9,14 @@ IDS = np.array([0, 1, 2, 3, 4, 0, 2])
 VECTORS = np.stack([IDS, IDS**2], axis=1).astype(float)
 
 
-def loaded(tmp_path, **arrays) -> recordings.Recording:
+def save_and_load(tmp_path, **arrays) -> recordings.Recording:
     path = tmp_path / "data.npz"
     np.savez(path, **arrays)
     return recordings.load(str(path))
 
 
-def transitions(found: recordings.Recording) -> list[tuple[int, ...]]:
-    return [tuple(map(int, x)) for x in zip(*found[:3], strict=True)]
+def transitions(recording: recordings.Recording) -> list[tuple[int, ...]]:
+    return [tuple(map(int, x)) for x in zip(*recording[:3], strict=True)]
 
 
 WHOLE = [(0, 1, 6), (1, 2, 5), (2, 3, 4), (3, 4, 3), (4, 0, 2), (0, 2, 1)]
@@ -53,27 +53,27 @@ PARTS = [(0, 1, 2), (1, 2, 1), (3, 4, 3), (4, 0, 2), (0, 2, 1)]  # 0 1 2 | 3 4 0
     ],
 )
 def test_pairs_never_cross_the_end_of_an_episode(tmp_path, arrays, expected):
-    found = loaded(tmp_path, **{name: np.asarray(x) for name, x in arrays.items()})
+    recording = save_and_load(tmp_path, **{name: np.asarray(x) for name, x in arrays.items()})
     expected = expected or [(0, 1, 2), (1, 1, 1), (1, 3, 2), (3, 4, 1)]
-    assert transitions(found) == expected
-    assert found.trajectories == sum(left == 1 for *_, left in expected)
+    assert transitions(recording) == expected
+    assert recording.trajectories == sum(left == 1 for *_, left in expected)
 
 
 def test_vectors_break_where_ids_do_and_are_scaled(tmp_path):
-    ids = loaded(tmp_path, states=IDS, lengths=np.array([3, 4]))
-    found = loaded(tmp_path, states=VECTORS, lengths=np.array([3, 4]))
-    np.testing.assert_array_equal(found.left, ids.left)
-    assert (found.num_ids, found.positions) == (0, None)
-    first = found.state * found.scale + found.middle
+    ids = save_and_load(tmp_path, states=IDS, lengths=np.array([3, 4]))
+    recording = save_and_load(tmp_path, states=VECTORS, lengths=np.array([3, 4]))
+    np.testing.assert_array_equal(recording.left, ids.left)
+    assert (recording.num_ids, recording.positions) == (0, None)
+    first = recording.state * recording.scale + recording.middle
     np.testing.assert_allclose(first, VECTORS[ids.state.astype(int)][:, :], atol=1e-5)
-    assert np.abs(found.places).max() == 1  # the widest coordinate; both keep their proportion
-    assert np.ptp(found.places[:, 0]) == pytest.approx(2 * 4 / 16)
-    assert found.points is not None
-    np.testing.assert_allclose(found.points, VECTORS, atol=1e-5)
+    assert np.abs(recording.places).max() == 1  # the widest coordinate; both keep their proportion
+    assert np.ptp(recording.places[:, 0]) == pytest.approx(2 * 4 / 16)
+    assert recording.points is not None
+    np.testing.assert_allclose(recording.points, VECTORS, atol=1e-5)
     padded = np.full((2, 4, 2), np.nan)
     padded[0, :3], padded[1] = VECTORS[:3], VECTORS[3:]
-    of_rows = loaded(tmp_path, states=padded, lengths=np.array([3, 4]))
-    for a, b in zip(of_rows[:4], found[:4], strict=True):
+    row_recording = save_and_load(tmp_path, states=padded, lengths=np.array([3, 4]))
+    for a, b in zip(row_recording[:4], recording[:4], strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -81,27 +81,29 @@ def test_vectors_break_where_ids_do_and_are_scaled(tmp_path):
 @pytest.mark.filterwarnings("error")
 def test_vectors_of_any_kind_of_number(tmp_path, kind):
     vectors = np.asfortranarray((VECTORS % 5 > 1).astype(kind))
-    data = loaded(tmp_path, states=vectors, successors=vectors[:, :, None])
-    np.testing.assert_allclose(data.places * data.scale + data.middle, vectors.astype(float))
+    recording = save_and_load(tmp_path, states=vectors, successors=vectors[:, :, None])
+    np.testing.assert_allclose(
+        recording.places * recording.scale + recording.middle, vectors.astype(float)
+    )
 
 
 def test_what_was_read_is_said_once(tmp_path, capsys):
     for _ in range(2):
-        loaded(tmp_path, states=IDS, lengths=[3, 4])
+        save_and_load(tmp_path, states=IDS, lengths=[3, 4])
     line = capsys.readouterr().out
     assert line.endswith("data.npz: 5 transitions in 2 trajectories, between 5 ids\n")
-    loaded(tmp_path, states=VECTORS.astype(int))  # x and y on a grid, which are no ids
+    save_and_load(tmp_path, states=VECTORS.astype(int))  # x and y on a grid, which are no ids
     line = capsys.readouterr().out
     assert "7 transitions in 7 trajectories, between 17 ids; if they are coordinates" in line
-    loaded(tmp_path, states=VECTORS)
+    save_and_load(tmp_path, states=VECTORS)
     assert "6 transitions in 1 trajectory, between vectors of 2" in capsys.readouterr().out
 
 
 def test_positions_number_the_ids(tmp_path):
-    found = loaded(tmp_path, states=IDS, positions=np.eye(6)[:, :2])
-    assert found.num_ids == 6
-    np.testing.assert_array_equal(found.points, np.eye(6)[IDS, :2])
-    assert loaded(tmp_path, states=IDS).points is None
+    recording = save_and_load(tmp_path, states=IDS, positions=np.eye(6)[:, :2])
+    assert recording.num_ids == 6
+    np.testing.assert_array_equal(recording.points, np.eye(6)[IDS, :2])
+    assert save_and_load(tmp_path, states=IDS).points is None
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_positions_number_the_ids(tmp_path):
 )
 def test_what_cannot_be_learned_from_is_refused(tmp_path, arrays, message):
     with pytest.raises(ValueError, match=message) as refused:
-        loaded(tmp_path, **{name: np.asarray(x) for name, x in arrays.items()})
+        save_and_load(tmp_path, **{name: np.asarray(x) for name, x in arrays.items()})
     assert "\n" not in str(refused.value)
 
 

@@ -37,12 +37,12 @@ def test_exact_eigenvectors_of_the_true_law_have_all_there_is():
     exact = laplacian.eigensystem(law)
     truth = scores.truth_of(exact, D)
     scaled = exact.vectors[:, :D] * [3.0, -1.0, 0.8, -2.0]  # neither sign nor length counts
-    found = scores_of(scaled, exact.values[:D], law, truth)
+    measures = scores_of(scaled, exact.values[:D], law, truth)
     for name in ("similarity", "ceiling", "near_similarity", "near_ceiling", "cosine"):
-        assert found[name] == pytest.approx(1, abs=2e-4)
-    assert (found["eigenvalues_within"], found["collapsed"]) == (D, 0)
-    assert found["eigenvalue_error"] < 1e-5
-    assert (len(found["cosines"]), len(found["eigenvalues"])) == (D, D)
+        assert measures[name] == pytest.approx(1, abs=2e-4)
+    assert (measures["eigenvalues_within"], measures["collapsed"]) == (D, 0)
+    assert measures["eigenvalue_error"] < 1e-5
+    assert (len(measures["cosines"]), len(measures["eigenvalues"])) == (D, D)
 
 
 def test_exact_eigenvectors_of_the_data_reach_their_ceiling():
@@ -52,32 +52,32 @@ def test_exact_eigenvectors_of_the_data_reach_their_ceiling():
     data = 0.8 * law + 0.2 * random_law(1)
     best = laplacian.eigensystem(data)
     truth = scores.truth_of(exact, D)
-    found = scores_of(best.vectors[:, :D], best.values[:D], data, truth)
+    measures = scores_of(best.vectors[:, :D], best.values[:D], data, truth)
     v, q = (np.sqrt(exact.weight)[:, None] * x.vectors[:, :D] for x in (exact, best))
     cosines = np.abs(np.sum(v * q, axis=0)) / np.linalg.norm(q, axis=0)
     assert 0.3 < cosines.mean() < 0.99
-    np.testing.assert_allclose(found["cosines"], cosines, atol=1e-4)
+    np.testing.assert_allclose(measures["cosines"], cosines, atol=1e-4)
     for name in ("similarity", "ceiling", "cosine"):
-        assert found[name] == pytest.approx(cosines.mean(), abs=1e-4)
+        assert measures[name] == pytest.approx(cosines.mean(), abs=1e-4)
     error = np.abs(best.values[:D] - exact.values[:D])
-    assert found["eigenvalue_error"] == pytest.approx(error.max(), abs=1e-5)
+    assert measures["eigenvalue_error"] == pytest.approx(error.max(), abs=1e-5)
     within = error <= 0.02 * exact.values[:D] + 0.001
-    assert found["eigenvalues_within"] == np.count_nonzero(within)
+    assert measures["eigenvalues_within"] == np.count_nonzero(within)
 
 
 def test_collapse_and_states_that_data_lack():
     law = random_law(0)
     truth = scores.truth_of(laplacian.eigensystem(law), D)
-    seen = law.copy()
-    seen[5], seen[:, 5] = 0.0, 0.0
-    found = scores_of(np.ones((S, D)), np.zeros(D), seen / seen.sum(), truth)
-    assert found["collapsed"] == D - 1
-    assert found["cosines"] == pytest.approx([1.0, 0, 0, 0], abs=1e-5)
-    assert found["similarity"] == pytest.approx(1 / D, abs=1e-5)
-    assert 0 < found["ceiling"] < 1
-    assert found["never_left"] == 1
-    assert "no recorded transition leaves: 1 with seed 3" in caption_of([{"seed": 3, **found}])
-    assert "no recorded transition" not in caption_of([{"seed": 3, **found, "never_left": 0}])
+    partial_law = law.copy()
+    partial_law[5], partial_law[:, 5] = 0.0, 0.0
+    measures = scores_of(np.ones((S, D)), np.zeros(D), partial_law / partial_law.sum(), truth)
+    assert measures["collapsed"] == D - 1
+    assert measures["cosines"] == pytest.approx([1.0, 0, 0, 0], abs=1e-5)
+    assert measures["similarity"] == pytest.approx(1 / D, abs=1e-5)
+    assert 0 < measures["ceiling"] < 1
+    assert measures["never_left"] == 1
+    assert "no recorded transition leaves: 1 with seed 3" in caption_of([{"seed": 3, **measures}])
+    assert "no recorded transition" not in caption_of([{"seed": 3, **measures, "never_left": 0}])
 
 
 def caption_of(rows: list[dict]) -> str:
@@ -115,12 +115,12 @@ def test_a_group_that_is_cut_keeps_its_columns():
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     features = np.array(truth.vectors[:, :11])
     features[:, 9:] = np.asarray(truth.vectors)[:, 9:12] @ turn[:, :2]
-    found = scores.similarities(jnp.asarray(features), truth)
-    assert found["similarity"] == pytest.approx(1, abs=2e-4)
-    assert found["cosines"][9:].max() < 0.95
+    similarities = scores.similarities(jnp.asarray(features), truth)
+    assert similarities["similarity"] == pytest.approx(1, abs=2e-4)
+    assert similarities["cosines"][9:].max() < 0.95
     features[:, 10] = truth.vectors[:, 12]  # of the next eigenvalue
-    found = scores.similarities(jnp.asarray(features), truth)
-    assert found["similarity"] == pytest.approx(10 / 11, abs=2e-4)
+    similarities = scores.similarities(jnp.asarray(features), truth)
+    assert similarities["similarity"] == pytest.approx(10 / 11, abs=2e-4)
 
 
 PRINTED = {
@@ -190,8 +190,11 @@ def test_most_of_very_many_eigenvectors_are_refused(monkeypatch):
 
 def test_an_exact_expectation_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 500_000)
-    told = r"692,224 bytes \(692 kB\) for 104 states and 2 seeds, and 500 kB are free: .* sampled"
-    with pytest.raises(ValueError, match=told):  # 8 matrices of 104² float32, twice
+    message = (
+        r"692,224 bytes \(692 kB\) for 104 states and 2 seeds, "
+        r"and 500 kB are free: .* sampled"
+    )
+    with pytest.raises(ValueError, match=message):  # 8 matrices of 104² float32, twice
         problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].agent, 2)
     problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].agent)
     problem.make_problem(problem.Maze(), "coordinates", PRESETS["sampled"].agent, 2)
@@ -199,9 +202,9 @@ def test_an_exact_expectation_that_does_not_fit_is_refused(monkeypatch):
 
 def test_without_ceiling_above_its_limit():
     truth = scores.truth_of(laplacian.eigensystem(random_law(0)), D)
-    found = scores.seed_scores(jnp.ones((S, D)), jnp.zeros(D), None, truth)
-    assert "ceiling" not in found
-    assert found["eigenvalues_within"] >= 0
-    rows = [{"seed": seed, **found} for seed in (3, 4)]
+    measures = scores.seed_scores(jnp.ones((S, D)), jnp.zeros(D), None, truth)
+    assert "ceiling" not in measures
+    assert measures["eigenvalues_within"] >= 0
+    rows = [{"seed": seed, **measures} for seed in (3, 4)]
     assert "No ceiling: it is computed for up to 3,000 numbered states" in caption_of(rows)
     assert scores.scores_table(rows, D).row_count == 3

@@ -25,20 +25,20 @@ LAYOUT = layouts.parse("..#.\n.#..\n....")
 allo_command = partial(command.main, PROGRAM)
 
 
-def configured(flags: str) -> Config:
+def parse_config(flags: str) -> Config:
     return command.parse(PROGRAM, flags.split())[0]
 
 
-def begun(flags: str) -> tuple[Config, Training, Any]:
+def start_training(flags: str) -> tuple[Config, Training, Any]:
     """A training and its first state, in which the walks are recorded."""
-    config = configured(flags)
+    config = parse_config(flags)
     training = make_training(config)
     return config, training, jax.jit(training.init)(jax.random.key(0))
 
 
-def trained(flags: str, updates: int) -> tuple[Config, float, dict]:
+def train_and_measure(flags: str, updates: int) -> tuple[Config, float, dict]:
     """The similarity that training ends with, and what was measured last."""
-    config, training, state = begun(flags)
+    config, training, state = start_training(flags)
     update = jax.jit(training.update)
     for _ in range(updates):
         state, metrics = update(state)
@@ -62,11 +62,11 @@ def moves_to(goal) -> np.ndarray:
 
 
 def test_the_greedy_policy_walks_to_its_goal():
-    found = policies.table("greedy", 0.2, "0,0", LAYOUT)
-    assert found is not None
+    policy = policies.table("greedy", 0.2, "0,0", LAYOUT)
+    assert policy is not None
     away = moves_to((0, 0))
     successor = tables.dynamics(LAYOUT).successor[:, :, 0]
-    for state, row in enumerate(found):
+    for state, row in enumerate(policy):
         reached = away[successor[state]]
         best = reached == reached.min()
         np.testing.assert_allclose(row, 0.05 + 0.8 * best / best.sum())
@@ -76,19 +76,19 @@ def test_the_greedy_policy_walks_to_its_goal():
 
 def test_policies_of_numbers_and_of_a_file(tmp_path):
     assert policies.table("uniform", 0.5, "", LAYOUT) is None
-    found = policies.table("2,1,1,0", 0.5, "", LAYOUT)
-    assert found is not None
-    np.testing.assert_allclose(found, np.tile([0.5, 0.25, 0.25, 0], (10, 1)))
-    drawn = np.random.default_rng(0).dirichlet(np.ones(4), 10)
-    np.save(tmp_path / "policy.npy", drawn)
-    of_file = policies.table(str(tmp_path / "policy.npy"), 0.5, "", LAYOUT)
-    assert of_file is not None
-    np.testing.assert_allclose(of_file, drawn)
-    walk = jax.jit(jax.vmap(policies.walker(drawn), in_axes=(None, 0)))
+    policy = policies.table("2,1,1,0", 0.5, "", LAYOUT)
+    assert policy is not None
+    np.testing.assert_allclose(policy, np.tile([0.5, 0.25, 0.25, 0], (10, 1)))
+    random_policy = np.random.default_rng(0).dirichlet(np.ones(4), 10)
+    np.save(tmp_path / "policy.npy", random_policy)
+    file_policy = policies.table(str(tmp_path / "policy.npy"), 0.5, "", LAYOUT)
+    assert file_policy is not None
+    np.testing.assert_allclose(file_policy, random_policy)
+    walk = jax.jit(jax.vmap(policies.walker(random_policy), in_axes=(None, 0)))
     action, ratio = walk(jnp.asarray(3), jax.random.split(jax.random.key(0), 20_000))
     share = np.bincount(action, minlength=4) / 20_000
-    np.testing.assert_allclose(share, drawn[3], atol=0.02)
-    np.testing.assert_allclose(ratio, np.log(0.25) - np.log(drawn[3])[action], rtol=1e-4)
+    np.testing.assert_allclose(share, random_policy[3], atol=0.02)
+    np.testing.assert_allclose(ratio, np.log(0.25) - np.log(random_policy[3])[action], rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ BIASED = "--env.policy=0.4,0.2,0.2,0.2"
 
 def matrices() -> tuple[np.ndarray, np.ndarray]:
     """P of the uniform walk and of the biased one."""
-    table = tables.dynamics(mazes.named("GridMaze-9"))
+    table = tables.dynamics(mazes.layout_by_name("GridMaze-9"))
     biased = np.tile([0.4, 0.2, 0.2, 0.2], (13, 1))
     return tables.transition_matrix(table), tables.transition_matrix(table, biased)
 
@@ -146,27 +146,27 @@ def matrices() -> tuple[np.ndarray, np.ndarray]:
 def test_the_truth_of_a_policy_and_of_importance_weights():
     start = np.full(13, 1 / 13)
     for flags, P in zip((f"{BIASED} --agent.importance", BIASED), matrices(), strict=True):
-        config = configured(f"{SMALL} {flags}")
+        config = parse_config(f"{SMALL} {flags}")
         expected = laplacian.eigensystem(laplacian.sampled_pairs(P, start, 20, 0.9))
         np.testing.assert_allclose(
             make_problem(config).truth.values, expected.values[:4], atol=1e-6
         )
 
 
-of_a_biased_walk = pytest.mark.parametrize(
+biased_walk_flags = pytest.mark.parametrize(
     "flags", ["", "--agent.importance"], ids=["of the behaviour", "of the uniform walk"]
 )
 
 
 @pytest.mark.slow
-@of_a_biased_walk
+@biased_walk_flags
 def test_a_biased_walk_teaches_its_own_eigenvectors_or_those_of_the_uniform_one(flags):
-    assert trained(f"{SMALL} {BIASED} {flags}", 4)[1] > 0.99
+    assert train_and_measure(f"{SMALL} {BIASED} {flags}", 4)[1] > 0.99
 
 
-@of_a_biased_walk
+@biased_walk_flags
 def test_a_biased_walk_has_its_own_law_or_that_of_the_uniform_one(flags):
-    config, _, state = begun(f"{SMALL} {BIASED} {flags}")
+    config, _, state = start_training(f"{SMALL} {BIASED} {flags}")
     M = np.asarray(allo_walks.pair_law(learning_config(config), state.agent), float)
     uniform, biased = (laplacian.sampled_pairs(P, np.full(13, 1 / 13), 20, 0.9) for P in matrices())
     nearer, farther = (uniform, biased) if flags else (biased, uniform)
@@ -177,9 +177,9 @@ def test_a_biased_walk_has_its_own_law_or_that_of_the_uniform_one(flags):
 @pytest.mark.slow
 def test_importance_weights_of_minibatches():
     flags = "--agent.expectation=sampled --agent.schedule=budget --agent.turn-pairs=8192"
-    _, similarity, found = trained(f"{SMALL} {BIASED} --agent.importance {flags}", 6)
+    _, similarity, metrics = train_and_measure(f"{SMALL} {BIASED} --agent.importance {flags}", 6)
     assert similarity > 0.97
-    assert 0.3 < float(found["effective_share"]) < 0.9
+    assert 0.3 < float(metrics["effective_share"]) < 0.9
 
 
 # Wind of each walk.
@@ -192,43 +192,43 @@ def test_the_law_of_winds_is_the_mean_over_very_many_of_them():
     weights = np.ones(1_801)
     weights[[0, -1]] = 0.5  # the trapezoidal rule, whose error is of order 1e-7
     expected = sum(w * law(x) for w, x in zip(weights / weights.sum(), grid, strict=True))
-    found = winds.sampled_pairs(gusts, (-0.2, 0.7), 7, 0.8)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert found.sum() == pytest.approx(1, abs=1e-12)
+    pair_law = winds.sampled_pairs(gusts, (-0.2, 0.7), 7, 0.8)
+    np.testing.assert_allclose(pair_law, expected, atol=1e-6)
+    assert pair_law.sum() == pytest.approx(1, abs=1e-12)
     chain = sum(
         w * windy.transition_matrix(gusts, x)
         for w, x in zip(weights / weights.sum(), grid, strict=True)
     )
     markov = laplacian.sampled_pairs(np.asarray(chain), start, 7, 0.8)
-    assert np.abs(found - markov).max() > 1e-3  # it is not the law of the mean chain
+    assert np.abs(pair_law - markov).max() > 1e-3  # it is not the law of the mean chain
 
 
 @pytest.mark.slow
 def test_nodes_are_enough_for_long_walks():
     gusts = tables.gusts(LAYOUT)
     first = winds.sampled_pairs(gusts, (-0.9, 0.9), 300, 0.9)
-    few, winds.NODES = winds.NODES, 160
+    num_nodes, winds.NODES = winds.NODES, 160
     try:
         np.testing.assert_allclose(
             first, winds.sampled_pairs(gusts, (-0.9, 0.9), 300, 0.9), atol=1e-9
         )
     finally:
-        winds.NODES = few
+        winds.NODES = num_nodes
 
 
 @pytest.mark.slow
 def test_walks_with_a_wind_each_are_learned_from_their_own_pairs():
-    assert trained(f"{SMALL} --env.wind-spread=0.8", 4)[1] > 0.98
+    assert train_and_measure(f"{SMALL} --env.wind-spread=0.8", 4)[1] > 0.98
 
 
 def test_pairs_of_walks_with_a_wind_each_have_their_own_law():
-    config, _, state = begun(f"{SMALL} --env.wind-spread=0.8")
+    config, _, state = start_training(f"{SMALL} --env.wind-spread=0.8")
     assert learning_config(config).estimate == "pairs"
     M = np.asarray(allo_walks.pair_law(learning_config(config), state.agent), float)
-    gusts = tables.gusts(mazes.named("GridMaze-9"))
+    gusts = tables.gusts(mazes.layout_by_name("GridMaze-9"))
     expected = winds.sampled_pairs(gusts, (-0.8, 0.8), 20, 0.9)
-    alike = 20  # the pairs of a walk, at worst
-    assert np.abs(M - expected).max() < 6 * np.sqrt(expected.max() * alike / 50_000)
+    pairs_per_walk = 20  # the pairs of a walk, at worst
+    assert np.abs(M - expected).max() < 6 * np.sqrt(expected.max() * pairs_per_walk / 50_000)
     assert allo_walks.visits(learning_config(config), state.agent).sum() == 50_000
 
 
@@ -237,11 +237,15 @@ def test_pairs_of_walks_with_a_wind_each_have_their_own_law():
 
 def test_random_doors_and_openings_are_part_of_the_maze():
     flags = "--env.maze=GridRoom-4 --env.openings=3 --env.doors=8 --env.maze-seed=4"
-    made = make_problem(configured(f"{flags} --env.transitions=1000"))
-    assert (made.layout.num_states, len(made.layout.doors), made.published) == (107, 8, None)
-    P = tables.transition_matrix(tables.dynamics(made.layout))
+    problem = make_problem(parse_config(f"{flags} --env.transitions=1000"))
+    assert (problem.layout.num_states, len(problem.layout.doors), problem.published) == (
+        107,
+        8,
+        None,
+    )
+    P = tables.transition_matrix(tables.dynamics(problem.layout))
     expected = laplacian.eigensystem(laplacian.sampled_pairs(P, np.full(107, 1 / 107), 50, 0.9))
-    np.testing.assert_allclose(made.truth.values, expected.values[:11], atol=1e-6)
+    np.testing.assert_allclose(problem.truth.values, expected.values[:11], atol=1e-6)
 
 
 # Open space.
@@ -249,22 +253,22 @@ def test_random_doors_and_openings_are_part_of_the_maze():
 
 def test_the_truth_of_open_space_converges_with_its_cells():
     """Eigenvalues at finer cells approach each other, about as the square of a cell's length."""
-    config = configured("continuous --env.maze=GridMaze-7 --agent.num-features=5")
-    found = []
+    config = parse_config("continuous --env.maze=GridMaze-7 --agent.num-features=5")
+    eigenvalues = []
     for parts in (3, 6, 12):
         env = dataclasses.replace(config.env, truth_cells=parts)
-        made = problem_of(env, "coordinates", learning_config(config))
-        assert made.layout.num_states == 11 * parts**2
-        assert np.abs(made.inputs).max() < 1
-        found.append(np.asarray(made.truth.values)[1:])
-    near, far = np.abs(found[1] - found[2]), np.abs(found[0] - found[2])
-    assert (near < 0.03 * found[2]).all()
+        problem = problem_of(env, "coordinates", learning_config(config))
+        assert problem.layout.num_states == 11 * parts**2
+        assert np.abs(problem.inputs).max() < 1
+        eigenvalues.append(np.asarray(problem.truth.values)[1:])
+    near, far = np.abs(eigenvalues[1] - eigenvalues[2]), np.abs(eigenvalues[0] - eigenvalues[2])
+    assert (near < 0.03 * eigenvalues[2]).all()
     assert (near < 0.3 * far).all()
 
 
 @pytest.mark.slow
 def test_eigenfunctions_of_open_space_are_learned():
-    _, similarity, _ = trained(
+    _, similarity, _ = train_and_measure(
         "continuous --env.maze=GridMaze-7 --env.truth-cells=2 --env.transitions=100000 "
         "--network.hidden 64 64 --network.frequencies=6 --agent.num-features=4 "
         "--agent.spare-features=3 --agent.batch-size=512 --agent.turn-pairs=8192 "
@@ -279,5 +283,7 @@ def test_eigenfunctions_of_open_space_are_learned():
 
 @pytest.mark.slow
 def test_eigenvectors_are_learned_from_rendered_pictures():
-    _, similarity, _ = trained(f"{SMALL} --network.observation=rendered --agent.optimizer=muon", 3)
+    _, similarity, _ = train_and_measure(
+        f"{SMALL} --network.observation=rendered --agent.optimizer=muon", 3
+    )
     assert similarity > 0.97

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from envs.durotaxis.rewards import registry
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from jaxrl.networks.graph import PooledTorso
 from tests.train.images import assert_drawn
 from train import evaluate, render
@@ -36,39 +36,39 @@ def durotaxis_command(*arguments: str) -> int:
     return command.main(PROGRAM, arguments)
 
 
-def configured(flags: str) -> Config:
+def parse_config(flags: str) -> Config:
     return command.parse(PROGRAM, flags.split())[0]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def run_directory(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("durotaxis") / "run"
     assert durotaxis_command(*SMALL.split(), f"--run.directory={directory}") == 0
     return directory
 
 
 @pytest.mark.slow
-def test_a_run_leaves_record_score_and_pictures(finished: Path):
-    rows = read_metrics(finished)
+def test_a_run_leaves_record_score_and_pictures(run_directory: Path):
+    rows = read_metrics(run_directory)
     assert [row["steps"] for row in rows] == [128, 256, 384, 512]
     parts = [
         row["finished"]["reward_distance"] + row["finished"]["reward_termination"] for row in rows
     ]
     returns = [row["finished"]["return"] for row in rows]
     np.testing.assert_allclose(parts, returns, rtol=1e-3, atol=1e-3)
-    seed = json.loads((finished / "eval.json").read_text())["seeds"][0]
+    seed = json.loads((run_directory / "eval.json").read_text())["seeds"][0]
     assert (seed["games"], seed["incomplete"]) == (4, 0)
     assert 0 <= seed["arrived"]["mean"] <= 1
     for name in ("learning_curve.png", "climb.gif", "climb.png"):
-        assert (finished / name).stat().st_size > 1000
+        assert (run_directory / name).stat().st_size > 1000
 
 
 @pytest.mark.slow
 def test_a_policy_is_filmed_and_evaluated_without_its_run(
-    finished: Path, tmp_path: Path, monkeypatch, capsys
+    run_directory: Path, tmp_path: Path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    policy = export.export(finished, str(tmp_path / "small.safetensors"))
+    policy = export.export(run_directory, str(tmp_path / "small.safetensors"))
     assert render.main([f"--policy={policy}", "--games=4"]) == 0
     *films, line = capsys.readouterr().out.splitlines()
     assert films == ["runs/policy-small/climb.gif", "runs/policy-small/climb.png"]
@@ -118,34 +118,34 @@ def test_presets_are_what_they_are_called():
 
 
 def test_weights_of_another_set_come_from_the_command_line():
-    config = configured("normal --env.weights.hull 0.7 --env.weights.arrived 9")
+    config = parse_config("normal --env.weights.hull 0.7 --env.weights.arrived 9")
     _, params = make_env(config.env)
     assert params.weights == registry.weights_of("normal", hull=0.7, arrived=9.0)
 
 
 def test_a_curriculum_moves_the_goal_away():
-    config = configured(f"curriculum {SMALL} --curriculum.first-width=50")
+    config = parse_config(f"curriculum {SMALL} --curriculum.first-width=50")
     _, params, _ = make_parts(config)
     curriculum = make_curriculum(config, params)
     assert curriculum
     course, widths = curriculum.init(), []
     for _ in range(5):
         widths.append(float(curriculum.params(course).width))
-        course, *_ = curriculum.advance(course, (), Metrics(jnp.zeros(()), {}, {}))
+        course, *_ = curriculum.advance(course, (), LoopMetrics(jnp.zeros(()), {}, {}))
     assert widths == [50, 65, 80, 80, 80]  # whole after half of four updates
     assert make_curriculum(PRESETS["linear"], params) is None
 
 
 def test_a_measured_field_brings_its_own_size(tmp_path: Path):
     np.save(tmp_path / "field.npy", np.linspace(1, 5, 60 * 90).reshape(60, 90))
-    config = configured(f"{OF_ANY_WIDTH} --env.field-file={tmp_path / 'field.npy'}")
+    config = parse_config(f"{OF_ANY_WIDTH} --env.field-file={tmp_path / 'field.npy'}")
     _, params = make_env(config.env)
     assert (params.width, params.height, params.field.shape) == (90, 60, (60, 90))
     assert params.field.dtype == np.float32
 
 
 def test_a_mean_takes_the_place_of_messages():
-    config = configured(SMALL)
+    config = parse_config(SMALL)
     env, _, _ = make_parts(config)
     assert isinstance(make_network(config, env).torso, PooledTorso)
 
@@ -182,9 +182,9 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path,
     np.save("flat.npy", np.ones(3))
     Path("words.npy").write_text("stiff")
     preset = [flags.split()[0]] if not flags.startswith("-") else []
-    rest = flags.split()[len(preset) :]
+    other_flags = flags.split()[len(preset) :]
     small = OF_ANY_WIDTH if "field-file" in flags else SMALL
-    assert durotaxis_command(*preset, *small.split(), *rest) == 2
+    assert durotaxis_command(*preset, *small.split(), *other_flags) == 2
     complaint = capsys.readouterr().err
     assert message in complaint
     assert complaint.count("\n") == 1
@@ -192,6 +192,6 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path,
 
 
 def test_a_field_must_have_the_size_that_is_said():
-    env, params = make_env(configured(SMALL).env)
+    env, params = make_env(parse_config(SMALL).env)
     with pytest.raises(ValueError, match=r"shape \(5, 5\); expected \(400, 80\)"):
         env.check(replace(params, field=jnp.ones((5, 5))))

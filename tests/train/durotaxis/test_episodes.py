@@ -64,17 +64,20 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def replay(rows: list[dict[str, str]]) -> None:
     """One episode by the plain oracle, from what its table says of founders and actions alone."""
+    # The rows of each step, and the founders.
     steps = [
         [row for row in rows if int(row["step"]) == s] for s in range(int(rows[-1]["step"]) + 1)
     ]
     colony = oracle.Colony.path([(float(r["node_x"]), float(r["node_y"])) for r in steps[0]])
     for s, here in enumerate(steps):
+        # The table has the names, parents and places of the slow colony.
         assert [cell.name for cell in colony.cells] == [int(row["node_id"]) for row in here]
-        told = [-1 if row["parent_id"] == "" else int(row["parent_id"]) for row in here]
+        recorded_parents = [-1 if row["parent_id"] == "" else int(row["parent_id"]) for row in here]
         parents = [-1 if p < 0 else colony.cells[p].name for p in colony.parents()]
-        assert parents == told
+        assert parents == recorded_parents
         x = [cell.x for cell in colony.cells]
         np.testing.assert_allclose(x, [float(row["node_x"]) for row in here], atol=1e-3)
+        # Its numbers follow from them.
         first = here[0]
         assert int(first["num_nodes"]) == len(here)
         assert float(first["centroid_x"]) == pytest.approx(np.mean(x), abs=1e-3)
@@ -89,13 +92,14 @@ def replay(rows: list[dict[str, str]]) -> None:
                 ""
             }
             return
+        # The leftmost are deleted, the others spawn where the numbers of the action say.
         doomed = [int(row["node_id"]) for row in here if row["action"] == "delete"]
         count = int(np.floor(np.float32(first["delete_ratio"]) * np.float32(len(here))))
         leftmost = sorted(oracle.leftmost(x, count))
         assert doomed == [int(here[slot]["node_id"]) for slot in leftmost]
         numbers = [float(first[name]) for name in NUMBERS[1:]]
         before = {cell.name: cell for cell in colony.cells}
-        landing = oracle.directed(GROUND, *numbers)
+        landing = oracle.directed_landing(GROUND, *numbers)
         for row in here:
             if row["action"] == "spawn":
                 where = landing(before[int(row["node_id"])])
@@ -112,9 +116,9 @@ def test_an_episode_can_be_replayed_from_its_table(episodes, tmp_path: Path):
     tables.write_csv(path, [tables.rows(e, 5, i) for i, e in enumerate(episodes)])
     rows = rows_of(path)
     for i, episode in enumerate(episodes):
-        of_one = [row for row in rows if int(row["episode"]) == i]
-        assert int(of_one[-1]["step"]) == episode.ended.length
-        replay(of_one)
+        episode_rows = [row for row in rows if int(row["episode"]) == i]
+        assert int(episode_rows[-1]["step"]) == episode.ended.length
+        replay(episode_rows)
     assert {row["seed"] for row in rows} == {"5"}
 
 
@@ -132,29 +136,29 @@ def test_the_descent_of_a_colony_is_a_graph(episodes, tmp_path: Path):
             died = "delete" in rows["action"][own].tolist()
             assert about.get("death") == (rows["step"][own].max() + 1 if died else None)
         born = rows["action"] == "spawn"
-        told = zip(rows["node_id"][born], rows["spawn_node_id"][born], strict=True)
+        parent_child_pairs = zip(rows["node_id"][born], rows["spawn_node_id"][born], strict=True)
         founders = {str(k) for k in rows["node_id"][rows["step"] == 0]}
         between = {(a, b) for a, b in graph.edges if b in founders}
-        assert set(graph.edges) - between == {(str(a), str(b)) for a, b in told}
+        assert set(graph.edges) - between == {(str(a), str(b)) for a, b in parent_child_pairs}
         assert len(between) == len(founders) - 1, "founders are linked as a path"
 
 
 def test_colonies_that_begin_again_have_new_names(parts):
     _, _, agent = parts
-    lost = replace(SMALL, bounds=Bounds(delete_ratio=(0.0, 1.0)), recovery_nodes=3)
-    env, params = make_env(lost)
+    recovery_experiment = replace(SMALL, bounds=Bounds(delete_ratio=(0.0, 1.0)), recovery_nodes=3)
+    env, params = make_env(recovery_experiment)
     act = lambda state, memory, obs, key: (jnp.array([1.0, 5.0, 1.0, 0.1, 0.0]), memory, ())
     (episode,) = colonies.play(env, params, agent._replace(act=act), (), jax.random.key(1), 1)
     assert episode.ending == "empty"
     assert episode.colony.num_nodes.tolist() == [5, 3, 3, 0]
-    named = [episode.ids[s][episode.alive[s]].tolist() for s in range(4)]
-    assert named == [[0, 1, 2, 3, 4], [5, 6, 7], [8, 9, 10], []]
-    found = graphml.nodes(episode)
-    assert {node: about["parent"] for node, about in found.items()} == {
+    ids = [episode.ids[s][episode.alive[s]].tolist() for s in range(4)]
+    assert ids == [[0, 1, 2, 3, 4], [5, 6, 7], [8, 9, 10], []]
+    attributes = graphml.nodes(episode)
+    assert {node: about["parent"] for node, about in attributes.items()} == {
         **{0: -1, 1: 0, 2: 1, 3: 2, 4: 3, 5: -1, 6: 5, 7: 6, 8: -1, 9: 8, 10: 9}
     }
-    assert found[9]["birth"] == 2
-    assert found[9]["death"] == 3
+    assert attributes[9]["birth"] == 2
+    assert attributes[9]["death"] == 3
     rows = tables.rows(episode, components=env.component_names)
     at = lambda step: rows["reward_termination"][rows["step"] == step][0]
     assert [at(s) for s in range(3)] == pytest.approx([-1, -1, -2])
@@ -163,9 +167,11 @@ def test_colonies_that_begin_again_have_new_names(parts):
 
 def test_tables_tell_rewards_and_values(parts):
     env, params, agent = parts
-    wise = agent._replace(explain=lambda *_: {"value": jnp.arange(len(env.component_names)) * 1.0})
+    valued_agent = agent._replace(
+        explain=lambda *_: {"value": jnp.arange(len(env.component_names)) * 1.0}
+    )
     names = env.component_names
-    for episode in colonies.play(env, params, wise, (), jax.random.key(5), 2):
+    for episode in colonies.play(env, params, valued_agent, (), jax.random.key(5), 2):
         rows = tables.rows(episode, components=names)
         first = np.flatnonzero(np.diff(rows["step"], prepend=-1))[:-1]  # of each step but the last
         for name in names:
@@ -181,7 +187,7 @@ def test_tables_tell_rewards_and_values(parts):
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("preset", ["hybrid", "linear", "isotropic", "two_stage"])
 def test_tables_tell_what_the_policy_thinks_and_earns(preset: str):
-    """Of all kinds of action: value, rewards, spawn parameters, the chance of each node."""
+    """Value, rewards, spawn parameters and the chance of each node, for all kinds of action."""
     config = untrained.colony(preset).config
     learned = untrained.colony(preset).agents[0]
     env, params, agent = make_parts(config, greedy=True)
@@ -199,9 +205,9 @@ def test_tables_tell_what_the_policy_thinks_and_earns(preset: str):
 
 
 def test_csv_and_npz_hold_the_same(episodes, tmp_path: Path):
-    written = [tables.rows(e, 0, i) for i, e in enumerate(episodes)]
-    tables.write_csv(tmp_path / "t.csv", written)
-    tables.write_npz(tmp_path / "t.npz", written)
+    row_tables = [tables.rows(e, 0, i) for i, e in enumerate(episodes)]
+    tables.write_csv(tmp_path / "t.csv", row_tables)
+    tables.write_npz(tmp_path / "t.npz", row_tables)
     rows = rows_of(tmp_path / "t.csv")
     with np.load(tmp_path / "t.npz") as arrays:
         assert list(arrays) == list(rows[0])
@@ -210,8 +216,8 @@ def test_csv_and_npz_hold_the_same(episodes, tmp_path: Path):
             if values.dtype.kind == "U":
                 assert texts == values.tolist()
             elif values.dtype.kind == "f":
-                read = np.array([text or "nan" for text in texts], np.float32)
-                np.testing.assert_array_equal(read, values)  # to the last bit
+                csv_values = np.array([text or "nan" for text in texts], np.float32)
+                np.testing.assert_array_equal(csv_values, values)  # to the last bit
             else:
                 assert [int(text or -1) for text in texts] == values.tolist()
 
@@ -220,8 +226,8 @@ def test_the_episodes_are_those_of_an_evaluation(parts, episodes):
     env, params, agent = parts
     evaluate = jax.jit(jaxrl_evaluate.evaluate, static_argnums=(0, 2, 5, 6, 7))
     expected = evaluate(env, params, agent, (), jax.random.key(3), COUNT, 1, 40)
-    found = colonies.ended(episodes)
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+    results = colonies.episode_results(episodes)
+    for a, b in zip(jax.tree.leaves(results), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="number of episodes is 0"):
         colonies.play(env, params, agent, (), jax.random.key(3), 0)
@@ -231,17 +237,19 @@ def test_what_the_action_does_not_say_is_filled_in():
     env, params = make_env(
         replace(SMALL, spawning="isotropic", action="ratio", spawn=FIXED["isotropic"])
     )
-    found = colonies.numbers_of(env, params, np.array([0.9], np.float32))
+    numbers = colonies.numbers_of(env, params, np.array([0.9], np.float32))
     expected = [0.7, 5.0, 2.0, 0.5, np.nan]  # the first clipped; there is no direction
-    np.testing.assert_array_equal(list(found.values()), np.array(expected, np.float32))
+    np.testing.assert_array_equal(list(numbers.values()), np.array(expected, np.float32))
     env, params = make_env(replace(SMALL, action="nodes"))
-    found = colonies.numbers_of(env, params, (np.zeros(10), np.array([9, 2, 0.1, 0.2], np.float32)))
+    numbers = colonies.numbers_of(
+        env, params, (np.zeros(10), np.array([9, 2, 0.1, 0.2], np.float32))
+    )
     np.testing.assert_array_equal(
-        list(found.values()), np.array([np.nan, 9, 2, 0.1, 0.2], np.float32)
+        list(numbers.values()), np.array([np.nan, 9, 2, 0.1, 0.2], np.float32)
     )
 
 
-def ended_of(arrived: list[bool], length: list[int], progress: list[float]):
+def make_results(arrived: list[bool], length: list[int], progress: list[float]):
     column: Any = lambda values: np.array(values)[:, None]
     outcome = {"arrived": column(arrived), "progress": column(progress)}
     outcome |= {"num_nodes": column(length), "reward_way": column(progress)}
@@ -252,26 +260,30 @@ def ended_of(arrived: list[bool], length: list[int], progress: list[float]):
 
 
 def test_the_climb_to_show():
-    some = ended_of([True, False, True, True, False], [40, 90, 37, 50, 1], [1, 0.9, 1, 1, 0.1])
-    assert colonies.chosen(some) == 0
-    none = ended_of([False, False, False], [40, 90, 37], [0.2, 0.5, 0.3])
-    assert colonies.chosen(none) == 1
+    some = make_results([True, False, True, True, False], [40, 90, 37, 50, 1], [1, 0.9, 1, 1, 0.1])
+    assert colonies.typical_index(some) == 0
+    none = make_results([False, False, False], [40, 90, 37], [0.2, 0.5, 0.3])
+    assert colonies.typical_index(none) == 1
 
 
 def test_a_summary_counts_goals_and_nothing_else():
-    found = tables.summary(ended_of([True, False, True], [40, 90, 50], [1, 0.5, 0.75]))
+    summary = tables.summary(make_results([True, False, True], [40, 90, 50], [1, 0.5, 0.75]))
     low, high = wilson(2, 3)
-    assert found["arrived"] == {"mean": pytest.approx(2 / 3), "low": low, "high": high}
-    assert found["steps_to_goal"]["mean"] == 45
-    assert found["length"] == {
+    assert summary["arrived"] == {"mean": pytest.approx(2 / 3), "low": low, "high": high}
+    assert summary["steps_to_goal"]["mean"] == 45
+    assert summary["length"] == {
         "mean": 60, "median": 50, "std": pytest.approx(np.sqrt(700)), "min": 40, "max": 90
     }  # fmt: skip
-    assert found["rewards"] == {"way": tables.spread(np.array([1, 0.5, 0.75]))}
-    none = tables.summary(ended_of([False], [9], [0.5]))
+    assert summary["rewards"] == {"way": tables.spread(np.array([1, 0.5, 0.75]))}
+    none = tables.summary(make_results([False], [9], [0.5]))
     assert set(none["steps_to_goal"].values()) == {None}
-    cut = ended_of([True, False], [40, 90], [1, 0.5])
-    found = tables.summary(cut._replace(complete=np.array([[True], [False]])))
-    assert (found["episodes"], found["arrived"]["mean"], found["length"]["max"]) == (1, 1.0, 40)
+    cut = make_results([True, False], [40, 90], [1, 0.5])
+    summary = tables.summary(cut._replace(complete=np.array([[True], [False]])))
+    assert (summary["episodes"], summary["arrived"]["mean"], summary["length"]["max"]) == (
+        1,
+        1.0,
+        40,
+    )
 
 
 def test_a_colony_that_is_not_over_is_cut(parts, monkeypatch):
@@ -334,18 +346,18 @@ def test_evaluation_on_other_ground(run: Run, capsys):
 
 def test_evaluation_of_the_runs_own_experiment(run: Run):
     assert evaluate_command.main([str(run.directory), f"--episodes={COUNT}", "--key=4"]) == 0
-    found = json.loads((run.directory / "eval.json").read_text())
-    assert (found["key"], found["updates"], found["score"]) == (4, 7, "arrived")
-    assert found["seeds"][0]["games"] == COUNT
+    content = json.loads((run.directory / "eval.json").read_text())
+    assert (content["key"], content["updates"], content["score"]) == (4, 7, "arrived")
+    assert content["seeds"][0]["games"] == COUNT
     assert len(list(run.directory.glob("eval-linear-m0.05-b1-*"))) == 1
 
 
 def test_the_room_for_nodes_grows_with_what_is_asked_for():
     options = evaluation.Options("", threshold_nodes=20.5, num_founders=12, height=99)
-    found = evaluation.asked_for(SMALL, options)
+    changed_experiment = evaluation.apply_options(SMALL, options)
     changes = {"threshold_nodes": 20.5, "num_founders": 12, "height": 99, "capacity": 21}
-    assert found == replace(SMALL, **changes)
-    assert evaluation.asked_for(SMALL, evaluation.Options("")) == SMALL
+    assert changed_experiment == replace(SMALL, **changes)
+    assert evaluation.apply_options(SMALL, evaluation.Options("")) == SMALL
 
 
 @pytest.mark.parametrize(
@@ -370,9 +382,9 @@ def test_bad_input_is_one_line_and_leaves_nothing(run, flags, complaint, capsys)
     np.save(field, np.ones((40, 50), np.float32))
     arguments = [str(run.directory), *flags.replace("FIELD", str(field)).split()]
     assert evaluate_command.main(arguments) == 2
-    said = capsys.readouterr().err
-    assert complaint in said
-    assert said.count("\n") == 1
+    error_output = capsys.readouterr().err
+    assert complaint in error_output
+    assert error_output.count("\n") == 1
     assert {entry.name for entry in run.directory.iterdir()} == {"config.yaml", "field.npy"}
 
 
@@ -386,12 +398,12 @@ def test_a_run_is_drawn_at_its_end_and_again(run: Run, episodes, monkeypatch):
     row = {"seed": 0, "updates": 1, "steps": 9, "episodes": 3, "seconds": 1.0, "agent": {}}
     row |= {"finished": {"arrived": 0.5}}
     (run.directory / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    played = games.Played([colonies.ended(episodes)], 0.0, 0.0)
-    found = Evaluation({}, "", played)
-    again: Any = SimpleNamespace(evaluate=lambda agents, seeds, keys: found)
-    monkeypatch.setattr(program, "make_training", lambda config: again)
+    played_games = games.GameResults([colonies.episode_results(episodes)], 0.0, 0.0)
+    run_evaluation = Evaluation({}, "", played_games)
+    training: Any = SimpleNamespace(evaluate=lambda agents, seeds, keys: run_evaluation)
+    monkeypatch.setattr(program, "make_training", lambda config: training)
     pictures = [run.directory / name for name in ("learning_curve.png", "climb.gif", "climb.png")]
-    assert program.draw(run, COUNT, jax.random.key(2), found) == pictures
+    assert program.draw(run, COUNT, jax.random.key(2), run_evaluation) == pictures
     before = [path.read_bytes() for path in pictures[1:]]
     assert program.draw(run, COUNT, jax.random.key(2)) == pictures
     assert [path.read_bytes() for path in pictures[1:]] == before

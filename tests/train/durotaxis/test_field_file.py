@@ -11,20 +11,20 @@ from train.durotaxis import config, field, program
 from train.durotaxis.greys import read
 
 
-def written(path, values) -> str:
+def write_array(path, values) -> str:
     np.save(path, values)
     return str(path)
 
 
 def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
     values = np.random.default_rng(0).random((30, 40))
-    path = written(tmp_path / "soft.npy", values)
+    path = write_array(tmp_path / "soft.npy", values)
     for _ in range(2):
         np.testing.assert_array_equal(field.read_field(path), values.astype(np.float32))
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "every pixel is one px, so the ground is 40 px wide and 30 px high" in told
-    assert "the same everywhere" not in told
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "every pixel is one px, so the ground is 40 px wide and 30 px high" in message
+    assert "the same everywhere" not in message
     _, params = config.make_env(config.experiment(field_file=path))
     assert (params.width, params.height) == (40.0, 30.0)
 
@@ -32,17 +32,17 @@ def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, ">f4", np.float16])
 def test_numbers_of_any_kind_are_stiffness(tmp_path, kind):
     values = np.asfortranarray(np.random.default_rng(0).integers(0, 100, (9, 7)).astype(kind))
-    ground = field.read_field(written(tmp_path / "any.npy", values))
+    ground = field.read_field(write_array(tmp_path / "any.npy", values))
     np.testing.assert_array_equal(ground, values.astype(np.float32))
 
 
 def test_flat_ground_is_named(tmp_path, capsys):
-    field.read_field(written(tmp_path / "flat.npy", np.full((30, 40), 2.0)))
+    field.read_field(write_array(tmp_path / "flat.npy", np.full((30, 40), 2.0)))
     assert "it is the same everywhere" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         (-np.ones((9, 9)), "stiffness from -1 to -1; expected none below 0"),
         (np.zeros((9, 9)), "stiffness from 0 to 0; .* some above"),
@@ -53,9 +53,9 @@ def test_flat_ground_is_named(tmp_path, capsys):
         (np.array([["a"]]), "expected real numbers"),
     ],
 )
-def test_other_files_are_refused(tmp_path, values, told):
-    with pytest.raises(ValueError, match=told) as caught:
-        field.read_field(written(tmp_path / "x.npy", values))
+def test_other_files_are_refused(tmp_path, values, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        field.read_field(write_array(tmp_path / "x.npy", values))
     assert "\n" not in str(caught.value)
 
 
@@ -84,11 +84,11 @@ def image(path, values) -> str:
 
 @pytest.mark.parametrize("name", ["soft.png", "soft.tif", "soft.tiff"])
 def test_greys_are_stiffness_from_black_to_white(tmp_path, name):
-    found = field.read_field(image(tmp_path / name, GREYS), None, (2.0, 12.0))
-    np.testing.assert_allclose(found, 2 + 10.0 * GREYS / 255, rtol=1e-6)
+    stiffness = field.read_field(image(tmp_path / name, GREYS), None, (2.0, 12.0))
+    np.testing.assert_allclose(stiffness, 2 + 10.0 * GREYS / 255, rtol=1e-6)
     deep = (GREYS.astype(np.uint16) << 8) + 7
-    found = field.read_field(image(tmp_path / f"deep-{name}", deep), None, (0.0, 65535.0))
-    np.testing.assert_allclose(found, deep, rtol=1e-6)
+    stiffness = field.read_field(image(tmp_path / f"deep-{name}", deep), None, (0.0, 65535.0))
+    np.testing.assert_allclose(stiffness, deep, rtol=1e-6)
 
 
 def tiff(path, values, bits, tags=(), order="<", text="") -> str:
@@ -212,15 +212,15 @@ def test_a_tiff_is_turned_as_it_says(tmp_path, kind, compression):
 def test_pixels_of_another_size_are_resampled(tmp_path, scale, capsys):
     """A plane stays a plane away from its edges: the middle of a pixel is where it was."""
     x, y = np.meshgrid(np.arange(40) + 0.5, np.arange(30) + 0.5)
-    path = written(tmp_path / f"plane{scale}.npy", 3 + 0.5 * x + 0.25 * y)
-    found = field.read_field(path, scale)
-    assert found.shape == (round(30 * scale), round(40 * scale))
-    x, y = np.meshgrid(np.arange(found.shape[1]) + 0.5, np.arange(found.shape[0]) + 0.5)
-    ratio = np.array(found.shape) / (30, 40)
+    path = write_array(tmp_path / f"plane{scale}.npy", 3 + 0.5 * x + 0.25 * y)
+    ground = field.read_field(path, scale)
+    assert ground.shape == (round(30 * scale), round(40 * scale))
+    x, y = np.meshgrid(np.arange(ground.shape[1]) + 0.5, np.arange(ground.shape[0]) + 0.5)
+    ratio = np.array(ground.shape) / (30, 40)
     expected = 3 + 0.5 * x / ratio[1] + 0.25 * y / ratio[0]
     edge = max(3, round(2 * scale))
     inner = slice(edge, -edge), slice(edge, -edge)
-    np.testing.assert_allclose(found[inner], expected[inner], rtol=1e-5)
+    np.testing.assert_allclose(ground[inner], expected[inner], rtol=1e-5)
     assert f"every pixel is {scale:g} px" in capsys.readouterr().err
 
 
@@ -234,22 +234,26 @@ def test_the_size_of_pixels_is_in_micrometres(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "stiffness", "told"),
+    ("make", "stiffness", "message"),
     [
         (lambda p: image(p / "a.png", GREYS), None, "say what stiffness black and white are"),
         (lambda p: image(p / "a.png", np.stack([GREYS] * 3, -1)), (0, 1), "its mode is RGB"),
-        (lambda p: written(p / "a.npy", GREYS), (0, 1), "is no image: its numbers are stiffness"),
+        (
+            lambda p: write_array(p / "a.npy", GREYS),
+            (0, 1),
+            "is no image: its numbers are stiffness",
+        ),
         (lambda p: (p / "a.png").write_text("x") and str(p / "a.png"), (0, 1), "no image of"),
         (lambda p: str(p / "none.tif"), (0, 1), "there is no file"),
     ],
 )
-def test_other_images_are_refused(tmp_path, make, stiffness, told):
-    with pytest.raises(ValueError, match=re.escape(told)) as caught:
+def test_other_images_are_refused(tmp_path, make, stiffness, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
         field.read_field(make(tmp_path), None, stiffness)
     assert "\n" not in str(caught.value)
 
 
 def test_ground_that_would_be_too_large_is_refused(tmp_path):
-    path = written(tmp_path / "wide.npy", np.ones((100, 100)))
+    path = write_array(tmp_path / "wide.npy", np.ones((100, 100)))
     with pytest.raises(ValueError, match=re.escape("expected at most 100,000,000 px")):
         field.read_field(path, 1100.0)

@@ -25,19 +25,19 @@ from train.durotaxis.episodes.record import Episode
 from train.durotaxis.program import PROGRAM
 from train.host.errors import UsageError
 from train.host.files import metrics_file
-from train.host.program import Run, Wanted
+from train.host.program import EpisodeSelection, Run
 
 PHYSICAL = {"units": "physical", "pixel_size": 2.0, "stiffness_unit": 3.0}
 
 
-def configured(**changes: Any) -> Config:
+def make_config(**changes: Any) -> Config:
     small = {"width": 60, "height": 40, "observation": "local", "max_steps_in_episode": 30}
     small |= changes
     return replace(PRESETS["linear"], env=replace(PRESETS["linear"].env, **small))
 
 
 def parts_of(config: Config, greedy: bool = True) -> tuple[Any, ...]:
-    """As `make_parts`, of an agent that acts at random: there is no network to compile."""
+    """What `make_parts` returns, but an agent that acts at random: no network is compiled."""
     del greedy
     env, params = make_env(config.env)
     act = lambda state, memory, obs, key: (env.action_space(params).sample(key), memory, ())
@@ -47,9 +47,9 @@ def parts_of(config: Config, greedy: bool = True) -> tuple[Any, ...]:
 
 
 @cache
-def played(**changes: Any) -> tuple[Config, Params, Episode]:
+def play_colony(**changes: Any) -> tuple[Config, Params, Episode]:
     """A colony that acts at random: its configuration, parameters and one episode."""
-    config = configured(**changes)
+    config = make_config(**changes)
     env, params, agent = parts_of(config)
     (episode,) = colonies.play(env, params, agent, (), jax.random.key(5), 1)
     return config, params, episode
@@ -57,47 +57,48 @@ def played(**changes: Any) -> tuple[Config, Params, Episode]:
 
 @pytest.mark.slow
 def test_units_scale_what_is_told_and_nothing_else():
-    config, _, episode = played(**PHYSICAL)
-    plain, told = (
-        tables.rows(x) for x in (episode, shown.told(episode, shown.look_of(config.env)))
+    config, _, episode = play_colony(**PHYSICAL)
+    pixel_rows, unit_rows = (
+        tables.rows(x)
+        for x in (episode, shown.place_and_convert(episode, shown.look_of(config.env)))
     )
     lengths = {"centroid_x", "centroid_y", "box_height", "box_width", "node_x", "node_y"}
     lengths |= {"spawn_node_x", "spawn_node_y", "gamma", "noise"}
     stiffness = {"centre_intensity", "node_intensity", "spawn_node_intensity", "alpha"}
-    for name, values in plain.items():
+    for name, values in pixel_rows.items():
         if values.dtype.kind == "U":
-            np.testing.assert_array_equal(told[name], values)
+            np.testing.assert_array_equal(unit_rows[name], values)
             continue
         factor = 2.0 if name in lengths else 3.0 if name in stiffness else 1.0
-        np.testing.assert_allclose(told[name], factor * values, rtol=1e-6, err_msg=name)
-    _, _, same = played()
-    np.testing.assert_array_equal(same.colony.x, episode.colony.x)
+        np.testing.assert_allclose(unit_rows[name], factor * values, rtol=1e-6, err_msg=name)
+    _, _, plain_episode = play_colony()
+    np.testing.assert_array_equal(plain_episode.colony.x, episode.colony.x)
 
 
 @pytest.mark.parametrize("goal", [pytest.param("left", marks=pytest.mark.slow), "up", "30"])
 def test_an_episode_is_placed_as_its_goal_is(goal: str):
-    config, params, episode = played(goal=goal)
+    config, params, episode = play_colony(goal=goal)
     look = shown.look_of(config.env)
-    told = shown.placed(episode, look)
+    placed_episode = shown.place_episode(episode, look)
     alive = episode.alive
-    x, y = told.colony.x[alive], told.colony.y[alive]
+    x, y = placed_episode.colony.x[alive], placed_episode.colony.y[alive]
     assert ((x >= -1e-3) & (x <= 60) & (y >= -1e-3) & (y <= 40)).all()
-    back = look.placed.met(x, y)
+    back = look.placement.to_ground(x, y)
     np.testing.assert_allclose(back[0], episode.colony.x[alive], atol=1e-3)
     ground = shown.stiffness_in(look, episode.law, params)
     assert ground.shape == (40, 60)
     inside = (x > 1) & (x < 59) & (y > 1) & (y < 39)
     under = ground[y[inside].astype(int), x[inside].astype(int)]
-    known = np.isfinite(under)  # the middle of a pixel at the edge may lie beyond the ground
-    assert known.mean() > 0.8
-    found = episode.intensity[alive][inside]
-    np.testing.assert_allclose(under[known], found[known], atol=0.11)  # 2 cells
+    is_on_ground = np.isfinite(under)  # the middle of a pixel at the edge may lie beyond the ground
+    assert is_on_ground.mean() > 0.8
+    expected = episode.intensity[alive][inside]
+    np.testing.assert_allclose(under[is_on_ground], expected[is_on_ground], atol=0.11)  # 2 cells
 
 
 @pytest.mark.slow
 def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(evaluation, "make_parts", parts_of)
-    config = configured(goal="up", **PHYSICAL)
+    config = make_config(goal="up", **PHYSICAL)
     run = Run(tmp_path, PROGRAM, config, 0, [()])
     evaluation.evaluate(run, evaluation.Options("", episodes=2, graphml=True))
     (folder,) = tmp_path.glob("eval-*")
@@ -113,7 +114,7 @@ def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path, m
     row = next(r for r in rows if r["episode"] == "0")
     assert graph.nodes[row["node_id"]]["y"] == pytest.approx(float(row["node_y"]))
     assert_drawn(folder / "trajectories.png")
-    _, params, episode = played(goal="up", **PHYSICAL)
+    _, params, episode = play_colony(goal="up", **PHYSICAL)
     for path in pictures.climb(episode, params, tmp_path, shown.look_of(config.env)):
         assert_drawn(path)
 
@@ -122,21 +123,27 @@ def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path, m
 def test_a_page_has_the_units_and_the_direction_of_its_run():
     run = untrained.colony("linear")
     config = replace(run.config, env=replace(run.config.env, goal="up", **PHYSICAL))
-    found = scene.show(run._replace(config=config), Wanted(1, jax.random.key(1), 5))
-    goal = found.constants["goal"]
+    report_scene = scene.show(
+        run._replace(config=config), EpisodeSelection(1, jax.random.key(1), 5)
+    )
+    goal = report_scene.constants["goal"]
     np.testing.assert_allclose(goal[:, 1], 40 - 37.5)  # the margin is 2 px
-    assert found.constants["unit"] == " kPa"
+    assert report_scene.constants["unit"] == " kPa"
 
 
 def test_flags_of_evaluation_turn_and_measure():
     options = evaluation.Options("", goal="left", units="physical", pixel_size=0.5)
-    found = evaluation.asked_for(experiment(), options)
-    assert (found.goal, found.units, found.pixel_size) == ("left", "physical", 0.5)
+    changed_experiment = evaluation.apply_options(experiment(), options)
+    assert (changed_experiment.goal, changed_experiment.units, changed_experiment.pixel_size) == (
+        "left",
+        "physical",
+        0.5,
+    )
     flags: list[Any] = []
     flags += [{"field_range": (0.0, 1.0)}, {"field_pixel_size": 2.0}, {"stiffness_unit": 2.0}]
     for flag in flags:
         with pytest.raises(UsageError, match="would have no effect without"):
-            evaluation.asked_for(experiment(), evaluation.Options("", **flag))
+            evaluation.apply_options(experiment(), evaluation.Options("", **flag))
 
 
 @pytest.mark.slow
@@ -160,7 +167,7 @@ def test_the_numbers_of_actions_are_drawn_over_training(tmp_path: Path):
     ]
     (tmp_path / metrics_file.NAME).write_text("")
     assert spawn_pictures.draw(tmp_path, [0], config.env, "none") is None
-    lines = (metrics_file.sealed({"row": i + 1, **row}) for i, row in enumerate(rows))
+    lines = (metrics_file.line_with_checksum({"row": i + 1, **row}) for i, row in enumerate(rows))
     (tmp_path / metrics_file.NAME).write_bytes(b"".join(lines))
     path = spawn_pictures.draw(tmp_path, [0], config.env, "A colony")
     assert path

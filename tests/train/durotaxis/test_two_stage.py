@@ -15,8 +15,8 @@ from bench import traced_numbers
 from envs.durotaxis.actions import FIXED
 from jaxrl import checkpoint
 from jaxrl.agents import ppo
-from jaxrl.loop import Metrics
-from jaxrl.networks.graph import held
+from jaxrl.loop import LoopMetrics
+from jaxrl.networks.graph import set_held
 from train.durotaxis.config import check, held_spawn
 from train.durotaxis.program import PROGRAM
 from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
@@ -30,7 +30,7 @@ SMALL = (
 )
 
 
-def configured(flags: str = "") -> Any:
+def parse_config(flags: str = "") -> Any:
     return command.parse(PROGRAM, (SMALL + " " + flags).split())[0]
 
 
@@ -41,7 +41,7 @@ def head(state: Any, name: str) -> np.ndarray:
 
 @pytest.mark.slow
 def test_the_first_stage_learns_the_share_alone_and_goes_on_bit_for_bit(tmp_path: Path):
-    config = configured()
+    config = parse_config()
     training = make_training(config)
     update = jax.jit(training.update)
     states, stages = [jax.jit(training.init)(jax.random.key(0))], []
@@ -63,44 +63,46 @@ def test_the_first_stage_learns_the_share_alone_and_goes_on_bit_for_bit(tmp_path
     assert [float(s.agent.params["stage"]["held"]) for s in states] == [1, 1, 0, 0, 0]
 
     checkpoint.save(tmp_path / "state", 1, states[1], {})
-    again, *_ = checkpoint.restore(tmp_path / "state", states[1])
+    restored_state, *_ = checkpoint.restore(tmp_path / "state", states[1])
     for _ in range(3):
-        again, _ = update(again)
-    chex.assert_trees_all_equal(again, states[-1])
+        restored_state, _ = update(restored_state)
+    chex.assert_trees_all_equal(restored_state, states[-1])
 
 
 def test_spawn_parameters_are_free_once_the_first_stage_is_over():
-    config = configured()
+    config = parse_config()
     _, params, _ = make_parts(config)
     curriculum = make_curriculum(config, params)
     assert curriculum
     course, stages = curriculum.init(), []
     state = ppo.State({"params": {}, "stage": {"held": jnp.ones(())}}, (), jnp.zeros(()))
     for _ in range(4):
-        course, state, metrics = curriculum.advance(course, state, Metrics(jnp.zeros(()), {}, {}))
+        course, state, metrics = curriculum.advance(
+            course, state, LoopMetrics(jnp.zeros(()), {}, {})
+        )
         stages.append((float(metrics["stage"]), float(state.params["stage"]["held"])))
     assert stages == [(1, 1), (1, 0), (2, 0), (2, 0)], "of each update, and what comes after it"
 
 
 @pytest.mark.parametrize("is_held", [True, False])
 def test_an_exported_policy_acts_as_it_did(is_held: bool):
-    config = configured()
+    config = parse_config()
     env, params, agent = make_parts(config, greedy=True)
     obs, _ = env.reset(jax.random.key(1), params)
     state = agent.init(jax.random.key(2), obs)
-    state = state._replace(params=held(state.params, jnp.asarray(is_held)))
+    state = state._replace(params=set_held(state.params, jnp.asarray(is_held)))
     arrays = {name: np.asarray(x) for name, x in policy_files.parameters(state).items()}
-    like = jax.eval_shape(agent.init, jax.random.key(0), obs)
-    again = policy_files.with_parameters(like, arrays)
+    template = jax.eval_shape(agent.init, jax.random.key(0), obs)
+    restored_state = policy_files.with_parameters(template, arrays)
     act = jax.jit(agent.act)
     action, *_ = act(state, (), obs, jax.random.key(3))
-    same, *_ = act(again, (), obs, jax.random.key(3))
-    np.testing.assert_array_equal(action, same)
+    restored_action, *_ = act(restored_state, (), obs, jax.random.key(3))
+    np.testing.assert_array_equal(action, restored_action)
     assert (float(action[1]) == FIXED["directed"].gamma) == is_held
 
 
 def test_the_probability_of_an_action_is_that_of_its_share():
-    config = configured()
+    config = parse_config()
     env, params, agent = make_parts(config)
     obs, _ = env.reset(jax.random.key(1), params)
     state = agent.init(jax.random.key(2), obs)
@@ -115,7 +117,7 @@ def test_the_probability_of_an_action_is_that_of_its_share():
 
 @pytest.mark.slow
 def test_single_nodes_are_chosen_while_spawning_is_held():
-    config = configured("--env.action=nodes")
+    config = parse_config("--env.action=nodes")
     env, params, agent = make_parts(config)
     obs, _ = env.reset(jax.random.key(1), params)
     state = agent.init(jax.random.key(2), obs)
@@ -128,11 +130,11 @@ def test_single_nodes_are_chosen_while_spawning_is_held():
 
 @pytest.mark.slow
 def test_held_numbers_may_be_traced_and_must_be_in_their_bounds():
-    config = configured()
+    config = parse_config()
     for field in ("env.spawn.gamma", "curriculum.hold_spawn"):
-        assert traced_numbers.traces(PROGRAM, config, field)
-    told = "env.spawn.gamma is 20.0, expected a number at least 0.5 and at most 15.0"
-    with pytest.raises(ValueError, match=re.escape(told)):
-        check(configured("--env.spawn.gamma=20"))
+        assert traced_numbers.is_traceable(PROGRAM, config, field)
+    message = "env.spawn.gamma is 20.0, expected a number at least 0.5 and at most 15.0"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check(parse_config("--env.spawn.gamma=20"))
     with pytest.raises(ValueError, match=r"holds spawn parameters, but env\.action ratio has none"):
-        check(configured("--env.action=ratio"))
+        check(parse_config("--env.action=ratio"))

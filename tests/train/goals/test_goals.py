@@ -35,7 +35,7 @@ from train.goals.program import PROGRAM
 from train.goals.training import make_training as make_goals
 from train.host import training as settings
 from train.host.command_line import command
-from train.host.program import Run, Wanted
+from train.host.program import EpisodeSelection, Run
 from train.host.running import runs
 from train.snake import program as snake
 
@@ -48,26 +48,26 @@ NAMES = [arm.name for arm in ARMS]
 
 
 def goals(*arguments: str) -> int:
-    """As `python -m train.goals` with these arguments."""
+    """Runs `python -m train.goals` with these arguments and returns its exit code."""
     return command.main(PROGRAM, with_run_named(list(arguments), PROGRAM.presets))
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory) -> Path:
+def untrained_run(tmp_path_factory) -> Path:
     """A run that has learned nothing, where what it has learned does not matter."""
     directory = tmp_path_factory.mktemp("goals") / "written"
     return make_run(directory, SMALL, lambda agent: agent, allo.PROGRAM)
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> Path:
+def trained_run(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("goals") / "run"
-    program = allo.PROGRAM._replace(training=unscored, pictures=lambda *_: [])
+    program = allo.PROGRAM._replace(training=make_unscored_training, pictures=lambda *_: [])
     assert command.main(program, [*SMALL.split(), f"--run.directory={directory}"]) == 0
     return directory
 
 
-def unscored(config: Training) -> settings.Training:
+def make_unscored_training(config: Training) -> settings.Training:
     """The training, without the seconds that its evaluation takes."""
     nothing = {"score": "", "compile_seconds": 0.0, "seconds": 0.0, "seeds": []}
     evaluation = settings.Evaluation(nothing, Table())
@@ -75,10 +75,10 @@ def unscored(config: Training) -> settings.Training:
 
 
 @pytest.fixture(scope="module")
-def finished(trained: Path, tmp_path_factory) -> Path:
+def finished_run(trained_run: Path, tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("found") / "run"
     every = "--run.checkpoint-every=2"
-    assert goals(str(trained), *BUDGET, every, f"--run.directory={directory}") == 0
+    assert goals(str(trained_run), *BUDGET, every, f"--run.directory={directory}") == 0
     return directory
 
 
@@ -91,7 +91,7 @@ def test_a_directed_run_is_compared_with_its_walk_without_direction(tmp_path: Pa
         "--agent.num-features=5 --agent.spare-features=7 --run.num-seeds=2 --run.total-steps=400 "
         f"--agent.schedule=budget --run.directory={tmp_path}/run"
     )
-    program = allo.PROGRAM._replace(training=unscored, pictures=lambda *_: [])
+    program = allo.PROGRAM._replace(training=make_unscored_training, pictures=lambda *_: [])
     assert command.main(program, flags.split()) == 0
     budget = ("--goals=2", "--learners=2", "--steps=400", "--run.chunk-steps=20")
     assert goals(str(tmp_path / "run"), *budget, f"--run.directory={tmp_path}/goals") == 0
@@ -100,27 +100,27 @@ def test_a_directed_run_is_compared_with_its_walk_without_direction(tmp_path: Pa
     assert arms["symmetric distance"]["gained"]
     config = Config(learned=str(tmp_path / "run"), goals=2, learners=2)
     experiment = training.make_experiment(config)
-    run, found = experiment.run, {arm.name: k for k, arm in enumerate(experiment.arms)}
-    times = hitting_times.exact(experiment.problem.chain.toarray())
+    run, arm_indices = experiment.run, {arm.name: k for k, arm in enumerate(experiment.arms)}
+    times = hitting_times.exact_times(experiment.problem.chain.toarray())
     for r, agent in enumerate(run.agents):
-        (one, _) = directed_run.learned(run.config, experiment.problem, agent)
+        (one, _) = directed_run.eigenpairs_and_chain(run.config, experiment.problem, agent)
         learned = np.sqrt(directed_scores.times_of(one))
         for g, goal in enumerate(experiment.goals):
-            potential = experiment.potentials[found["learned distance"], g, r]
+            potential = experiment.potentials[arm_indices["learned distance"], g, r]
             expected = -learned[:, goal] / learned[:, goal].max()
             np.testing.assert_allclose(potential, expected, atol=1e-5)
             others = np.arange(len(times)) != goal
-            symmetric = experiment.potentials[found["symmetric distance"], g, r]
+            symmetric = experiment.potentials[arm_indices["symmetric distance"], g, r]
             both = np.asarray(potential)[others], np.asarray(symmetric)[others]
             ranks: Any = [stats.spearmanr(-x, times[others, goal])[0] for x in both]
             assert ranks[0] > 0.9 > ranks[1] + 0.1
 
 
 @pytest.mark.slow
-def test_learned_eigenvectors_find_goals_sooner(finished: Path):
-    with Image.open(finished / "goals.png") as picture:
+def test_learned_eigenvectors_find_goals_sooner(finished_run: Path):
+    with Image.open(finished_run / "goals.png") as picture:
         assert picture.width > 500
-    content = json.loads((finished / "eval.json").read_text())
+    content = json.loads((finished_run / "eval.json").read_text())
     assert content["distance"] == 5, "half of the ten moves between opposite corners"
     assert content["training_seeds"] == [0, 1]
     assert len(set(content["goals"])) == 3
@@ -143,28 +143,30 @@ def test_learned_eigenvectors_find_goals_sooner(finished: Path):
 
 
 @pytest.mark.slow
-def test_the_record_says_how_every_arm_does(finished: Path):
-    rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
+def test_the_record_says_how_every_arm_does(finished_run: Path):
+    rows = [json.loads(line) for line in (finished_run / "metrics.jsonl").read_text().splitlines()]
     assert [row["steps"] for row in rows] == [10, 20, 30, 40]
-    arms = json.loads((finished / "eval.json").read_text())["seeds"][0]["arms"]
+    arms = json.loads((finished_run / "eval.json").read_text())["seeds"][0]["arms"]
     for i, arm in enumerate(arms.values()):
         curve = np.array(arm["success_curve"]["value"]).reshape(4, 10)
-        found = [row["agent"]["success"][i] for row in rows]
-        np.testing.assert_allclose(found, curve.mean(axis=1), rtol=1e-5)
+        success = [row["agent"]["success"][i] for row in rows]
+        np.testing.assert_allclose(success, curve.mean(axis=1), rtol=1e-5)
 
 
 @pytest.mark.slow
-def test_a_run_that_was_stopped_continues_as_if_it_had_not_been(finished: Path, tmp_path):
+def test_a_run_that_was_stopped_continues_as_if_it_had_not_been(finished_run: Path, tmp_path):
     stopped = tmp_path / "run"
-    crashes.after_the_first_checkpoint(finished, stopped)
+    crashes.after_the_first_checkpoint(finished_run, stopped)
     assert goals("--resume", str(stopped)) == 0
     as_seeds = lambda run: json.loads((run / "eval.json").read_text())["seeds"]
-    assert as_seeds(stopped) == as_seeds(finished)
+    assert as_seeds(stopped) == as_seeds(finished_run)
 
 
-def test_learners_of_every_arm_fit_together_and_are_scored(written: Path):
+def test_learners_of_every_arm_fit_together_and_are_scored(untrained_run: Path):
     """Shapes of all but the scores, which are those of results by chance."""
-    config, _ = command.parse(PROGRAM, with_run_named([str(written), *BUDGET], PROGRAM.presets))
+    config, _ = command.parse(
+        PROGRAM, with_run_named([str(untrained_run), *BUDGET], PROGRAM.presets)
+    )
     of_all = make_goals(config)
     state = jax.eval_shape(of_all.init, jax.random.key(0))
     after, metrics = jax.eval_shape(of_all.update, state)
@@ -172,7 +174,7 @@ def test_learners_of_every_arm_fit_together_and_are_scored(written: Path):
     assert state.agent.success.shape == (len(NAMES), 3, 3, 40)
     assert metrics.agent["success"].shape == metrics.agent["length"].shape == (len(NAMES),)
     success = np.random.default_rng(0).random(state.agent.success.shape)
-    results = training.Found(jnp.asarray(success), jnp.asarray(5 / success))
+    results = training.LearnerResults(jnp.asarray(success), jnp.asarray(5 / success))
     content = of_all.evaluate([results], [0], [jax.random.key(0)]).content
     assert content["distance"] == 5, "half of the ten moves between opposite corners"
     assert content["training_seeds"] == [0, 1]
@@ -198,8 +200,8 @@ def test_learners_of_every_arm_fit_together_and_are_scored(written: Path):
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
-def test_bad_input_is_one_line_and_exit_code_2(written: Path, flags, message, capsys):
-    assert goals(str(written), *flags) == 2
+def test_bad_input_is_one_line_and_exit_code_2(untrained_run: Path, flags, message, capsys):
+    assert goals(str(untrained_run), *flags) == 2
     complaint = capsys.readouterr().err
     assert message in complaint
     assert complaint.count("\n") == 1
@@ -223,9 +225,9 @@ def test_other_runs_are_refused(tmp_path, capsys, monkeypatch):
         assert complaint.count("\n") == 1
 
 
-def test_a_maze_of_too_many_states_is_refused(written, capsys, monkeypatch):
+def test_a_maze_of_too_many_states_is_refused(untrained_run, capsys, monkeypatch):
     monkeypatch.setattr(training, "MOST_STATES", 10)
-    assert goals(str(written)) == 2
+    assert goals(str(untrained_run)) == 2
     assert "expected at most 10, as the distances between all pairs" in capsys.readouterr().err
 
 
@@ -249,9 +251,9 @@ def test_eigenvalues_of_one_step_are_found_again():
         total = sum(discount ** (k - 1) for k in range(1, n + 1))
         for k in range(1, n + 1):
             mean += discount ** (k - 1) / total * mu**k / steps
-    found = goal_features.of_one_step(1 - mean, discount, steps)
-    np.testing.assert_allclose(found, 1 - mu, rtol=1e-4, atol=1e-9)
-    outside = goal_features.of_one_step(np.array([-0.1, 1.5]), discount, steps)
+    eigenvalues = goal_features.one_step_eigenvalues(1 - mean, discount, steps)
+    np.testing.assert_allclose(eigenvalues, 1 - mu, rtol=1e-4, atol=1e-9)
+    outside = goal_features.one_step_eigenvalues(np.array([-0.1, 1.5]), discount, steps)
     np.testing.assert_array_equal(outside, [0.0, 1.0])
 
 
@@ -263,9 +265,9 @@ def test_quotients_are_those_of_the_double_sum():
     for s, t in np.ndindex(4, 4):
         top += law[s, t] * (features[s] - features[t]) ** 2 / 2
         bottom += law[s, t] * features[s] ** 2
-    found = goal_features.quotients(features, law)
-    np.testing.assert_allclose(found[:2], top[:2] / bottom[:2], rtol=1e-9)
-    assert found[2] == 0.0
+    quotients = goal_features.rayleigh_quotients(features, law)
+    np.testing.assert_allclose(quotients[:2], top[:2] / bottom[:2], rtol=1e-9)
+    assert quotients[2] == 0.0
 
 
 def test_learners_take_the_training_seeds_in_turn():
@@ -277,39 +279,39 @@ def test_learners_take_the_training_seeds_in_turn():
     values = (1 - np.cos(np.pi * np.arange(5) / 5)) / 2
     exact = Representation(jnp.asarray(waves, jnp.float32), jnp.asarray(values, jnp.float32))
     collapsed = exact._replace(features=jnp.ones((5, 5)))
-    ways = tasks.ways(env.default_params)
-    np.testing.assert_array_equal(ways, np.abs(np.subtract.outer(np.arange(5), np.arange(5))))
-    given = goal_features.make_help(
-        env.default_params, [exact, collapsed], np.array([0, 3]), ways, 3
+    distances = tasks.goal_distances(env.default_params)
+    np.testing.assert_array_equal(distances, np.abs(np.subtract.outer(np.arange(5), np.arange(5))))
+    guidance = goal_features.make_guidance(
+        env.default_params, [exact, collapsed], np.array([0, 3]), distances, 3
     )
     moves = np.array([[0, 1, 2, 3, 4], [3, 2, 1, 0, 1]])
     farthest = moves.max(axis=1, keepdims=True)
-    learned = given.potentials["learned"]
+    learned = guidance.potentials["learned"]
     assert learned.shape == (2, 3, 5)
     for learner in (0, 2):
         np.testing.assert_allclose(learned[:, learner], -np.sqrt(moves / farthest), atol=1e-4)
-        np.testing.assert_allclose(given.potentials["true"][:, learner], -moves / farthest)
+        np.testing.assert_allclose(guidance.potentials["true"][:, learner], -moves / farthest)
     assert np.all(learned[:, 1] == 0)
-    assert np.all(given.potentials[""] == 0)
-    assert given.options.policy.shape == (3, 8, 5)
-    assert np.all(given.options.terminates[1])
-    np.testing.assert_array_equal(given.options.policy[0], given.options.policy[2])
-    assert not np.all(given.options.terminates[0])
+    assert np.all(guidance.potentials[""] == 0)
+    assert guidance.options.policy.shape == (3, 8, 5)
+    assert np.all(guidance.options.terminates[1])
+    np.testing.assert_array_equal(guidance.options.policy[0], guidance.options.policy[2])
+    assert not np.all(guidance.options.terminates[0])
 
 
 def test_what_cannot_arrive_counts_as_farthest():
-    found = goal_features.true_nearness(np.array([[0.0, 1, 2, np.inf], [np.inf] * 3 + [0.0]]))
-    np.testing.assert_array_equal(found, [[0, -0.5, -1, -1], [-1, -1, -1, 0]])
+    nearness = goal_features.true_nearness(np.array([[0.0, 1, 2, np.inf], [np.inf] * 3 + [0.0]]))
+    np.testing.assert_array_equal(nearness, [[0, -0.5, -1, -1], [-1, -1, -1, 0]])
 
 
 def test_intervals_know_that_goals_and_learners_are_shared():
-    """Of a sum of the two, the mean varies by the variances over their numbers."""
+    """The mean of their sum varies by the variance of each, divided by its number."""
     rng = np.random.default_rng(1)
     goal, learner = rng.normal(size=40), 3 * rng.normal(size=60)
-    found = scores.interval(goal[:, None] + learner[None, :], scores.mean)
-    assert found["value"] == pytest.approx(goal.mean() + learner.mean())
+    estimate = scores.interval(goal[:, None] + learner[None, :], scores.mean)
+    assert estimate["value"] == pytest.approx(goal.mean() + learner.mean())
     width = 2 * 1.96 * np.sqrt(goal.var() / 40 + learner.var() / 60)
-    assert found["high"] - found["low"] == pytest.approx(width, rel=0.15)
+    assert estimate["high"] - estimate["low"] == pytest.approx(width, rel=0.15)
     never = np.array([[3.0, 1.0], [np.inf, np.inf]])
     assert scores.interval(never, scores.median) == {
         "value": 3.0,
@@ -320,12 +322,12 @@ def test_intervals_know_that_goals_and_learners_are_shared():
 
 def test_the_table_says_never_and_at_most():
     steps = [10, 20]
-    write = lambda value: scores.written(
+    write = lambda value: scores.interval_text(
         {"value": value, "low": 10.0, "high": np.inf}, "{:,.0f}", steps
     )
     assert write(20.0) == "20\n≤ 10 to > 20"
     assert write(np.inf) == "> 20\n≤ 10 to > 20"
-    assert scores.written(dict.fromkeys(("value", "low", "high"), 1.0), "{:.3f}") == "1.000"
+    assert scores.interval_text(dict.fromkeys(("value", "low", "high"), 1.0), "{:.3f}") == "1.000"
 
 
 def test_one_goal_one_learner_and_one_checkpoint_are_drawn(tmp_path):
@@ -339,17 +341,17 @@ def test_one_goal_one_learner_and_one_checkpoint_are_drawn(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_report_shows_a_walk_of_every_arm(finished: Path):
-    run = runs.load(finished)
-    shown = scene.show(run, Wanted(7, jax.random.key(0), 60))
-    assert shown is not None
-    assert [x.title.split(":")[0] for x in shown.episodes] == [*NAMES, NAMES[0]]
-    starts = {int(episode.frames["position"][0]) for episode in shown.episodes[:6]}
+def test_the_report_shows_a_walk_of_every_arm(finished_run: Path):
+    run = runs.load(finished_run)
+    walks = scene.show(run, EpisodeSelection(7, jax.random.key(0), 60))
+    assert walks is not None
+    assert [x.title.split(":")[0] for x in walks.episodes] == [*NAMES, NAMES[0]]
+    starts = {int(episode.frames["position"][0]) for episode in walks.episodes[:6]}
     assert len(starts) == 1, "all arms begin in the same state"
-    for episode in shown.episodes:
+    for episode in walks.episodes:
         walk, goal = episode.frames["position"], episode.constants["goal"]
         assert ("did not arrive" in episode.title) == (walk[-1] != goal)
-        cells = shown.constants["cells"][walk]
+        cells = walks.constants["cells"][walk]
         assert (np.abs(np.diff(cells, axis=0)).sum(1) <= 1).all(), "one cell at a time"
         q: Any = episode.bars["Q"]
         chosen = np.take_along_axis(q.values[:-1], q.chosen[:-1, None], axis=1)[:, 0]
@@ -357,4 +359,4 @@ def test_the_report_shows_a_walk_of_every_arm(finished: Path):
         np.testing.assert_allclose(
             episode.lines["value"][:-1], episode.constants["value"][walk[:-1]]
         )
-    assert scene.show(run._replace(state=None), Wanted(1, jax.random.key(0), 60)) is None
+    assert scene.show(run._replace(state=None), EpisodeSelection(1, jax.random.key(0), 60)) is None

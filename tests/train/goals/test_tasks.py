@@ -60,7 +60,7 @@ def test_goals_differ_and_have_starts():
         tasks.draw_goals(ENV.default_params, 1, 0, Config(min_distance=40))
 
 
-def learned(
+def train_learners(
     potential: jax.Array | None,
     goals: list[int],
     numbers: q_learning.Config,
@@ -77,8 +77,8 @@ def learned(
         parts = ENV, task, make(table), make(table, greedy=True)
 
         def checkpoint(learner, _):
-            learner, *found = tasks.checkpoint(*parts, learner, config)
-            return learner, found
+            learner, *scores = tasks.checkpoint(*parts, learner, config)
+            return learner, scores
 
         def one(key):
             start = tasks.begin(*parts, key, config)
@@ -86,11 +86,11 @@ def learned(
 
         return jax.vmap(one)(jax.random.clone(keys))
 
-    found = []
+    progress = []
     for i, goal in enumerate(goals):
         success, length = of_goal(jnp.int32(goal), None if potential is None else potential[i])
-        found.append(tasks.progress(np.asarray(success), np.asarray(length), config))
-    return found
+        progress.append(tasks.progress(np.asarray(success), np.asarray(length), config))
+    return progress
 
 
 @pytest.mark.slow
@@ -98,8 +98,8 @@ def test_a_perfect_potential_teaches_at_once_what_else_takes_long():
     goals = [0, 36]
     hops = jnp.stack([tasks.steps_to(ENV.default_params, goal) for goal in goals])
     perfect = jax.vmap(potentials.from_distance)(hops)
-    shaped = learned(perfect, goals, SHAPED)
-    plain = learned(jnp.zeros_like(perfect), goals, q_learning.Config())
+    shaped = train_learners(perfect, goals, SHAPED)
+    plain = train_learners(jnp.zeros_like(perfect), goals, q_learning.Config())
     for progress, moves in zip(shaped, np.asarray(hops), strict=True):
         assert progress.success.shape == progress.length.shape == (3, 6)
         np.testing.assert_array_equal(progress.steps, 250 * np.arange(1, 7))
@@ -107,7 +107,7 @@ def test_a_perfect_potential_teaches_at_once_what_else_takes_long():
         # the mean of the shortest ways, four standard errors of 8 games each way
         expected = moves[moves >= 6].mean()
         np.testing.assert_allclose(progress.length[:, -1].mean(), expected, atol=2.0)
-    area = lambda found: np.mean([progress.area for progress in found])
+    area = lambda results: np.mean([progress.area for progress in results])
     assert area(plain) < 0.8 < area(shaped)
     for progress in (*shaped, *plain):
         np.testing.assert_allclose(progress.area, progress.success.mean(axis=1), rtol=1e-6)
@@ -119,11 +119,11 @@ def test_a_perfect_potential_teaches_at_once_what_else_takes_long():
 def test_failures_count_as_the_longest_episode():
     """Three steps are too few for six moves."""
     hasty = replace(SHORT, max_steps=3)  # pyright: ignore[reportArgumentType]
-    for progress in learned(None, [0, 36], SHAPED, hasty):
-        for found, expected in [
+    for progress in train_learners(None, [0, 36], SHAPED, hasty):
+        for measure, expected in [
             (progress.success, 0.0),
             (progress.length, 3.0),
             (progress.area, 0.0),
             (progress.first, np.inf),
         ]:
-            assert np.all(found == expected)
+            assert np.all(measure == expected)

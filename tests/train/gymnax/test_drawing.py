@@ -15,7 +15,7 @@ from PIL import Image
 import envs
 from envs.wrappers import FrameStack, StickyActions
 from train.gymnax.drawings import drawing
-from train.gymnax.drawings.canvas import STRIP, WIDTH, captioned, shortened
+from train.gymnax.drawings.canvas import STRIP, WIDTH, add_caption, shorten
 
 IDS = {  # what is drawn, by name; the rest of gymnax has nothing to see
     *("CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0"),
@@ -38,7 +38,7 @@ def read(path: Path) -> tuple[list[np.ndarray], list[int]]:
     return frames, times
 
 
-def swaying(count: int) -> Any:
+def cart_states(count: int) -> Any:
     """States `[count]` of a cart that rolls to the right."""
     state: Any = cartpole.EnvState
     x, time = np.linspace(-1, 1, count), np.arange(count)
@@ -80,7 +80,7 @@ def test_the_table_has_nothing_else():
 
 
 def test_a_film_has_a_frame_for_each_state(tmp_path: Path):
-    path, states = tmp_path / "film.gif", swaying(20)
+    path, states = tmp_path / "film.gif", cart_states(20)
     drawing.film(CART_POLE, CART_POLE_PARAMS, states, path, "time limit")
     frames, times = read(path)
     assert times == [20] * 19 + [2000]  # 50 steps a second, as time passes in CartPole
@@ -88,9 +88,9 @@ def test_a_film_has_a_frame_for_each_state(tmp_path: Path):
         state = jax.tree.map(lambda x, i=i: x[i], states)
         picture = drawing.frame(CART_POLE, CART_POLE_PARAMS, state)
         ending = "time limit" if i == 19 else ""
-        expected = np.asarray(captioned(picture, "CartPole-v1", i, ending))
-        apart = np.abs(frames[i].astype(int) - expected)
-        assert (apart.max(-1) > 16).mean() < 0.002  # all but a few mixtures on edges
+        expected = np.asarray(add_caption(picture, "CartPole-v1", i, ending))
+        difference = np.abs(frames[i].astype(int) - expected)
+        assert (difference.max(-1) > 16).mean() < 0.002  # all but a few mixtures on edges
     assert [entry.name for entry in tmp_path.iterdir()] == ["film.gif"]
 
 
@@ -99,18 +99,18 @@ def test_long_episodes_are_thinned_and_keep_their_last_two_states(
 ):
     path = tmp_path / "film.gif"
     monkeypatch.setattr(drawing, "MOST_FRAMES", 12)
-    drawing.film(CART_POLE, CART_POLE_PARAMS, swaying(36), path)
+    drawing.film(CART_POLE, CART_POLE_PARAMS, cart_states(36), path)
     frames, times = read(path)
     steps = [0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 34, 35]
     assert times == [60] * 13 + [2000]
     empty = np.zeros((1, WIDTH, 3), np.uint8)
     for step, picture in zip(steps, frames, strict=True):
         captions = [
-            np.asarray(captioned(empty, "CartPole-v1", other))[:STRIP].astype(int)
+            np.asarray(add_caption(empty, "CartPole-v1", other))[:STRIP].astype(int)
             for other in range(36)
         ]
-        apart = [np.abs(picture[:STRIP] - caption).sum() for caption in captions]
-        assert np.argmin(apart) == step
+        differences = [np.abs(picture[:STRIP] - caption).sum() for caption in captions]
+        assert np.argmin(differences) == step
 
 
 def test_time_that_passes_in_fine_steps_passes_as_fast_in_the_film(tmp_path: Path):
@@ -126,7 +126,7 @@ def test_time_that_passes_in_fine_steps_passes_as_fast_in_the_film(tmp_path: Pat
 
 def test_a_wrapped_environment_is_filmed_as_the_one_inside(tmp_path: Path):
     env = FrameStack(StickyActions(CART_POLE), 2)
-    states = swaying(5)
+    states = cart_states(5)
     wrapped = SimpleNamespace(env=SimpleNamespace(env=states))
     drawing.film(CART_POLE, CART_POLE_PARAMS, states, tmp_path / "plain.gif")
     drawing.film(env, env.default_params, wrapped, tmp_path / "wrapped.gif")
@@ -154,17 +154,17 @@ def test_the_rest_is_refused_in_one_line(tmp_path: Path):
         env, params = make(name)
         assert not drawing.can_draw(env)
         with pytest.raises(ValueError, match=f"^{name} cannot be drawn; add its drawing") as error:
-            drawing.film(env, params, swaying(3), tmp_path / "film.gif")
+            drawing.film(env, params, cart_states(3), tmp_path / "film.gif")
         assert "\n" not in str(error.value)
         with pytest.raises(ValueError, match=f"^{name} cannot be drawn"):
-            drawing.frame(env, params, swaying(3))
+            drawing.frame(env, params, cart_states(3))
     with pytest.raises(ValueError, match="there are no states to draw; expected at least one"):
-        drawing.film(CART_POLE, CART_POLE_PARAMS, swaying(0), tmp_path / "film.gif")
+        drawing.film(CART_POLE, CART_POLE_PARAMS, cart_states(0), tmp_path / "film.gif")
     assert not list(tmp_path.iterdir())
 
 
 def test_an_ending_too_long_for_its_place_is_cut():
     font: Any = SimpleNamespace(getlength=lambda text: 10.0 * len(text))
-    assert shortened("goal reached", font, 120) == "goal reached"
-    assert shortened("goal reached", font, 119) == "goal reach…"
-    assert shortened("goal reached", font, 5) == "…"
+    assert shorten("goal reached", font, 120) == "goal reached"
+    assert shorten("goal reached", font, 119) == "goal reach…"
+    assert shorten("goal reached", font, 5) == "…"

@@ -26,14 +26,14 @@ GAMES = {
 }
 
 
-def found(picture: np.ndarray, colour: str) -> np.ndarray:
+def pixels_of(picture: np.ndarray, colour: str) -> np.ndarray:
     """Where a picture has exactly this colour: (x, y) in pixels, y downwards, float64 `[P, 2]`."""
     rows, cols = np.nonzero((picture == rgb(colour).astype(np.uint8)).all(-1))
     return np.stack([cols + 0.5, rows + 0.5], -1)
 
 
 def middle(picture: np.ndarray, colour: str) -> np.ndarray:
-    return found(picture, colour).mean(0)
+    return pixels_of(picture, colour).mean(0)
 
 
 def from_centre(picture: np.ndarray, colour: str) -> np.ndarray:
@@ -45,7 +45,7 @@ def from_centre(picture: np.ndarray, colour: str) -> np.ndarray:
 @pytest.mark.parametrize(("x", "theta"), [(0, 0), (1.3, 0.2), (-2.4, -0.21), (0.4, 0.8)])
 def test_the_tip_of_the_pole_is_where_trigonometry_says(x: float, theta: float):
     picture = drawing.frame(*make("CartPole-v1"), SimpleNamespace(x=x, theta=theta))
-    red = found(picture, classic_control.TIP)
+    red = pixels_of(picture, classic_control.TIP)
     posts = red[red[:, 1] > picture.shape[0] - 5, 0]  # their inner sides are the limits of the cart
     right = posts[posts > WIDTH / 2].min() - 0.5
     scale = 2 * (right - WIDTH / 2) / 4.8  # limits are ±2.4, and 0 is in the middle
@@ -92,7 +92,7 @@ def test_the_pendulum_turns_counterclockwise_from_upright():
 def test_the_arrow_of_the_pendulum_shows_where_its_torque_turns_it():
     env, params = make("Pendulum-v1")
     green = classic_control.GREEN
-    assert not len(found(pendulum_at(0, 0), green))
+    assert not len(pixels_of(pendulum_at(0, 0), green))
     for torque in (-2.0, 1.0):
         state: Any = SimpleNamespace(theta=0.0, theta_dot=0.0, time=0)
         after = env.step_env(jax.random.key(0), state, jnp.array([torque]), params)[1]
@@ -106,8 +106,8 @@ def test_the_car_stands_on_the_hill(name: str, position: float):
     env, params = make(name)
     place = lambda x: drawing.frame(env, params, SimpleNamespace(position=x))
     empty, picture = place(-5.0), place(position)  # far away there is no car in the picture
-    assert not len(found(empty, classic_control.CAR))
-    hill = found(empty, classic_control.HILL)
+    assert not len(pixels_of(empty, classic_control.CAR))
+    hill = pixels_of(empty, classic_control.HILL)
     cols = np.arange(40, WIDTH - 4) + 0.5
     top = np.array([hill[hill[:, 0] == col, 1].min() for col in cols])
     # it accelerates by -cos(3x): the valley is at -π/6 and the top at π/6
@@ -123,32 +123,32 @@ def test_the_car_stands_on_the_hill(name: str, position: float):
     offset = middle(picture, classic_control.CAR) - ground
     assert abs(offset @ along) < 3.5  # a tenth of the car
     assert 5 < offset @ [along[1], -along[0]] < 15  # above the ground, as high as a car
-    flag = found(picture, classic_control.RED)
+    flag = pixels_of(picture, classic_control.RED)
     assert abs(flag[:, 0].min() - at(params.goal_position)) < 3
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_a_cell_has_the_colour_of_its_channel(name: str):
     env, params = make(name)
-    known = GAMES[name]
+    game_channels = GAMES[name]
     rows, cols, count = env.observation_space(params).shape
-    assert count == len(known)
+    assert count == len(game_channels)
     cells = np.random.default_rng(1).random((rows, cols, count)) < 0.15
-    picture, size = channels.picture(cells, known), WIDTH // cols
+    picture, size = channels.picture(cells, game_channels), WIDTH // cols
     left = (WIDTH - cols * size) // 2
     for row, col in np.ndindex(rows, cols):
         pixel = picture[row * size + size // 2, left + col * size + size // 2].tolist()
-        colours = [known[i].colour for i in range(count) if cells[row, col, i]]
+        colours = [game_channels[i].colour for i in range(count) if cells[row, col, i]]
         assert pixel in [rgb(colour).tolist() for colour in colours or [channels.EMPTY]]
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_the_legend_has_every_colour_once(name: str):
-    named = [channel for channel in GAMES[name] if channel.name]
-    assert len({channel.colour for channel in named}) == len(named)
-    shown = channels.legend(GAMES[name])
-    for channel in named:
-        assert len(found(shown, channel.colour)) >= channels.SWATCH**2
+    named_channels = [channel for channel in GAMES[name] if channel.name]
+    assert len({channel.colour for channel in named_channels}) == len(named_channels)
+    legend_image = channels.legend(GAMES[name])
+    for channel in named_channels:
+        assert len(pixels_of(legend_image, channel.colour)) >= channels.SWATCH**2
 
 
 def test_the_ball_of_breakout_is_seen_over_its_trail_and_the_bricks():
@@ -158,10 +158,10 @@ def test_the_ball_of_breakout_is_seen_over_its_trail_and_the_bricks():
     size = WIDTH // 10
     corner = np.array([state.ball_x, state.ball_y]) * size
     board = drawing.frame(env, params, state)[: WIDTH - 1]
-    white = found(board, channels.WHITE)
+    white = pixels_of(board, channels.WHITE)
     assert len(white) == (size - 1) ** 2
     assert ((corner < white) & (white < corner + size)).all()
-    assert len(found(board, channels.ORANGE)) == 29 * (size - 1) ** 2
+    assert len(pixels_of(board, channels.ORANGE)) == 29 * (size - 1) ** 2
     state = state.replace(ball_y=np.int32(6), ball_x=np.int32(2))
     board = drawing.frame(env, params, state)
     assert (board[6 * size + 5, 2 * size + 5] == 255).all()
@@ -210,7 +210,7 @@ def test_points_and_arms_lie_where_their_states_say():
     env, params = make("PointRobot-misc")
     position, goal = np.array([0.2, 0.1]), np.array([-0.6, 0.8])
     picture = drawing.frame(env, params, SimpleNamespace(pos=position, goal=goal))
-    disc = found(picture, planes.GOAL)
+    disc = pixels_of(picture, planes.GOAL)
     scale = np.ptp(disc[:, 0] + 1) / (2 * params.goal_radius)
     offset = (middle(picture, planes.AGENT) - disc.mean(0)) * [1, -1] / scale
     np.testing.assert_allclose(offset, position - goal, atol=0.02)
@@ -231,5 +231,5 @@ def test_what_leaves_the_picture_is_held_at_its_edge():
         drawing.frame(env, params, SimpleNamespace(xy=np.array(place), **state))
         for place in ([0.7, 0.7], [9.0, 0.7])
     )
-    assert len(found(outside, planes.AGENT)) < len(found(inside, planes.AGENT))  # hollow
+    assert len(pixels_of(outside, planes.AGENT)) < len(pixels_of(inside, planes.AGENT))  # hollow
     assert middle(outside, planes.AGENT)[0] > WIDTH - 15

@@ -16,7 +16,7 @@ from gymnax.environments import spaces
 
 import envs
 from bench import flags
-from jaxrl.losses.distributions import Categorical, Normal, Squashed
+from jaxrl.losses.distributions import Categorical, Normal, SquashedNormal
 from jaxrl.wrappers import normalisation
 from train import evaluate, render
 from train.gymnax import environments, networks
@@ -27,7 +27,7 @@ from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
 from train.host.command_line import command
 from train.host.files import run_directory
-from train.host.running.runs import with_evaluation
+from train.host.running.runs import with_run_fields
 from train.host.scoring.games import GamesEvaluation
 from train.policies import export as policies
 
@@ -64,7 +64,7 @@ FIRST = ("ppo", "dqn_minatar", "recurrent", "sac")
 )
 def test_every_preset_trains_on_its_environment(preset):
     """Traced, not run: an update keeps structure, shapes and dtypes of the state."""
-    training = make_training(flags.small(PRESETS[preset]))
+    training = make_training(flags.shrink(PRESETS[preset]))
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, _ = jax.eval_shape(training.update, state)
     assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(
@@ -93,7 +93,7 @@ GAMES = (
     ],
 )
 def test_every_kind_of_observation_is_taken(algorithm, game):
-    config = flags.small(replace(PRESETS[algorithm], env=game))
+    config = flags.shrink(replace(PRESETS[algorithm], env=game))
     training = make_training(config)
     jax.eval_shape(training.update, jax.eval_shape(training.init, jax.random.key(0)))
 
@@ -101,8 +101,8 @@ def test_every_kind_of_observation_is_taken(algorithm, game):
 def test_names_of_gymnax_of_ours_and_of_a_file(own_file):
     for name in gymnax.registered_envs:
         if name not in ("MNISTBandit-bsuite", "Durotaxis-v0", "TwoSnake-v0", "VectorField-v0"):
-            made = environments.make(Game(name))
-            assert made.limit == int(made.params.max_steps_in_episode)
+            task = environments.make(Game(name))
+            assert task.limit == int(task.params.max_steps_in_episode)
     assert environments.make(Game(f"{own_file}:short")).limit == 7
     assert environments.make(Game(f"{own_file}:Long")).limit == 500
     assert set(envs.ALL) <= set(gymnax.registered_envs)
@@ -110,11 +110,11 @@ def test_names_of_gymnax_of_ours_and_of_a_file(own_file):
 
 def test_options_and_numbers_reach_the_environment():
     game = Game("Snake-v0", ("rows=6", "cols=8", "observation=planes"), ("max_steps_in_episode=9",))
-    made = environments.make(game)
-    assert made.observation.shape[:2] == (6, 8)
-    assert made.limit == 9
-    made = environments.make(Game("MemoryChain-bsuite", numbers=("memory_length=12",)))
-    assert made.params.memory_length == 12
+    task = environments.make(game)
+    assert task.observation.shape[:2] == (6, 8)
+    assert task.limit == 9
+    task = environments.make(Game("MemoryChain-bsuite", numbers=("memory_length=12",)))
+    assert task.params.memory_length == 12
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_what_cannot_be_made_is_refused(own_file, game, message):
 def test_what_a_run_saved_keeps_its_preset(tmp_path, capsys):
     """The environment chooses none, though it is a flag; for another run the command says so."""
     run_directory.write_config(tmp_path, "gymnax", "dqn", PRESETS["dqn"])
-    told = f"gymnax: {tmp_path} is of dqn, though dqn_minatar is for Breakout-MinAtar\n"
+    notice = f"gymnax: {tmp_path} is of dqn, though dqn_minatar is for Breakout-MinAtar\n"
     for file, line in (
-        (["--config", str(tmp_path)], told),
-        ([f"--config={tmp_path}"], told),
+        (["--config", str(tmp_path)], notice),
+        ([f"--config={tmp_path}"], notice),
         (["--resume", str(tmp_path)], ""),
     ):
         config, preset = command.parse(PROGRAM, [*file, "--env.id", "Breakout-MinAtar"])
@@ -173,11 +173,11 @@ def test_what_a_run_saved_keeps_its_preset(tmp_path, capsys):
     ],
 )
 def test_the_environment_chooses_the_preset(arguments, preset, capsys):
-    config, chosen = command.parse(PROGRAM, arguments.split())
-    assert chosen == preset
+    config, chosen_preset = command.parse(PROGRAM, arguments.split())
+    assert chosen_preset == preset
     assert config == replace(PRESETS[preset], env=config.env)
-    named, *_ = arguments.split() or ["ppo"]
-    is_same = preset == (named if named in PRESETS else "ppo")
+    named_preset, *_ = arguments.split() or ["ppo"]
+    is_same = preset == (named_preset if named_preset in PRESETS else "ppo")
     line = f"gymnax: {preset.split('_')[0]} for {config.env.id} is the preset {preset}\n"
     assert capsys.readouterr().out == ("" if is_same else line)
 
@@ -201,9 +201,9 @@ def test_the_environment_chooses_the_preset(arguments, preset, capsys):
 def test_mistakes_are_answered_in_one_line(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(arguments.split()) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.count("\n") == 1
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -221,8 +221,8 @@ def test_a_run_from_training_to_a_policy_that_is_filmed(tmp_path, monkeypatch, c
     assert evaluate.main(["run", "--games=4"]) == 0
     of_run = json.loads(Path("run/eval.json").read_text())["seeds"][0]["return"]
     assert evaluate.main(["--policy=mine", "--games=4"]) == 0
-    (found,) = Path("runs").glob("policy-mine/eval.json")
-    assert json.loads(found.read_text())["seeds"][0]["return"] == of_run
+    (eval_path,) = Path("runs").glob("policy-mine/eval.json")
+    assert json.loads(eval_path.read_text())["seeds"][0]["return"] == of_run
     assert render.main(["--policy=mine", "--games=4", "--out=film"]) == 0
     assert Path("film/best_game.gif").is_file()
     assert "4 games: return " in capsys.readouterr().out
@@ -250,7 +250,7 @@ def test_networks_suit_the_spaces():
     bounded = spaces.Box(jnp.array([-1.0, 0.0]), jnp.array([1.0, 3.0]), (2,))
     model = networks.actor_critic(network, box((5,)), bounded)
     policy, _ = model.init_with_output(key, jnp.zeros(5))[0]
-    assert isinstance(policy, Squashed)
+    assert isinstance(policy, SquashedNormal)
     np.testing.assert_array_equal(policy.high, [1.0, 3.0])
     model = networks.actor_critic(network, box((5,)), spaces.Box(-np.inf, np.inf, (2,)))
     assert isinstance(jax.eval_shape(model.init_with_output, key, jnp.zeros(5))[0][0], Normal)
@@ -322,7 +322,7 @@ def test_integers_of_a_box_are_normalised_and_those_of_categories_are_not():
 )
 def test_every_game_for_a_score_has_an_end(game, chosen: int | None, most: int):
     preset = "ppo" if game.id == "CartPole-v1" else "ppo_continuous"
-    config = with_evaluation(PRESETS[preset], evaluation_steps=chosen)
+    config = with_run_fields(PRESETS[preset], evaluation_steps=chosen)
     evaluation = make_training(replace(config, env=game)).evaluate
     assert isinstance(evaluation, GamesEvaluation)
     assert evaluation.match.limit == most

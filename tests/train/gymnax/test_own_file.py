@@ -14,7 +14,7 @@ import pytest
 from gymnax.environments import spaces
 
 from bench import flags
-from jaxrl.losses.distributions import Categorical, Clipped, Joint, Normal, PerNode
+from jaxrl.losses.distributions import Categorical, ClippedNormal, Joint, Normal, PerNode
 from jaxrl.wrappers import normalisation
 from train.gymnax import environments, networks
 from train.gymnax.config import PRESETS, idle, make_agent, network_observation
@@ -294,7 +294,7 @@ def test_impossible_limits_are_refused(limit):
         ("Named", Joint),
         ("Integers", PerNode),
         ("Bytes", PerNode),
-        ("HalfOpen", Clipped),
+        ("HalfOpen", ClippedNormal),
         ("Enormous", Normal),
         ("Changed", Categorical),
     ],
@@ -302,9 +302,9 @@ def test_impossible_limits_are_refused(limit):
 @pytest.mark.parametrize("preset", ["ppo", "recurrent"])
 def test_policies_suit_actions_of_every_kind(name, kind, preset, module):
     """Shapes alone."""
-    made = environments.make(Game(f"{module}:{name}"))
+    task = environments.make(Game(f"{module}:{name}"))
     build = networks.recurrent if preset == "recurrent" else networks.actor_critic
-    network = build(networks.Network(hidden=(4,)), made.observation, made.action)
+    network = build(networks.Network(hidden=(4,)), task.observation, task.action)
     memory = (jnp.zeros(64),) if preset == "recurrent" else ()
     policy = jax.eval_shape(network.init_with_output, jax.random.key(0), jnp.zeros(4), *memory)[0]
     assert isinstance(policy[0], kind)
@@ -325,7 +325,7 @@ LEARNING = (("ppo", "Named"), ("recurrent", "Bytes"))
     ],
 )
 def test_actions_of_every_kind_are_learned_from(name, preset, module):
-    training = make_training(small(preset, f"{module}:{name}"))
+    training = make_training(small_config(preset, f"{module}:{name}"))
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, _ = jax.eval_shape(training.update, state)
     assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, state)
@@ -334,14 +334,14 @@ def test_actions_of_every_kind_are_learned_from(name, preset, module):
 @pytest.mark.parametrize("preset", ["dqn", "pqn", "sac"])
 @pytest.mark.parametrize("name", ["Pairs", "Integers", "HalfOpen"])
 def test_others_name_the_space_and_what_takes_it(preset, name, module):
-    made = environments.make(Game(f"{module}:{name}"))
+    task = environments.make(Game(f"{module}:{name}"))
     with pytest.raises(ValueError, match=r"actions are (Tuple|Box)\(.*: use ppo"):
-        make_agent(small(preset, f"{module}:{name}"), made)
+        make_agent(small_config(preset, f"{module}:{name}"), task)
 
 
-def small(preset: str, name: str):
+def small_config(preset: str, name: str):
     """A preset in an environment, with the smallest rollout."""
-    return flags.small(replace(PRESETS[preset], env=Game(name)))
+    return flags.shrink(replace(PRESETS[preset], env=Game(name)))
 
 
 @pytest.mark.slow
@@ -379,42 +379,44 @@ def test_observations_of_parts_are_one_vector(module):
 @pytest.mark.parametrize("normalised", [False, True])
 def test_an_image_among_parts_has_its_convolutions(normalised, module):
     """Two frames of an image, a category and a vector, and the last action: by hand."""
-    made = environments.make(Game(f"{module}:Sees", frame_stack=2, last_action=True))
+    task = environments.make(Game(f"{module}:Sees", frame_stack=2, last_action=True))
     normalise = normalisation.Config(observations=normalised)
     config = replace(PRESETS["ppo"], normalise=normalise)
     frames = np.random.default_rng(0).normal(size=(2, 12 + 3 + 4 + 2)).astype(np.float32)
     frames[:, :12] = np.arange(24).reshape(2, 12)
     network = networks.Network(hidden=(5,), channels=(2,), activation="relu")
-    torso = networks.torso(network, network_observation(config, made))
+    torso = networks.torso(network, network_observation(config, task))
     obs = jnp.asarray(frames.ravel())
     features, variables = torso.init_with_output(jax.random.key(0), obs)
     layers = jax.tree.leaves(variables["params"], is_leaf=lambda x: "kernel" in x)
     conv, dense = sorted(layers, key=lambda x: -x["kernel"].ndim)
     image = np.moveaxis(frames[:, :12].reshape(2, 3, 4), 0, -1) / 255
     padded = np.pad(image, [(1, 1), (1, 1), (0, 0)])
-    seen = [
+    feature_maps = [
         np.einsum("ijc,ijcf->f", padded[i : i + 3, j : j + 3], conv["kernel"]) + conv["bias"]
         for i in range(3)
         for j in range(4)
     ]
     others = [frames[:, 12:15], frames[:, 15:19], frames[:, 19:]]
-    joined = np.concatenate([np.maximum(np.ravel(seen), 0), *(x.ravel() for x in others)])
-    expected = np.maximum(joined @ dense["kernel"] + dense["bias"], 0)
+    joined_features = np.concatenate(
+        [np.maximum(np.ravel(feature_maps), 0), *(x.ravel() for x in others)]
+    )
+    expected = np.maximum(joined_features @ dense["kernel"] + dense["bias"], 0)
     np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
-    free = made.observation.is_of_image().reshape(2, -1)
+    free = task.observation.is_of_image().reshape(2, -1)
     np.testing.assert_array_equal(free, np.tile(np.arange(21) < 12, (2, 1)))
 
 
 def test_all_networks_but_those_of_sac_take_parts_with_an_image(module):
     game = Game(f"{module}:Sees")
-    made, network, key = environments.make(game), networks.Network(), jax.random.key(0)
-    given = (jnp.zeros(19), jnp.zeros(64))
+    task, network, key = environments.make(game), networks.Network(), jax.random.key(0)
+    inputs = (jnp.zeros(19), jnp.zeros(64))
     builds = {networks.actor_critic: 1, networks.q_network: 1, networks.recurrent: 2}
     for build, count in builds.items():
-        model = build(network, made.observation, made.action)
-        variables = jax.eval_shape(model.init, key, *given[:count])
+        model = build(network, task.observation, task.action)
+        variables = jax.eval_shape(model.init, key, *inputs[:count])
         assert (3, 3, 1, 16) in [x.shape for x in jax.tree.leaves(variables)]
     with pytest.raises(ValueError, match="expected vectors: use ppo"):
-        networks.actor_and_critics(network, made.observation, spaces.Box(-1.0, 1.0, (2,)))
+        networks.actor_and_critics(network, task.observation, spaces.Box(-1.0, 1.0, (2,)))
     assert "network.channels" not in idle(replace(PRESETS["ppo"], env=game))
-    assert (made.shows_images, made.family) == (True, "classic")
+    assert (task.shows_images, task.family) == (True, "classic")

@@ -15,25 +15,25 @@ def pictures(count: int, height: int, width: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("size", [(40, 60), (33, 47), (7, 5)])
 def test_pictures_of_few_colours_come_back_as_they_were(size):
-    given = pictures(3, *size)
-    made = tiles.tiled(given)
-    for i, picture in enumerate(given):
-        np.testing.assert_array_equal(tiles.painted(made, i), picture)
-    assert made.size == size[::-1]
+    originals = pictures(3, *size)
+    tiling = tiles.tile_pictures(originals)
+    for i, picture in enumerate(originals):
+        np.testing.assert_array_equal(tiles.paint_picture(tiling, i), picture)
+    assert tiling.size == size[::-1]
 
 
 def test_what_stays_is_stored_once():
     still = pictures(1, 60, 60)[0]
     moved = still.copy()
     moved[:5, :5] = 255 - moved[:5, :5]
-    made = tiles.tiled([still, still, moved])
-    assert len(made.tiles) == 9 + 1
-    np.testing.assert_array_equal(made.pictures[0], made.pictures[1])
-    assert (made.pictures[0] != made.pictures[2]).sum() == 1
+    tiling = tiles.tile_pictures([still, still, moved])
+    assert len(tiling.tiles) == 9 + 1
+    np.testing.assert_array_equal(tiling.pictures[0], tiling.pictures[1])
+    assert (tiling.pictures[0] != tiling.pictures[2]).sum() == 1
 
 
 def test_other_sizes_are_refused():
     with pytest.raises(ValueError, match="2 sizes"):
-        tiles.tiled([np.zeros((4, 4, 3), np.uint8), np.zeros((4, 5, 3), np.uint8)])
+        tiles.tile_pictures([np.zeros((4, 4, 3), np.uint8), np.zeros((4, 5, 3), np.uint8)])
     with pytest.raises(ValueError, match="0 sizes"):
-        tiles.tiled([])
+        tiles.tile_pictures([])

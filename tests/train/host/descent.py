@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
 
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from train.host import training as settings
 from train.host.program import Program, Run
 from train.host.showing import pictures
@@ -48,14 +48,14 @@ def init(key: jax.Array) -> State:
     return State(Agent(start), key, jnp.zeros((), jnp.int32))
 
 
-def update(state: State) -> tuple[State, Metrics]:
+def update(state: State) -> tuple[State, LoopMetrics]:
     """Five gradient steps on half the squared distance from the origin."""
     params = state.agent.params
     for _ in range(PER_UPDATE):
         params = params - RATE * params
     measures = {"distance": jnp.linalg.norm(params), "place": params}
     after = state._replace(agent=Agent(params), updates=state.updates + 1)
-    return after, Metrics(episodes=0, finished={}, agent=measures)  # pyright: ignore
+    return after, LoopMetrics(episodes=0, finished={}, agent=measures)  # pyright: ignore
 
 
 def evaluate(agents: list[Agent], seeds: list[int], keys: list[jax.Array]) -> settings.Evaluation:
@@ -72,14 +72,14 @@ def evaluate(agents: list[Agent], seeds: list[int], keys: list[jax.Array]) -> se
 
 
 def make_training(config: Config) -> settings.Training:
-    def settling(state: State) -> tuple[State, Metrics]:
+    def update_until_near(state: State) -> tuple[State, LoopMetrics]:
         after, metrics = update(state)
         near = (metrics.agent["distance"] < config.near).astype(jnp.float32)
         return after, metrics._replace(agent={**metrics.agent, "near": near})
 
-    one, settled = (settling, "near") if config.near else (update, "")
+    one, converged_metric = (update_until_near, "near") if config.near else (update, "")
     unit = "gradient steps"
-    return settings.Training(init, one, evaluate, PER_UPDATE, unit, config.score, settled)
+    return settings.Training(init, one, evaluate, PER_UPDATE, unit, config.score, converged_metric)
 
 
 def draw(

@@ -46,7 +46,7 @@ def resume(directory: Path, *flags: str) -> int:
     return main(PROGRAM, ["--resume", str(directory), *flags])
 
 
-def everything(directory: Path) -> None:
+def make_runs(directory: Path) -> None:
     for name, flags in RUNS.items():
         assert train(directory / name, *flags) == 0, name
     half = ("--run.total-steps", str(HALF))
@@ -61,4 +61,4 @@ def everything(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    everything(Path(sys.argv[1]))
+    make_runs(Path(sys.argv[1]))

@@ -11,14 +11,14 @@ from train.allo.program import PROGRAM as ALLO
 from train.goals.program import PROGRAM as GOALS
 from train.host import abilities, undrawn
 from train.host.errors import UsageError
-from train.host.program import Program, Run, Wanted
+from train.host.program import EpisodeSelection, Program, Run
 from train.host.showing.live import Game
 from train.vector_field.program import PROGRAM as VECTOR_FIELD
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    """Of a program that only trains and evaluates, as one's own may."""
+    """A run of a program that only trains and evaluates, as a user's own may."""
     run = untrained.cart_pole()
     own = Program("poles", run.program.presets, run.program.training, module="my_poles")
     return run._replace(program=own)
@@ -27,17 +27,17 @@ def run() -> Run:
 def test_a_game_is_watched_by_its_numbers(run: Run):
     game = Game(abilities.live_of(run, 0), 0)
     game.step()
-    shown = game.shown()
-    assert shown["constants"] == {"name": "my_poles"}
-    assert shown["lines"]["reward"] == shown["lines"]["return so far"] == 1.0
-    bars = shown["bars"]["probability"]
+    moment = game.moment_data()
+    assert moment["constants"] == {"name": "my_poles"}
+    assert moment["lines"]["reward"] == moment["lines"]["return so far"] == 1.0
+    bars = moment["bars"]["probability"]
     assert bars["labels"] == ["action 0", "action 1"]
     np.testing.assert_allclose(np.sum(bars["values"]), 1.0, rtol=1e-6)
     assert game.live.scripts == [undrawn.SCRIPT]
 
 
 def test_episodes_are_shown_by_their_numbers(run: Run):
-    scene = abilities.scene_of(run, Wanted(1, jax.random.key(1), 5))
+    scene = abilities.scene_of(run, EpisodeSelection(1, jax.random.key(1), 5))
     assert scene is not None
     (episode,) = scene.episodes
     assert episode.title == "return 5 in 5 steps, goes on"
@@ -47,7 +47,7 @@ def test_episodes_are_shown_by_their_numbers(run: Run):
 
 def test_short_parts_of_an_observation_have_lines():
     obs = {"at": np.arange(6.0).reshape(3, 2), "image": np.zeros((3, 9)), "word": np.arange(3)}
-    lines = undrawn.observed(obs)
+    lines = undrawn.observation_lines(obs)
     assert lines.keys() == {"at 0", "at 1", "word 0"}
     np.testing.assert_array_equal(lines["at 1"], [1.0, 3.0, 5.0, np.nan])
 

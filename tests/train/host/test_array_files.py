@@ -22,10 +22,10 @@ ARRAYS = {
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_arrays_come_back(tmp_path, save):
     save(tmp_path / "x.npz", **ARRAYS)
-    found = array_files.read_npz(tmp_path / "x.npz", [*ARRAYS, "absent"])
-    assert found.keys() == ARRAYS.keys()
+    arrays = array_files.read_npz(tmp_path / "x.npz", [*ARRAYS, "absent"])
+    assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
-        np.testing.assert_array_equal(found[name], array, strict=True)
+        np.testing.assert_array_equal(arrays[name], array, strict=True)
         np.save(tmp_path / "x.npy", array)
         np.testing.assert_array_equal(array_files.read_npy(tmp_path / "x.npy"), array, strict=True)
 
@@ -36,7 +36,7 @@ def header(shape: str, descr: str = "'<f8'") -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (header("(99999999, 99999999)"), "more than 2,147,483,648 bytes: cut it up"),
         (header("(10, 10)") + bytes(799), "is cut short"),
@@ -47,14 +47,14 @@ def header(shape: str, descr: str = "'<f8'") -> bytes:
         (b"no array at all", r"\w"),
     ],
 )
-def test_what_a_header_promises_is_not_believed(tmp_path, content, told):
+def test_what_a_header_promises_is_not_believed(tmp_path, content, message):
     (tmp_path / "x.npy").write_bytes(content)
-    with pytest.raises(ValueError, match=told) as caught:
+    with pytest.raises(ValueError, match=message) as error:
         array_files.read_npy(tmp_path / "x.npy")
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("y.npy", content)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         array_files.read_npz(tmp_path / "x.npz", ["y"])
 
 
@@ -74,7 +74,7 @@ def test_what_a_header_promises_is_not_believed(tmp_path, content, told):
     ],
 )
 def test_whole_numbers_of_any_kind(array, expected):
-    numbers = array_files.as_whole(array)
+    numbers = array_files.to_integers(array)
     if expected is None:
         assert numbers is None
     else:
@@ -84,10 +84,12 @@ def test_whole_numbers_of_any_kind(array, expected):
 def test_axes_of_length_1():
     row = np.arange(3)
     for shape in ((3, 1), (1, 3), (3,)):
-        np.testing.assert_array_equal(array_files.as_list(row.reshape(shape)), row)
-        np.testing.assert_array_equal(array_files.of_shape(row.reshape(shape), (1, 3)), row[None])
-    assert array_files.as_list(np.eye(2)).shape == (2, 2)
-    assert array_files.of_shape(np.zeros((2, 3)), (6,)) is None
+        np.testing.assert_array_equal(array_files.to_vector(row.reshape(shape)), row)
+        np.testing.assert_array_equal(
+            array_files.reshape_unit_axes(row.reshape(shape), (1, 3)), row[None]
+        )
+    assert array_files.to_vector(np.eye(2)).shape == (2, 2)
+    assert array_files.reshape_unit_axes(np.zeros((2, 3)), (6,)) is None
 
 
 def test_a_zip_bomb_is_refused_by_its_header(tmp_path):

@@ -40,7 +40,7 @@ def train(directory: Path, **changes):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished_run(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("best") / "run"
     train(directory, num_seeds=2)
     return directory
@@ -52,63 +52,66 @@ def scores_of(directory: Path, seed: int) -> dict[int, float]:
     return {row["updates"]: row["evaluated"]["mean"] for row in rows if "evaluated" in row}
 
 
-def kept_in(directory: Path) -> best.Kept:
+def read_best(directory: Path) -> best.BestPolicies:
     state = runs.load(directory)
     return best.read(directory, state.state.agent, state.config.run.members)
 
 
-def test_scores_are_recorded_when_they_are_due(finished):
-    rows = metrics_file.read_metrics(finished)
+def test_scores_are_recorded_when_they_are_due(finished_run):
+    rows = metrics_file.read_metrics(finished_run)
     assert len(rows) == 2 * CHUNKS
     for seed in (0, 1):
-        assert list(scores_of(finished, seed)) == [4, 8, 12, 16, 20]
+        assert list(scores_of(finished_run, seed)) == [4, 8, 12, 16, 20]
     evaluated = [row["evaluated"] for row in rows if "evaluated" in row]
     assert all(row["games"] == 9 and row["low"] <= row["mean"] <= row["high"] for row in evaluated)
 
 
-def test_the_best_of_each_seed_is_kept_as_it_was(finished, tmp_path):
-    kept = kept_in(finished)
+def test_the_best_of_each_seed_is_kept_as_it_was(finished_run, tmp_path):
+    policies = read_best(finished_run)
     for s, seed in enumerate((0, 1)):
-        found = scores_of(finished, seed)
-        assert kept.scores[s] == max(found.values())
-        assert kept.updates[s] == next(n for n, x in found.items() if x == kept.scores[s])
-        steps = kept.updates[s] * tiny.PER_UPDATE
-        then = train(tmp_path / str(seed), num_seeds=2, total_steps=steps)
-        for name, x in policy_files.parameters(then.state.agent).items():
-            np.testing.assert_array_equal(kept.arrays[name][s], x[s])
+        scores = scores_of(finished_run, seed)
+        assert policies.scores[s] == max(scores.values())
+        assert policies.updates[s] == next(n for n, x in scores.items() if x == policies.scores[s])
+        steps = policies.updates[s] * tiny.PER_UPDATE
+        rerun = train(tmp_path / str(seed), num_seeds=2, total_steps=steps)
+        for name, x in policy_files.parameters(rerun.state.agent).items():
+            np.testing.assert_array_equal(policies.arrays[name][s], x[s])
 
 
-def test_a_score_is_that_of_games_played_by_themselves(finished):
-    config = configure(finished)
+def test_a_score_is_that_of_games_played_by_themselves(finished_run):
+    config = configure(finished_run)
     training = tiny.make_training(config)
-    kept, members = kept_in(finished), dataclasses.replace(config.run, num_seeds=2).members
+    policies, members = (
+        read_best(finished_run),
+        dataclasses.replace(config.run, num_seeds=2).members,
+    )
     for s in (0, 1):
-        chosen = runs.load(finished, best=True).agents[s]
-        key = best.keys(members, kept.updates[s])[s]
+        chosen = runs.load(finished_run, best=True).agents[s]
+        key = best.keys(members, policies.updates[s])[s]
         assert training.games is not None
         games = jax.jit(training.games(9))(chosen, key)  # pyright: ignore[reportOptionalCall]
-        assert float(games.outcome["right"].mean()) == pytest.approx(kept.scores[s])
+        assert float(games.outcome["right"].mean()) == pytest.approx(policies.scores[s])
 
 
-def test_the_games_do_not_change_what_is_learned(finished, tmp_path):
+def test_the_games_do_not_change_what_is_learned(finished_run, tmp_path):
     plain = train(tmp_path / "plain", num_seeds=2, evaluate_every=0)
-    scored = runs.load(finished).state
-    for x, y in zip(jax.tree.leaves(plain.state), jax.tree.leaves(scored), strict=True):
+    state = runs.load(finished_run).state
+    for x, y in zip(jax.tree.leaves(plain.state), jax.tree.leaves(state), strict=True):
         if not jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key):
             np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_keeps_the_same(finished, tmp_path):
+def test_an_interrupted_run_keeps_the_same(finished_run, tmp_path):
     directory = tmp_path / "run"
     train(directory, num_seeds=2, total_steps=14 * tiny.PER_UPDATE)  # two chunks after a score
     train(directory, num_seeds=2, resume=str(directory))
-    one, other = kept_in(finished), kept_in(directory)
+    one, other = read_best(finished_run), read_best(directory)
     assert (one.scores, one.updates) == (other.scores, other.updates)
     for name in one.arrays:
         np.testing.assert_array_equal(one.arrays[name], other.arrays[name])
     for seed in (0, 1):
-        assert scores_of(finished, seed) == scores_of(directory, seed)
+        assert scores_of(finished_run, seed) == scores_of(directory, seed)
 
 
 def test_patience_ends_a_run_that_no_longer_improves(tmp_path, monkeypatch):
@@ -117,32 +120,34 @@ def test_patience_ends_a_run_that_no_longer_improves(tmp_path, monkeypatch):
     monkeypatch.setattr(best, "summaries", score)
     result = train(tmp_path / "run", patience=2)
     assert result.updates == 4 * EVERY * LENGTH  # 0.6 and 0.7 are not better than 0.7
-    kept = checkpoint.read_meta(tmp_path / "run" / best.BEST)
-    assert (kept["scores"], kept["updates"]) == ([0.7], [2 * EVERY * LENGTH])
+    meta = checkpoint.read_meta(tmp_path / "run" / best.BEST)
+    assert (meta["scores"], meta["updates"]) == ([0.7], [2 * EVERY * LENGTH])
 
 
 def test_a_small_score_can_be_the_better_one(tmp_path):
-    kept = best.Kept({}, [None], [0])
-    for lower, wanted in ((True, 0.2), (False, 0.8)):
+    policies = best.BestPolicies({}, [None], [0])
+    for lower, better_score in ((True, 0.2), (False, 0.8)):
         match: Any = None
-        one = best.Best(tmp_path, tiny.PRESETS["plain"].run.members, "x", lower, match, kept)
-        assert one.is_better(wanted, 0.5)
-        assert not one.is_better(1 - wanted, 0.5)
+        one = best.BestTracker(
+            tmp_path, tiny.PRESETS["plain"].run.members, "x", lower, match, policies
+        )
+        assert one.is_better(better_score, 0.5)
+        assert not one.is_better(1 - better_score, 0.5)
         assert one.is_better(0.5, None)
         assert not one.is_better(None, None)
 
 
-def test_the_best_is_evaluated_and_exported(finished, tmp_path, capsys):
+def test_the_best_is_evaluated_and_exported(finished_run, tmp_path, capsys):
     from train import evaluate
 
-    assert evaluate.main([str(finished), "--best", "--games", "30"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("when it was chosen") == 2
-    assert (finished / best.BEST / "eval.json").is_file()
-    path = export.export(finished, tmp_path / "policy", seed=1, best=True)
-    assert policy_files.read_metadata(path)["updates"] == kept_in(finished).updates[1]
+    assert evaluate.main([str(finished_run), "--best", "--games", "30"]) == 0
+    output = capsys.readouterr().out
+    assert output.count("when it was chosen") == 2
+    assert (finished_run / best.BEST / "eval.json").is_file()
+    path = export.export(finished_run, tmp_path / "policy", seed=1, best=True)
+    assert policy_files.read_metadata(path)["updates"] == read_best(finished_run).updates[1]
     (agent,) = store.as_run(path).agents
-    chosen = runs.load(finished, best=True).agents[1]
+    chosen = runs.load(finished_run, best=True).agents[1]
     for name, x in policy_files.parameters(chosen).items():
         np.testing.assert_array_equal(x, policy_files.parameters(agent)[name])
 
@@ -174,7 +179,7 @@ class TestRefusals:
         assert "evaluate-every" in capsys.readouterr().err.replace("_", "-")
 
 
-def test_a_signal_while_games_are_played_loses_no_chunk(finished, tmp_path, monkeypatch):
+def test_a_signal_while_games_are_played_loses_no_chunk(finished_run, tmp_path, monkeypatch):
     """The rows are written without the score, which is played again when the run goes on."""
     directory, play = tmp_path / "run", best.CompiledMatch.play
     course = iter([False, True])  # the second score of five is interrupted
@@ -196,8 +201,8 @@ def test_a_signal_while_games_are_played_loses_no_chunk(finished, tmp_path, monk
         *range(LENGTH, LENGTH * CHUNKS + 1, LENGTH)
     ]
     for seed in (0, 1):
-        assert scores_of(finished, seed) == scores_of(directory, seed)
-    assert kept_in(finished).updates == kept_in(directory).updates
+        assert scores_of(finished_run, seed) == scores_of(directory, seed)
+    assert read_best(finished_run).updates == read_best(directory).updates
 
 
 def test_games_without_an_end_are_told(tmp_path, monkeypatch, capsys):

@@ -107,14 +107,14 @@ def test_a_run_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture):
         ["--resume", str(tmp_path)], capsys
     )
     run_directory.write_config(tmp_path, "tests.train.tiny", "slow", tiny.Config())
-    said = refusal(["plain", "--resume", str(tmp_path)], capsys)
-    assert "has the preset slow: leave out plain" in said
+    message = refusal(["plain", "--resume", str(tmp_path)], capsys)
+    assert "has the preset slow: leave out plain" in message
 
 
 def test_a_directory_in_use(tmp_path: Path, capsys: pytest.CaptureFixture):
     (tmp_path / "thesis.tex").touch()
-    said = refusal(["--run.directory", str(tmp_path)], capsys)
-    assert f"{tmp_path} exists already" in said
+    message = refusal(["--run.directory", str(tmp_path)], capsys)
+    assert f"{tmp_path} exists already" in message
 
 
 def test_presets_and_flags():
@@ -150,8 +150,8 @@ def test_what_a_run_saved_begins_another(of: str, spelled: str, tmp_path: Path):
     expected["run"] |= {"seed": 8, "directory": ""}
     expected["agent"]["replay"] = 4
     for preset in ([], ["slow"]):
-        config, found = parse(tiny.PROGRAM, [*preset, *flags])
-        assert (plain(config), found) == (expected, "slow")
+        config, parsed_preset = parse(tiny.PROGRAM, [*preset, *flags])
+        assert (plain(config), parsed_preset) == (expected, "slow")
     config, _ = parse(tiny.PROGRAM, flags, ("seed", "chunk_steps"))
     assert (config.run.seed, config.run.chunk_steps) == (8, tiny.Config().run.chunk_steps)
     config, _ = parse(tiny.PROGRAM, flags[2:], ("seed",))
@@ -195,13 +195,13 @@ def test_what_cannot_begin_a_run(
 
 def test_a_run_is_resumed_or_begun(tmp_path: Path, capsys: pytest.CaptureFixture):
     run_directory.write_config(tmp_path, "tests.train.tiny", "slow", tiny.Config())
-    said = refusal(["--resume", str(tmp_path), "--config", str(tmp_path)], capsys)
-    assert f"--resume {tmp_path} has a configuration: leave out --config" in said
+    message = refusal(["--resume", str(tmp_path), "--config", str(tmp_path)], capsys)
+    assert f"--resume {tmp_path} has a configuration: leave out --config" in message
 
 
 @pytest.mark.slow
 def test_a_sweep_of_what_a_run_saved(tmp_path: Path, capsys: pytest.CaptureFixture):
-    """Of its presets and numbers; seeds, scores while training and the log are the sweep's own."""
+    """It has the preset and numbers of the run, but seeds, scores and a log of its own."""
     agent = tiny.AgentConfig(learning_rate=0.25, replay=3)
     run = replace(tiny.Config().run, num_seeds=2, evaluate_every=3, patience=2, log="wandb")
     run = replace(run, total_steps=60, evaluation_games=0, evaluate_games=5)

@@ -33,7 +33,7 @@ def test_large_arrays_are_arguments_and_results_the_same():
         < EMBEDDED
         < len(jax.jit(add_rows).lower(start, np.int32(7)).as_text())
     )
-    assert {x.shape for x in traced.data} == {DATA.shape, DATA.T.shape}
+    assert {x.shape for x in traced.arrays} == {DATA.shape, DATA.T.shape}
     program = traced.compile()
     for index in (0, 7):
         np.testing.assert_array_equal(

@@ -66,9 +66,9 @@ def test_a_budget_of_episodes_counts_too():
 def test_a_chunk_that_is_given_stays(flags, chunk):
     config, preset = parse(tiny.PROGRAM, flags.split())
     assert config.run.chunk_steps == chunk
-    named, default = beginning(tiny.PROGRAM, preset, config)
-    again = card.flags(plain(config), plain(default))
-    assert parse(tiny.PROGRAM, [named, *again]) == (config, preset)
+    preset_name, default = beginning(tiny.PROGRAM, preset, config)
+    repeat_flags = card.flags(plain(config), plain(default))
+    assert parse(tiny.PROGRAM, [preset_name, *repeat_flags]) == (config, preset)
 
 
 def test_a_run_that_goes_on_keeps_its_chunks(tmp_path):

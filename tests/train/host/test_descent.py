@@ -32,7 +32,7 @@ def place(seed: int, updates: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("descent") / "run"
     assert descend(f"--run.directory={directory}") == 0
     return directory
@@ -44,10 +44,10 @@ def test_a_run_ends_once_nothing_more_would_be_learnt(tmp_path: Path):
     near = 0.03 * max(starts)
     assert descend(f"--run.directory={tmp_path / 'run'}", f"--near={near}") == 0
     needed = next(u for u in range(1, 9) if max(starts) * 0.75 ** (5 * u) < near)
-    ended = 2 * -(-needed // 2)
-    assert ended < UPDATES
+    last_update = 2 * -(-needed // 2)
+    assert last_update < UPDATES
     rows = read_metrics(tmp_path / "run")
-    assert {row["updates"] for row in rows} == set(range(2, ended + 1, 2))
+    assert {row["updates"] for row in rows} == set(range(2, last_update + 1, 2))
     assert descend(f"--resume={tmp_path / 'run'}") == 0
     assert read_metrics(tmp_path / "run") == rows
 
@@ -56,9 +56,12 @@ def test_a_picture_that_fails_takes_no_score_with_it(tmp_path: Path, capsys):
     def fail(*_):
         raise RuntimeError("nothing to draw")
 
-    broken = descent.PROGRAM._replace(pictures=fail)
+    broken_program = descent.PROGRAM._replace(pictures=fail)
     directory = tmp_path / "run"
-    assert command.main(broken, [f"--run.directory={directory}", "--run.num-seeds=1"]) == REFUSED
+    assert (
+        command.main(broken_program, [f"--run.directory={directory}", "--run.num-seeds=1"])
+        == REFUSED
+    )
     error = capsys.readouterr().err
     assert error.startswith("RuntimeError: nothing to draw (")
     assert f"train.render {directory} draws it" in error
@@ -67,8 +70,8 @@ def test_a_picture_that_fails_takes_no_score_with_it(tmp_path: Path, capsys):
     assert row["distance"] == pytest.approx(np.linalg.norm(place(0, UPDATES)), rel=1e-5)
 
 
-def test_the_record_holds_numbers_and_lists(finished: Path):
-    rows = read_metrics(finished)
+def test_the_record_holds_numbers_and_lists(finished_run: Path):
+    rows = read_metrics(finished_run)
     assert [(row["seed"], row["steps"]) for row in rows] == [
         (seed, steps) for steps in (10, 20, 30, 40) for seed in SEEDS
     ]
@@ -91,15 +94,15 @@ def check_evaluation(directory: Path, keys: list[jax.Array]) -> dict:
     return content
 
 
-def test_it_is_evaluated_and_drawn_without_games(finished: Path, capsys):
-    check_evaluation(finished, [compiled.keys_of(seed)[1] for seed in SEEDS])
-    assert evaluate.main([str(finished), "--key", "7"]) == 0
+def test_it_is_evaluated_and_drawn_without_games(finished_run: Path, capsys):
+    check_evaluation(finished_run, [compiled.keys_of(seed)[1] for seed in SEEDS])
+    assert evaluate.main([str(finished_run), "--key", "7"]) == 0
     keys = [jax.random.fold_in(jax.random.key(7), seed) for seed in SEEDS]
-    content = check_evaluation(finished, keys)
+    content = check_evaluation(finished_run, keys)
     assert list(content)[-3:] == ["updates", "key", "seeds"]
     assert (content["updates"], content["key"]) == (UPDATES, 7)
     capsys.readouterr()
-    assert render.main([str(finished)]) == 0
+    assert render.main([str(finished_run)]) == 0
     curve, diagnostics = capsys.readouterr().out.split()
     assert Path(diagnostics).name == "diagnostics.png"
     for path in (curve, diagnostics):
@@ -107,20 +110,20 @@ def test_it_is_evaluated_and_drawn_without_games(finished: Path, capsys):
 
 
 @pytest.mark.parametrize("flags", [("--games", "3"), ("--sampled",)])
-def test_it_has_no_games_to_choose(finished: Path, capsys, flags: tuple[str, ...]):
-    assert evaluate.main([str(finished), *flags]) == 2
-    said = capsys.readouterr().err
-    assert said == f"{finished} plays no games: leave out --games and --sampled\n"
+def test_it_has_no_games_to_choose(finished_run: Path, capsys, flags: tuple[str, ...]):
+    assert evaluate.main([str(finished_run), *flags]) == 2
+    message = capsys.readouterr().err
+    assert message == f"{finished_run} plays no games: leave out --games and --sampled\n"
 
 
 def test_progress_is_shown_in_its_unit(tmp_path: Path, capsys):
     assert descend(f"--run.directory={tmp_path / 'run'}") == 0
-    said = capsys.readouterr().out
-    assert re.search(r"descent: 40 gradient steps in [\d.]+s, [\d,]+ gradient steps/s", said)
+    output = capsys.readouterr().out
+    assert re.search(r"descent: 40 gradient steps in [\d.]+s, [\d,]+ gradient steps/s", output)
 
 
-def test_its_configuration_knows_no_games(finished: Path, capsys, tmp_path: Path):
-    assert "evaluation_games" not in read_config(finished)["config"]["run"]
+def test_its_configuration_knows_no_games(finished_run: Path, capsys, tmp_path: Path):
+    assert "evaluation_games" not in read_config(finished_run)["config"]["run"]
     assert descend("--run.evaluation_games=3", f"--run.directory={tmp_path / 'run'}") == 2
     assert "Unrecognized options: --run.evaluation" in capsys.readouterr().err
 
@@ -128,11 +131,11 @@ def test_its_configuration_knows_no_games(finished: Path, capsys, tmp_path: Path
 @pytest.mark.parametrize("score", ["place", "return"])
 def test_a_score_is_one_number(score: str, capsys, tmp_path: Path):
     assert descend(f"--score={score}", f"--run.directory={tmp_path / 'run'}") == 2
-    said = capsys.readouterr().err
-    assert said == f"there is no number '{score}' to score: choose one of distance\n"
+    message = capsys.readouterr().err
+    assert message == f"there is no number '{score}' to score: choose one of distance\n"
 
 
-def test_it_is_resumed(finished: Path, tmp_path: Path):
+def test_it_is_resumed(finished_run: Path, tmp_path: Path):
     """One seed alone, stopped in the middle, arrives where two side by side do."""
     directory = tmp_path / "run"
     alone = ["--run.num_seeds=1", "--run.seed=1", f"--run.directory={directory}"]
@@ -140,6 +143,6 @@ def test_it_is_resumed(finished: Path, tmp_path: Path):
     assert checkpoint.steps(directory / "checkpoints") == [3]
     assert descend(f"--resume={directory}", "--run.total_steps=40") == 0
     *_, last = read_metrics(directory)
-    *_, expected = read_metrics(finished)
+    *_, expected = read_metrics(finished_run)
     assert (last["seed"], last["steps"]) == (1, 40)
     np.testing.assert_allclose(last["agent"]["place"], expected["agent"]["place"], rtol=1e-5)

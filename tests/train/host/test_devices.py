@@ -20,16 +20,16 @@ ROUNDING = 1e-3
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished_runs(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("devices")
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     command = [sys.executable, "-m", "tests.train.host.device_runs", str(directory)]
-    found = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
     )
-    assert found.returncode == 0, found.stderr[-3000:]
-    (directory / "said").write_text(found.stderr)
-    (directory / "printed").write_text(found.stdout)
+    assert process.returncode == 0, process.stderr[-3000:]
+    (directory / "said").write_text(process.stderr)
+    (directory / "printed").write_text(process.stdout)
     return directory
 
 
@@ -57,22 +57,22 @@ def assert_equal(one: Path, other: Path) -> None:
         ("seeds", "auto"),
     ],
 )
-def test_the_numbers_do_not_depend_on_the_devices(finished, one, other):
-    assert_equal(finished / one, finished / other)
+def test_the_numbers_do_not_depend_on_the_devices(finished_runs, one, other):
+    assert_equal(finished_runs / one, finished_runs / other)
 
 
 @pytest.mark.slow
-def test_the_devices_are_used(finished):
-    printed = (finished / "printed").read_text()
+def test_the_devices_are_used(finished_runs):
+    printed = (finished_runs / "printed").read_text()
     assert [printed.count(f"for {n} devices") for n in (2, 4, 8)] == [2, 3, 1]
 
 
-def test_what_cannot_be_shared_is_refused_in_one_line(finished):
-    said = (finished / "said").read_text()
-    assert "--devices 3 cannot share 1 seed of 4 blocks equally: give 2 devices" in said
-    assert "--devices 16: there are 8" in said
-    assert said.count("expected auto, all or a number from 1") == 2
-    assert "Traceback" not in said
+def test_what_cannot_be_shared_is_refused_in_one_line(finished_runs):
+    errors = (finished_runs / "said").read_text()
+    assert "--devices 3 cannot share 1 seed of 4 blocks equally: give 2 devices" in errors
+    assert "--devices 16: there are 8" in errors
+    assert errors.count("expected auto, all or a number from 1") == 2
+    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_cannot_be_shared_is_refused_in_one_line(finished):
     ],
 )
 def test_devices_are_given_to_seeds_first(count, members, blocks, expected):
-    assert devices.shared(count, members, blocks) == expected
+    assert devices.mesh_shape(count, members, blocks) == expected
 
 
 def test_one_device_needs_no_mesh():

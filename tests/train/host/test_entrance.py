@@ -39,19 +39,19 @@ def run_python(folder: Path, *arguments: str, **variables: str) -> subprocess.Co
 def test_a_file_that_hides_a_package_is_named(file: str, package: str, tmp_path: Path):
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).touch()
-    ended = run_python(tmp_path, "-m", "train.snake", "--run.total-steps", "4096")
-    assert ended.returncode == REFUSED
-    assert ended.stdout == ""
-    assert ended.stderr.startswith(f"{tmp_path / file} hides the package {package}, which train")
-    assert ended.stderr.count("\n") == 1
+    process = run_python(tmp_path, "-m", "train.snake", "--run.total-steps", "4096")
+    assert process.returncode == REFUSED
+    assert process.stdout == ""
+    assert process.stderr.startswith(f"{tmp_path / file} hides the package {package}, which train")
+    assert process.stderr.count("\n") == 1
 
 
 def test_a_folder_of_files_hides_nothing(tmp_path: Path):
     """Without `__init__.py` a folder is a package only where there is no other."""
     for name in ("envs", "train", "jaxrl", "jax"):
         (tmp_path / name).mkdir()
-    ended = run_python(tmp_path, "-c", "import train; print(train.__file__)")
-    assert ended.stdout.strip() == str(ROOT / "train" / "__init__.py")
+    process = run_python(tmp_path, "-c", "import train; print(train.__file__)")
+    assert process.stdout.strip() == str(ROOT / "train" / "__init__.py")
 
 
 def test_an_import_raises(tmp_path: Path):
@@ -128,11 +128,11 @@ def test_flags_that_xla_knows_pass(flags, monkeypatch):
     ],
 )
 def test_a_command_without_its_device_ends_in_one_line(module, variables, reason, tmp_path):
-    ended = run_python(tmp_path, "-m", module, **variables)
-    assert ended.returncode == REFUSED
-    assert reason in ended.stderr
-    assert ended.stderr.count("\n") == 1
-    assert ended.stdout == ""
+    process = run_python(tmp_path, "-m", module, **variables)
+    assert process.returncode == REFUSED
+    assert reason in process.stderr
+    assert process.stderr.count("\n") == 1
+    assert process.stdout == ""
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no\nplugin"), AssertionError()])
@@ -165,17 +165,19 @@ for name in ("jax._src.compiler", "matplotlib.font_manager", "mine"):
     logging.getLogger(name).warning(f"line of {name}")
 print(os.environ["TF_CPP_MIN_LOG_LEVEL"])
 """
-    ended = run_python(tmp_path, "-c", code)
-    assert ended.stdout == "3\n"
-    lines = [x for x in ended.stderr.splitlines() if " of " in x]
+    process = run_python(tmp_path, "-c", code)
+    assert process.stdout == "3\n"
+    lines = [x for x in process.stderr.splitlines() if " of " in x]
     assert lines == [
         "line of jax._src.compiler",  # such as the device that is used instead of another
         "file:1: UserWarning: warning of mine",
         "line of mine",
     ]
-    loud = run_python(tmp_path, "-c", code, TF_CPP_MIN_LOG_LEVEL="0", PYTHONWARNINGS="default")
-    assert loud.stdout == "0\n"
-    assert "warning of matplotlib.font_manager" in loud.stderr
+    verbose_process = run_python(
+        tmp_path, "-c", code, TF_CPP_MIN_LOG_LEVEL="0", PYTHONWARNINGS="default"
+    )
+    assert verbose_process.stdout == "0\n"
+    assert "warning of matplotlib.font_manager" in verbose_process.stderr
 
 
 def test_a_library_hears_all(tmp_path: Path):

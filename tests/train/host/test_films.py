@@ -24,22 +24,22 @@ def film(path, count: int):
     return path
 
 
-def shown(path) -> list[tuple[np.ndarray, int]]:
-    with Image.open(path) as opened:
+def read_frames(path) -> list[tuple[np.ndarray, int]]:
+    with Image.open(path) as image:
         return [
             (np.asarray(frame.convert("RGB")), frame.info["duration"])
-            for frame in ImageSequence.Iterator(opened)
+            for frame in ImageSequence.Iterator(image)
         ]
 
 
 def test_webp_shows_the_same_frames_for_as_long(tmp_path):
     path = film(tmp_path / "x.gif", 7)
-    expected = shown(path)
-    found = shown(films.as_webp(path))
+    expected = read_frames(path)
+    frames = read_frames(films.convert_to_webp(path))
     assert not path.exists()
     assert [x.name for x in tmp_path.iterdir()] == ["x.webp"]
-    assert len(found) == len(expected) == 7
-    for (a, time), (b, other) in zip(found, expected, strict=True):
+    assert len(frames) == len(expected) == 7
+    for (a, time), (b, other) in zip(frames, expected, strict=True):
         np.testing.assert_array_equal(a, b)
         assert time == other
 
@@ -47,10 +47,10 @@ def test_webp_shows_the_same_frames_for_as_long(tmp_path):
 @pytest.mark.parametrize(("count", "across", "down"), [(20, 3, 2), (2, 2, 1), (1, 1, 1)])
 def test_a_strip_has_the_first_and_the_last_frame(count, across, down, tmp_path):
     path = film(tmp_path / "x.gif", count)
-    frames = [pixels for pixels, _ in shown(path)]
-    with Image.open(films.strip(path)) as opened:
-        assert opened.info["dpi"][0] == pytest.approx(300, abs=0.1)
-        strip = np.asarray(opened)
+    frames = [pixels for pixels, _ in read_frames(path)]
+    with Image.open(films.strip(path)) as image:
+        assert image.info["dpi"][0] == pytest.approx(300, abs=0.1)
+        strip = np.asarray(image)
     small = across * (9 + films.GAP) - films.GAP, down * (6 + films.GAP) - films.GAP
     scale = strip.shape[1] // small[0]
     assert strip.shape[:2] == (small[1] * scale, small[0] * scale)
@@ -71,7 +71,7 @@ def test_every_measure_has_a_panel(tmp_path):
         for t in (1, 2, 3)
         for seed in range(3)
     ]
-    with metrics_file.opened(tmp_path) as record:
+    with metrics_file.open_for_process(tmp_path) as record:
         record.append(rows)
     path = diagnostics.draw(tmp_path, [0, 1, 2], "A run", "steps", {"loss": ["a", "b", "c", "d"]})
     assert path is not None

@@ -66,9 +66,9 @@ def test_help_shows_what_has_an_effect(flags, is_there, capsys, monkeypatch):
         assert max(map(len, texts[question].splitlines())) <= 80
     assert ("--run.patience" in texts["--help"]) == is_there
     assert "--run.patience" in texts["--help-all"]
-    for said in texts.values():
-        assert "are those of slow" in said
-        assert "--no-cache" in said
+    for help_output in texts.values():
+        assert "are those of slow" in help_output
+        assert "--no-cache" in help_output
 
 
 def test_a_terminal_of_any_width(monkeypatch: pytest.MonkeyPatch):

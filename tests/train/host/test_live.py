@@ -7,7 +7,7 @@ import pytest
 
 from tests.train import untrained
 from train.host.program import Run
-from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, Live, Refused
+from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, InvalidRequest, Live
 
 RUNS = {
     "snake": untrained.snake,
@@ -33,8 +33,8 @@ def test_the_policy_plays_as_the_environment_has_it(live):
     game = Game(live, 3)
     for _ in range(6):
         before, total = game.now, game.total
-        told = live.agent.explain(live.agent_state, before.memory, before.obs)
-        for a, b in zip(*map(jax.tree.leaves, (told, before.explained)), strict=True):
+        thoughts = live.agent.explain(live.agent_state, before.memory, before.obs)
+        for a, b in zip(*map(jax.tree.leaves, (thoughts, before.explained)), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
         game.step()
         if game.ending:
@@ -48,16 +48,16 @@ def test_the_policy_plays_as_the_environment_has_it(live):
 
 def test_what_is_shown_has_one_moment_of_everything(live):
     game = Game(live, 0)
-    shown = game.shown()
-    assert shown["moment"] == 0
-    assert {len(x) for x in shown["frames"].values()} == {1}
-    assert "constants" in shown
+    moment = game.moment_data()
+    assert moment["moment"] == 0
+    assert {len(x) for x in moment["frames"].values()} == {1}
+    assert "constants" in moment
     game.step()
-    assert "constants" not in game.shown()
-    for bars in shown["bars"].values():
+    assert "constants" not in game.moment_data()
+    for bars in moment["bars"].values():
         assert bars["values"].shape == (1, len(bars["labels"]))
     game.new(1)
-    assert "constants" in game.shown()
+    assert "constants" in game.moment_data()
 
 
 def test_equal_seeds_are_equal_games(live):
@@ -73,9 +73,9 @@ def test_equal_seeds_are_equal_games(live):
 def test_nothing_happens_after_the_end(live):
     game = Game(live, 0)
     game.ending = "over"
-    with pytest.raises(Refused, match="begin a new one"):
+    with pytest.raises(InvalidRequest, match="begin a new one"):
         game.step()
-    with pytest.raises(Refused):
+    with pytest.raises(InvalidRequest):
         game.edit(next(iter(live.edits), "none"), [0.0, 0.0])
 
 
@@ -92,7 +92,7 @@ def test_a_snake_goes_where_the_arrows_say():
     head = int(game.now.state.head)
     game.step(UP)  # backwards is straight on
     assert int(game.now.state.head) - head == offsets[DOWN] or game.ending
-    with pytest.raises(Refused, match="0 to 3"):
+    with pytest.raises(InvalidRequest, match="0 to 3"):
         Game(live, 0).step(4)
 
 
@@ -114,16 +114,16 @@ def test_food_is_moved_to_empty_cells_only(make):
     board = live.env.board
     game.edit("food", [0.5, 0.5])
     assert int(game.now.state.food) == board.index(0, 0)
-    seen = live.env.get_obs(game.now.state, live.params)
-    for a, b in zip(jax.tree.leaves(seen), jax.tree.leaves(game.now.obs), strict=True):
+    obs = live.env.get_obs(game.now.state, live.params)
+    for a, b in zip(jax.tree.leaves(obs), jax.tree.leaves(game.now.obs), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
     head = int(jnp.ravel(getattr(game.now.state, "snakes", game.now.state).head)[0])
     before = game.now
     row, col = divmod(head, board.stride)
     for place in ([col + 0.5, row + 0.5], [99.0, 0.0], [float("nan"), 0.0], [1.0], "x", None, True):
-        with pytest.raises(Refused):
+        with pytest.raises(InvalidRequest):
             game.edit("food", place)
-    with pytest.raises(Refused, match="there is no edit"):
+    with pytest.raises(InvalidRequest, match="there is no edit"):
         game.edit("fruit", [0, 0])
     assert game.now is before
 
@@ -140,11 +140,11 @@ def test_a_colony_is_cut_but_not_away():
     if near < count:
         game.edit("cut", last)
         assert int(game.now.state.colony.num_nodes) == count - near
-    with pytest.raises(Refused, match="no node within"):
+    with pytest.raises(InvalidRequest, match="no node within"):
         game.edit("cut", [59.0, 39.0])
     game.edit("slope", -0.1)
     assert float(game.now.state.law.slope) == pytest.approx(-0.1)
-    assert "constants" in game.shown()
+    assert "constants" in game.moment_data()
     for wrong in (3.0, "steep", [0.1, 0.1], float("inf")):
-        with pytest.raises(Refused):
+        with pytest.raises(InvalidRequest):
             game.edit("slope", wrong)

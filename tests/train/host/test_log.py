@@ -32,11 +32,11 @@ OURS = ("seed", "steps")
 
 def events(path: Path) -> Iterator[Any]:
     """The events of a file of TensorBoard: length, its checksum, content, its checksum."""
-    data, at = path.read_bytes(), 0
-    while at < len(data):
-        (length,) = struct.unpack_from("<Q", data, at)
+    content, at = path.read_bytes(), 0
+    while at < len(content):
+        (length,) = struct.unpack_from("<Q", content, at)
         event: Any = event_pb2
-        yield event.Event.FromString(data[at + 12 : at + 12 + length])
+        yield event.Event.FromString(content[at + 12 : at + 12 + length])
         at += length + 16
 
 
@@ -55,15 +55,15 @@ def records(path: Path) -> Iterator[Any]:
     A log as LevelDB writes it: blocks of 32 KiB of fragments with checksum, length and kind, where
     1 is a whole record, and 2, 3 and 4 are its first part, others and the last.
     """
-    data, at, parts = path.read_bytes(), 7, b""
-    assert data[:4] == b":W&B"
-    while at + 7 <= len(data):
+    content, at, parts = path.read_bytes(), 7, b""
+    assert content[:4] == b":W&B"
+    while at + 7 <= len(content):
         room = 32768 - at % 32768
         if room < 7:
             at += room
             continue
-        _, length, kind = struct.unpack_from("<IHB", data, at)
-        parts += data[at + 7 : at + 7 + length]
+        _, length, kind = struct.unpack_from("<IHB", content, at)
+        parts += content[at + 7 : at + 7 + length]
         at += 7 + length
         if kind in (1, 4):
             internal: Any = wandb_internal_pb2
@@ -76,13 +76,13 @@ def in_wandb(folder: Path, seed: int | None = None) -> list[tuple[Point, float]]
     wandb.teardown()  # only then all is written
     ending = "" if seed is None else f"-{seed}"
     (path,) = folder.glob(f"offline-run-*{ending}/*.wandb")
-    found = []
+    points = []
     for record in records(path):
         for item in record.history.item:
             name = item.key or "/".join(item.nested_key)
             if not name.startswith("_"):
-                found.append(((name, record.history.step.num), json.loads(item.value_json)))
-    return found
+                points.append(((name, record.history.step.num), json.loads(item.value_json)))
+    return points
 
 
 def in_log(directory: Path, kind: str, seed: int) -> dict[Point, float]:
@@ -97,25 +97,25 @@ def in_log(directory: Path, kind: str, seed: int) -> dict[Point, float]:
 
 def in_record(directory: Path, seed: int) -> dict[Point, float]:
     """The same of the record."""
-    found = {}
+    points = {}
     for row in read_metrics(directory):
         if row["seed"] != seed:
             continue
         for name, x in row.items():
             if name in ("finished", "agent", "evaluated"):
-                found |= {(f"{name}/{key}", row["steps"]): value for key, value in x.items()}
+                points |= {(f"{name}/{key}", row["steps"]): value for key, value in x.items()}
             elif name not in OURS:
-                found[name, row["steps"]] = x
-    return {point: x for point, x in found.items() if x is not None}
+                points[name, row["steps"]] = x
+    return {point: x for point, x in points.items() if x is not None}
 
 
 def assert_equal(directory: Path, kind: str, seeds: list[int]) -> None:
     for seed in seeds:
-        found, expected = in_log(directory, kind, seed), in_record(directory, seed)
-        assert found.keys() == expected.keys()
+        points, expected = in_log(directory, kind, seed), in_record(directory, seed)
+        assert points.keys() == expected.keys()
         for point, x in expected.items():
             rounded = np.float32(x) if kind == "tensorboard" else x
-            assert found[point] == pytest.approx(rounded, rel=1e-12), point
+            assert points[point] == pytest.approx(rounded, rel=1e-12), point
 
 
 def configure(kind: str, agent: dict[str, Any] | None = None, **changes: Any) -> tiny.Config:
@@ -179,10 +179,10 @@ def test_a_return_to_a_checkpoint(tmp_path: Path):
     healthy = train(configure("none", directory=str(tmp_path / "healthy"), **each))
     assert not (healthy / "tensorboard").exists()
     fatal = read_metrics(healthy)[10]  # of update 6 and seed 0; checkpoints are every third update
-    again = {**each, "directory": str(tmp_path / "run"), "on_nonfinite": "restore"}
+    fields = {**each, "directory": str(tmp_path / "run"), "on_nonfinite": "restore"}
     poison = {"poison": fatal["agent"]["bits"]}
     assert (fatal["updates"], fatal["seed"]) == (6, 0)
-    directory = train(configure("tensorboard", poison, **again))
+    directory = train(configure("tensorboard", poison, **fields))
     assert read_metrics(directory)[-1]["restores"] == 1
     assert_equal(directory, "tensorboard", [0, 1])
     train(configure("tensorboard", resume=str(healthy), **each))
@@ -214,9 +214,9 @@ def test_names_of_numbers():
 @pytest.mark.parametrize("kind", ["tensorboard", "wandb"])
 def test_a_single_seed_has_no_number(kind: str, tmp_path: Path):
     rows = [{"seed": 5, "steps": 10 * i, "agent": {"loss": 0.25 * i}} for i in (1, 2)]
-    with log.opened(kind, tmp_path, [5], {"agent": {"clip": 0.1}}) as logged:
-        logged.begin(lambda: rows[:1])
-        logged.append(rows[1:])
+    with log.open_log(kind, tmp_path, [5], {"agent": {"clip": 0.1}}) as run_log:
+        run_log.begin(lambda: rows[:1])
+        run_log.append(rows[1:])
     read = in_wandb if kind == "wandb" else in_tensorboard
     assert read(tmp_path / kind) == [(("agent/loss", 10), 0.25), (("agent/loss", 20), 0.5)]
 
@@ -224,8 +224,8 @@ def test_a_single_seed_has_no_number(kind: str, tmp_path: Path):
 def test_a_run_keeps_its_identity_and_configuration(tmp_path: Path):
     names = []
     for _ in range(2):
-        with log.opened("wandb", tmp_path, [5], {"agent": {"clip": 0.1}}) as logged:
-            logged.begin(lambda: [])
+        with log.open_log("wandb", tmp_path, [5], {"agent": {"clip": 0.1}}) as run_log:
+            run_log.begin(lambda: [])
         wandb.teardown()
         (path,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
         (started,) = [x.run for x in records(path) if x.WhichOneof("record_type") == "run"]
@@ -269,15 +269,15 @@ def test_what_wandb_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
 QUIET = """
 import atexit, json, os, subprocess, sys
 from pathlib import Path
-asked = []
-sys.addaudithook(lambda event, told: asked.append(event) if event == "socket.getaddrinfo" else None)
+lookups = []
+sys.addaudithook(lambda event, _: lookups.append(event) if event == "socket.getaddrinfo" else None)
 from train.host.files import log
-with log.opened("wandb", Path(sys.argv[1]), [0], {}) as logged:
-    logged.begin(lambda: [{"seed": 0, "steps": 1, "updates": 1}])
+with log.open_log("wandb", Path(sys.argv[1]), [0], {}) as run_log:
+    run_log.begin(lambda: [{"seed": 0, "steps": 1, "updates": 1}])
 ps = ["ps", "--ppid", str(os.getpid()), "-o", "pid=,comm="]
 children = subprocess.run(ps, text=True, capture_output=True).stdout.splitlines()
 atexit._run_exitfuncs()
-print(json.dumps(asked))
+print(json.dumps(lookups))
 print(json.dumps([line.split()[0] for line in children if "wandb" in line]))
 """
 
@@ -288,10 +288,10 @@ def test_offline_it_asks_nobody_and_ends(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.delenv("WANDB_ERROR_REPORTING")
     monkeypatch.delenv("WANDB_SERVICE", raising=False)  # the process that serves this one
     command = [sys.executable, "-W", "error", "-c", QUIET, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    asked, (process,) = map(json.loads, done.stdout.splitlines())
-    assert asked == []
+    process_result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (process_result.returncode, process_result.stderr) == (0, "")
+    lookups, (process,) = map(json.loads, process_result.stdout.splitlines())
+    assert lookups == []
     path = Path(f"/proc/{process}/comm")
     for _ in range(1000):
         if not path.exists() or "wandb" not in path.read_text():

@@ -79,14 +79,14 @@ def test_a_watched_game_is_longer_than_what_is_kept_at_a_time(whole_games, table
 
 def test_players_side_by_side_play_what_each_plays_alone(table):
     states, keys = jnp.array([1, 0], jnp.int32), jax.random.split(jax.random.key(3), 2)
-    both = matches.compile_match(MATCH.side_by_side(), states, keys).play(states, keys)
+    both = matches.compile_match(MATCH.vectorize(), states, keys).play(states, keys)
     for s in range(2):
         assert_equal(jax.tree.map(lambda x, s=s: x[s], both), table.play(states[s], keys[s]))
 
 
 def test_games_of_which_no_more_is_known_are_played_at_once(whole_games):
-    assert matches.in_one_piece(MATCH) is MATCH
-    match = matches.in_one_piece(lambda state, key: MATCH(state, key))
+    assert matches.to_match(MATCH) is MATCH
+    match = matches.to_match(lambda state, key: MATCH(state, key))
     steps: list[int] = []
     table = matches.compile_match(match, STATE, jax.random.key(0))
     assert_equal(table.play(STATE, jax.random.key(5), steps.append), whole_games)

@@ -10,7 +10,7 @@ from train.host.machine import members
 
 
 class State(NamedTuple):
-    """Of a walk that draws a number in each update."""
+    """The state of a walk that draws a number in each update."""
 
     place: jax.Array
     key: jax.Array
@@ -29,16 +29,18 @@ def walk(state: State, count: jax.Array) -> tuple[State, dict[str, jax.Array]]:
     return state, {"sum": report}
 
 
-def begun(size: int) -> State:
+def initial_states(size: int) -> State:
     keys = jax.random.split(jax.random.key(3), size)
     return State(jnp.arange(3.0 * size).reshape(size, 3), keys)
 
 
 def test_turns_are_each_member_by_itself():
     size, count = 4, jnp.int32(3)
-    after, report = jax.jit(members.one_after_another(walk))(begun(size), count)
+    after, report = jax.jit(members.loop_members(walk))(initial_states(size), count)
     for i in range(size):
-        one, expected = jax.jit(walk)(jax.tree.map(lambda x, i=i: x[i], begun(size)), count)
+        one, expected = jax.jit(walk)(
+            jax.tree.map(lambda x, i=i: x[i], initial_states(size)), count
+        )
         np.testing.assert_array_equal(after.place[i], one.place)
         np.testing.assert_array_equal(
             jax.random.key_data(after.key[i]), jax.random.key_data(one.key)
@@ -47,8 +49,8 @@ def test_turns_are_each_member_by_itself():
 
 
 def test_without_a_mesh_they_are_side_by_side_and_updates_come_first():
-    after, report = jax.jit(members.all_of(walk, None))(begun(4), jnp.int32(3))
-    turns, rows = jax.jit(members.one_after_another(walk))(begun(4), jnp.int32(3))
+    after, report = jax.jit(members.map_members(walk, None))(initial_states(4), jnp.int32(3))
+    turns, rows = jax.jit(members.loop_members(walk))(initial_states(4), jnp.int32(3))
     assert report["sum"].shape == (5, 4)
     np.testing.assert_allclose(report["sum"], rows["sum"].T, rtol=1e-6)
     np.testing.assert_allclose(after.place, turns.place, rtol=1e-6)
@@ -58,12 +60,12 @@ def test_turns_are_compiled_once_and_keep_one_state():
     """However many members: the walk is traced twice (shapes, program); one state at a time."""
     traces = []
 
-    def counted(state: State, count: jax.Array):
+    def counted_walk(state: State, count: jax.Array):
         traces.append(None)
         return walk(state, count)
 
     states = State(jnp.zeros((64, 10_000)), jax.random.split(jax.random.key(0), 64))
-    jitted = jax.jit(members.one_after_another(counted), donate_argnums=0)
+    jitted = jax.jit(members.loop_members(counted_walk), donate_argnums=0)
     compiled = jitted.lower(states, jnp.int32(1)).compile()
     assert len(traces) == 2
     used = compiled.memory_analysis()

@@ -13,7 +13,7 @@ from train.host.command_line.command import parse
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
 from train.host.files import run_directory
-from train.host.numbers import as_declared, quantity, whole
+from train.host.numbers import convert_value, parse_integer, quantity
 from train.host.plain_config import numbers, plain, rebuild
 from train.sweep import plan
 
@@ -33,7 +33,7 @@ from train.sweep import plan
     ],
 )
 def test_whole_numbers(text, number):
-    result = whole(text)
+    result = parse_integer(text)
     assert (result, type(result)) == (number, int)
 
 
@@ -48,7 +48,7 @@ def test_other_texts_are_refused_in_one_line(text):
     with pytest.raises(
         ValueError, match="is no whole number; expected one such as 1_000_000 or 1e"
     ):
-        whole(text)
+        parse_integer(text)
 
 
 @dataclasses.dataclass
@@ -74,7 +74,7 @@ def test_the_budget_of_a_program():
     assert (config.run.total_steps, config.agent.replay) == (10**6, 3)
 
 
-def edited(folder, text: str) -> Any:
+def edited_config(folder, text: str) -> Any:
     """What `--config` makes of a saved configuration in which some lines were changed by hand."""
     run_directory.write_config(folder, "tests.train.tiny", "plain", tiny.Config())
     path, changes = folder / "config.yaml", yaml.load(text, yaml.BaseLoader)
@@ -89,7 +89,9 @@ def edited(folder, text: str) -> Any:
 
 def test_a_file_that_was_edited_by_hand(tmp_path):
     """Numbers that YAML takes for text, or for numbers of the other kind."""
-    config = edited(tmp_path, "{learning_rate: 1e-4, total_steps: 5e5, replay: 4.0, devices: 2}")
+    config = edited_config(
+        tmp_path, "{learning_rate: 1e-4, total_steps: 5e5, replay: 4.0, devices: 2}"
+    )
     result = (config.agent.learning_rate, config.run.total_steps, config.agent.replay)
     assert result == (1e-4, 500_000, 4)
     assert tuple(map(type, result)) == (float, int, int)
@@ -97,7 +99,7 @@ def test_a_file_that_was_edited_by_hand(tmp_path):
 
 
 def test_an_integer_for_a_float_is_a_number_that_a_sweep_may_vary(tmp_path):
-    config = edited(tmp_path, "{learning_rate: 1}")
+    config = edited_config(tmp_path, "{learning_rate: 1}")
     assert numbers(config)["agent.learning_rate"] == 1
     assert isinstance(config.agent.learning_rate, float)
 
@@ -105,7 +107,7 @@ def test_an_integer_for_a_float_is_a_number_that_a_sweep_may_vary(tmp_path):
 @pytest.mark.parametrize("value", ["1.5e0", "3.5", "off", "true", "x"])
 def test_a_file_with_other_than_whole_numbers(tmp_path, value):
     with pytest.raises(UsageError, match=r"--agent.replay is .*, expected an integer") as error:
-        edited(tmp_path, f"{{replay: {value}}}")
+        edited_config(tmp_path, f"{{replay: {value}}}")
     assert "\n" not in str(error.value)
 
 
@@ -127,7 +129,7 @@ def test_several_numbers_each_as_declared():
     ]
     assert plain(rebuild(Ranges(), plain(result))) == plain(result)
     assert rebuild(Ranges(), {"scale": 5}).scale == 5.0
-    assert as_declared(tuple[float, float], [1]) == (1.0,)  # refused by its length, elsewhere
+    assert convert_value(tuple[float, float], [1]) == (1.0,)  # refused by its length, elsewhere
 
 
 def test_values_of_a_sweep():
@@ -142,8 +144,8 @@ def test_values_of_a_sweep():
 
 
 def test_options_of_an_environment():
-    given = ("rows=1e1", "cols=6", "share=1e-1", "size=2.0", "name=1e", "many=1e400")
-    result = environments.pairs("env.options", given)
+    options = ("rows=1e1", "cols=6", "share=1e-1", "size=2.0", "name=1e", "many=1e400")
+    result = environments.pairs("env.options", options)
     assert result == {
         "rows": 10,
         "cols": 6,

@@ -23,12 +23,12 @@ def test_shares_are_means_over_seeds_and_the_rest_is_what_they_leave():
         row(0, 30, won=None, wall=None, score=None),
         row(1, 30),
     ]
-    steps, shares = outcomes.over_training(rows, list(ENDINGS))
+    steps, shares = outcomes.ending_shares(rows, list(ENDINGS))
     assert steps.tolist() == [10, 20]
     np.testing.assert_allclose(shares, [[0.3, 0.2, 0.5], [0.2, 0.8, 0.0]], atol=1e-12)
-    steps, shares = outcomes.over_training(rows, ["wall", "", "won"])
+    steps, shares = outcomes.ending_shares(rows, ["wall", "", "won"])
     np.testing.assert_allclose(shares[0], [0.2, 0.5, 0.3])
-    steps, shares = outcomes.over_training(rows[2:3], list(ENDINGS))
+    steps, shares = outcomes.ending_shares(rows[2:3], list(ENDINGS))
     assert steps.shape == (0,)
 
 
@@ -65,5 +65,5 @@ def test_both_pictures_are_drawn(tmp_path):
 def colours_of(path) -> set[str]:
     with Image.open(path) as image:
         pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
-    found, count = np.unique(pixels, axis=0, return_counts=True)
-    return {f"#{bytes(colour.tolist()).hex()}" for colour in found[count > 50]}
+    colours, count = np.unique(pixels, axis=0, return_counts=True)
+    return {f"#{bytes(colour.tolist()).hex()}" for colour in colours[count > 50]}

@@ -8,7 +8,7 @@ from PIL import Image
 from scipy import stats
 
 from tests.train import tiny
-from tests.train.images import assert_drawn, saved, words_fit
+from tests.train.images import assert_drawn, saved_figures, words_fit
 from train.host.files import metrics_file, run_directory
 from train.host.files.rows import mean_score
 from train.host.showing import pictures
@@ -31,7 +31,7 @@ def rows_of(scores: dict[int, list[float | None]]) -> list[dict]:
 
 
 def evaluation_of(*means: float | None) -> dict:
-    """As in `eval.json`."""
+    """The content of `eval.json` with a seed for each of the means."""
     interval = lambda mean: {} if mean is None else {"low": mean - 1, "high": mean + 2}
     return {
         "score": "score",
@@ -47,8 +47,8 @@ def ink(path) -> dict[str, int]:
     pixels = np.asarray(Image.open(path).convert("RGB"))
     assert_drawn(path)
     colours = {"curve": pictures.BLUE, "evaluation": pictures.VERMILLION}
-    wanted = {name: [int(c[i : i + 2], 16) for i in (1, 3, 5)] for name, c in colours.items()}
-    return {name: int((pixels == rgb).all(-1).sum()) for name, rgb in wanted.items()}
+    rgb_values = {name: [int(c[i : i + 2], 16) for i in (1, 3, 5)] for name, c in colours.items()}
+    return {name: int((pixels == rgb).all(-1).sum()) for name, rgb in rgb_values.items()}
 
 
 def test_curves_leave_out_chunks_without_an_episode():
@@ -64,8 +64,8 @@ def test_rows_of_one_moment_keep_their_order():
     rows = rows_of({0: [1.0, 5.0, 3.0]})
     for row in rows:
         row["seconds"] = min(row["seconds"], 3.0)
-    for given in (rows, rows[::-1]):
-        ((x, y),) = pictures.curves(given, "score", "seconds")
+    for ordered_rows in (rows, rows[::-1]):
+        ((x, y),) = pictures.curves(ordered_rows, "score", "seconds")
         np.testing.assert_array_equal((x, y), ([1.5, 3, 3], [1, 5, 3]))
 
 
@@ -98,7 +98,7 @@ def test_the_legend_fits(tmp_path, seeds):
             "low": row["score"]["mean"] / 1.2345,
             "high": row["score"]["mean"] * 1.2345,
         }
-    with saved() as figures:
+    with saved_figures() as figures:
         pictures.learning_curve(rows, tmp_path / "curve.png", "score", "A run", evaluation)
     assert words_fit(figures[0])
     (legend,) = figures[0].legends
@@ -124,7 +124,7 @@ def test_a_score_may_be_the_agents_or_the_episodes():
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_the_axes_say_what_they_show(tmp_path, seeds):
     rows, path = rows_of({seed: [1.0] for seed in range(seeds)}), tmp_path / "curve.png"
-    with saved() as figures:
+    with saved_figures() as figures:
         pictures.learning_curve(rows, path, "loss", "A run", unit="gradient steps")
         pictures.learning_curve(rows, path, "score", "A $run_")
     ending = " of each seed" if seeds > 1 else ""
@@ -159,7 +159,9 @@ def test_two_seeds_have_no_interval():
 
 @pytest.mark.parametrize("degrees", [2, 3, 4, 5, 9, 30, 1000])
 def test_student(degrees):
-    assert pictures.student(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=0.01)
+    assert pictures.student_quantile(degrees) == pytest.approx(
+        stats.t.ppf(0.975, degrees), rel=0.01
+    )
 
 
 def test_a_score_of_one_number_is_marked_without_interval():
@@ -191,9 +193,9 @@ def test_a_curve_is_drawn(tmp_path, scores, final):
     path = tmp_path / "learning_curve.png"
     evaluation = evaluation_of(*final) if final else None
     pictures.learning_curve(rows_of(scores), path, "score", "A $title_ of 10×10", evaluation)
-    found = ink(path)
-    assert found["curve"] > 20
-    assert (found["evaluation"] > 50) == bool(final)
+    pixel_counts = ink(path)
+    assert pixel_counts["curve"] > 20
+    assert (pixel_counts["evaluation"] > 50) == bool(final)
     assert [entry.name for entry in tmp_path.iterdir()] == ["learning_curve.png"]
 
 
@@ -223,7 +225,7 @@ def test_scores_while_training_are_a_curve():
 @pytest.mark.parametrize("greedy", [True, False])
 def test_scores_while_training_are_drawn(tmp_path, greedy):
     rows, path = scored_rows({0: [None, 2.0, 4.0], 1: [None, 6.0, 5.0]}), tmp_path / "curve.png"
-    with saved() as figures:
+    with saved_figures() as figures:
         pictures.learning_curve(rows, path, "score", "A run", greedy=greedy)
     label = f"{'greedy' if greedy else 'sampled'}, while training"
     for axes, x in zip(figures[0].axes, ([1000, 1500], [3, 4.5]), strict=True):
@@ -242,7 +244,7 @@ def test_the_curve_says_how_the_games_were_played(tmp_path):
     run_directory.write_config(tmp_path, "tests.train.tiny", "plain", config)
     with metrics_file.MetricsFile(tmp_path) as record:
         record.append(scored_rows({0: [1.0, 2.0]}))
-    with saved() as figures:
+    with saved_figures() as figures:
         pictures.draw_curve(tmp_path, "score", "A run")
     handles, labels = figures[0].axes[0].get_legend_handles_labels()
     assert (len(handles), labels) == (1, ["sampled, while training"])

@@ -22,5 +22,5 @@ def test_tokens_are_long_and_new():
 
 
 def test_pages_are_kept_nowhere():
-    found = headers("text/html", 12)
-    assert (found["Content-Length"], found["Cache-Control"]) == ("12", "no-store")
+    fields = headers("text/html", 12)
+    assert (fields["Content-Length"], fields["Cache-Control"]) == ("12", "no-store")

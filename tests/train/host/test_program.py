@@ -14,7 +14,7 @@ import pytest
 import train
 from tests.train import tiny
 from tests.train.host import descent
-from tests.train.images import assert_drawn, saved
+from tests.train.images import assert_drawn, saved_figures
 from train import evaluate, render
 from train.host import program
 from train.host.errors import UsageError
@@ -54,14 +54,14 @@ def folder(tmp_path_factory) -> Path:
     (folder / "mine.py").write_text(MINE)
     command = [sys.executable, "mine.py", "--run.total-steps=60", "--run.directory=run"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "run/learning_curve.png" in done.stdout
+    process = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert "run/learning_curve.png" in process.stdout
     return folder
 
 
 @pytest.fixture
-def there(folder: Path, monkeypatch) -> Iterator[Path]:
+def start_folder(folder: Path, monkeypatch) -> Iterator[Path]:
     """The same, as the place where commands are started."""
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
@@ -69,7 +69,7 @@ def there(folder: Path, monkeypatch) -> Iterator[Path]:
     sys.modules.pop("mine", None)
 
 
-def test_all_commands_know_a_program_of_ones_own(there: Path, capsys):
+def test_all_commands_know_a_program_of_ones_own(start_folder: Path, capsys):
     assert run_directory.read_config("run")["name"] == "mine"
     assert evaluate.main(["run", "--games=3"]) == 0
     assert json.loads(Path("run/eval.json").read_text())["seeds"][0]["games"] == 3
@@ -85,12 +85,12 @@ def test_all_commands_know_a_program_of_ones_own(there: Path, capsys):
     assert evaluate.main(["run", "--games=0"]) == 2
     assert "--games is 0, expected a number at least 1" in capsys.readouterr().err
     assert render.main(["--policy", "walk"]) == 2
-    assert "cannot be filmed: use train.evaluate, or give its Program a film" in said_in(capsys)
+    assert "cannot be filmed: use train.evaluate, or give its Program a film" in error_line(capsys)
     assert play.main(["run", "--terminal"]) == 2
-    assert "has no step_env, get_obs, is_truncated, and the Program no live" in said_in(capsys)
+    assert "has no step_env, get_obs, is_truncated, and the Program no live" in error_line(capsys)
 
 
-def said_in(capsys) -> str:
+def error_line(capsys) -> str:
     """The one line of a command that failed."""
     line = capsys.readouterr().err
     assert line.count("\n") == 1
@@ -99,17 +99,17 @@ def said_in(capsys) -> str:
 
 def test_elsewhere_it_is_said_where_to_start(folder: Path, capsys):
     assert evaluate.main([str(folder / "run")]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "is of the program mine, which is unknown here: start where its module" in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "is of the program mine, which is unknown here: start where its module" in message
 
 
 def test_a_module_without_the_program_is_said_so(monkeypatch):
-    elsewhere = Program("elsewhere", tiny.PRESETS, descent.make_training)
+    unloadable = Program("elsewhere", tiny.PRESETS, descent.make_training)
     monkeypatch.delattr(descent, "PROGRAM")
-    assert elsewhere.address == "tests.train.host.descent"
+    assert unloadable.address == "tests.train.host.descent"
     with pytest.raises(UsageError, match="descent holds no PROGRAM; give Program"):
-        program.find(elsewhere.address, "runs/old")
+        program.find(unloadable.address, "runs/old")
 
 
 def test_a_program_named_as_one_of_ours_is_not_taken_for_it(monkeypatch):
@@ -124,8 +124,8 @@ def test_programs_are_known_by_their_name_or_their_module():
     assert (SNAKE.address, tiny.PROGRAM.address) == ("snake", "tests.train.tiny")
     ours = Program("snake", {}, tiny.make_training, module="train.snake.program")
     assert ours.address == "snake"
-    for known in (SNAKE, tiny.PROGRAM, descent.PROGRAM):
-        assert program.find(known.address, "a run") is known
+    for example in (SNAKE, tiny.PROGRAM, descent.PROGRAM):
+        assert program.find(example.address, "a run") is example
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_presets_that_are_gone_are_refused_in_one_line(tmp_path: Path):
         runs.load(tmp_path)
 
 
-def test_pictures_of_its_own_are_no_duty(there: Path):
+def test_pictures_of_its_own_are_no_duty(start_folder: Path):
     """Without any it has the curve of its training's score."""
-    with saved() as figures:
+    with saved_figures() as figures:
         (path,) = program.learning_curve(runs.load("run"))
     assert path == Path("run/learning_curve.png")
     assert figures[0].get_suptitle() == "mine, plain"

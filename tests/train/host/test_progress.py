@@ -13,7 +13,7 @@ from train.host.machine import progress
 def test_a_log_is_told_now_and_then_that_a_call_goes_on(monkeypatch):
     monkeypatch.setattr(progress, "SILENCE", 0.05)
     log = io.StringIO()
-    with progress.busy("playing", Console(file=log)):
+    with progress.show_activity("playing", Console(file=log)):
         deadline = time.monotonic() + 60
         while log.getvalue().count("\n") < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -26,14 +26,14 @@ def test_a_log_is_told_now_and_then_that_a_call_goes_on(monkeypatch):
 
 def test_what_is_soon_over_is_not_spoken_of():
     log = io.StringIO()
-    with progress.busy("playing", Console(file=log)):
+    with progress.show_activity("playing", Console(file=log)):
         pass
     assert not log.getvalue()
 
 
 def test_a_terminal_shows_a_clock_and_is_left_clean():
     terminal = io.StringIO()
-    with progress.busy("playing", Console(file=terminal, force_terminal=True, width=60)):
+    with progress.show_activity("playing", Console(file=terminal, force_terminal=True, width=60)):
         pass
     assert "playing" in terminal.getvalue()
     assert "0:00:0" in terminal.getvalue()
@@ -42,7 +42,7 @@ def test_a_terminal_shows_a_clock_and_is_left_clean():
 def test_an_error_passes_and_ends_the_talk(monkeypatch):
     monkeypatch.setattr(progress, "SILENCE", 0.05)
     log = io.StringIO()
-    with pytest.raises(ZeroDivisionError), progress.busy("dividing", Console(file=log)):
+    with pytest.raises(ZeroDivisionError), progress.show_activity("dividing", Console(file=log)):
         _ = 1 / 0
     time.sleep(0.2)
     assert not log.getvalue()

@@ -18,9 +18,9 @@ from rich.console import Console
 from jaxrl.evaluate import Episodes
 from train.host.errors import UsageError
 from train.host.files import metrics_file, run_directory
-from train.host.machine.progress import Display, clock, per_second
+from train.host.machine.progress import Display, clock, rate_text
 from train.host.plain_config import differences, plain, rebuild
-from train.host.scoring.games import Played, summarised
+from train.host.scoring.games import GameResults, evaluation_content
 from train.host.scoring.scores import evaluation_table, read_evaluation, write_evaluation
 from train.host.training import Evaluation
 
@@ -97,7 +97,7 @@ def test_a_configuration_of_another_version_is_refused(change, complaint: str):
 
 
 def test_a_field_that_was_added_since_has_its_default():
-    """That of its class, which does what was done before; not that of a preset."""
+    """The class sets it and does what was done before; the default of a preset does not count."""
     saved = plain(OTHER)
     del saved["limit"], saved["inner"]["sizes"]
     expected = dataclasses.replace(OTHER, limit=None, inner=Inner(2.5e-5))
@@ -105,8 +105,8 @@ def test_a_field_that_was_added_since_has_its_default():
 
 
 def test_differences_are_told_field_by_field():
-    found = differences(plain(Outer()), plain(OTHER), {"name", "anneal"})
-    assert found == [
+    changes = differences(plain(Outer()), plain(OTHER), {"name", "anneal"})
+    assert changes == [
         "colour: RED -> BLUE",
         "inner.rate: 0.001 -> 2.5e-05",
         "inner.sizes: [64, 64] -> [8]",
@@ -203,8 +203,8 @@ def test_an_evaluation_is_summarised(tmp_path: Path):
         outcome={"score": jnp.asarray(score)},
         complete=jnp.asarray(complete),
     )
-    played = Played([games, games], compile_seconds=1.5, seconds=0.5)
-    content = summarised([3, 4], played, "score")
+    played = GameResults([games, games], compile_seconds=1.5, seconds=0.5)
+    content = evaluation_content([3, 4], played, "score")
     table = evaluation_table(content)
     write_evaluation(tmp_path, Evaluation(content, table, played), greedy=True)
     written = json.loads((tmp_path / "eval.json").read_text())
@@ -230,7 +230,7 @@ def test_too_few_games_have_no_interval(count: int, expected: float | None):
     complete = jnp.arange(3)[:, None] < count
     flags, numbers = jnp.zeros((3, 1), bool), jnp.full((3, 1), 2.0)
     games = Episodes(numbers, numbers, flags, flags, {}, complete)
-    content = summarised([0], Played([games], 0.0, 0.0), "return")
+    content = evaluation_content([0], GameResults([games], 0.0, 0.0), "return")
     assert content["seeds"][0]["return"]["mean"] == expected
     Console(file=io.StringIO()).print(evaluation_table(content))
 
@@ -248,24 +248,24 @@ def test_the_clock(seconds: float, text: str):
     [(351_000.4, "351,000"), (9.96, "10"), (2.04, "2"), (0.213, "0.21"), (0.0042, "0.0042")],
 )
 def test_a_slow_rate_is_not_rounded_to_zero(rate: float, text: str):
-    assert per_second(rate) == text
+    assert rate_text(rate) == text
 
 
 def test_a_log_file_gets_lines_and_a_terminal_a_bar(monkeypatch: pytest.MonkeyPatch):
-    now = 0.0
-    monkeypatch.setattr("train.host.machine.progress.time.monotonic", lambda: now)
+    current_time = 0.0
+    monkeypatch.setattr("train.host.machine.progress.time.monotonic", lambda: current_time)
     text = io.StringIO()
     with Display("tiny", Console(file=text, width=100)) as display:
         display.begin(0.0, "steps")
         for fraction in (0.25, 0.5, 0.75):
-            now += 6.0
+            current_time += 6.0
             display.update(fraction, int(fraction * 1e6), 1234.5, ("score", 2.0))
     assert text.getvalue() == "tiny   50%  500,000 steps  1,234/s  score 2  12s left\n"
     text = io.StringIO()
     console = Console(file=text, width=100, force_terminal=True)
     with Display("tiny", console) as display:
         display.begin(0.5, "checkpoints")
-        now += 5.0
+        current_time += 5.0
         display.update(0.75, 30, 0.05, ("score", None))
     assert "75%" in text.getvalue()
     assert "30 checkpoints  0.05/s  5.0s left" in text.getvalue()

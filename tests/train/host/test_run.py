@@ -22,7 +22,7 @@ import pytest
 from jaxrl import checkpoint
 from jaxrl.evaluate import evaluate
 from jaxrl.loop import Config as LoopConfig
-from jaxrl.loop import Metrics, TrainState, make_loop
+from jaxrl.loop import LoopMetrics, TrainState, make_loop
 from tests.train import tiny
 from tests.train.host.crashes import bits, timeless_rows
 from train.host.command_line.command import main, parse
@@ -82,7 +82,7 @@ def state_in(directory: Path, like: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Result:
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Result:
     """An uninterrupted run."""
     return train(configure(directory=tmp_path_factory.mktemp("whole") / "run"))
 
@@ -90,9 +90,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Result:
 class Healthy(NamedTuple):
     """The first updates of the same run in a plain loop."""
 
-    update: Callable[[TrainState], tuple[TrainState, Metrics]]  # jitted
+    update: Callable[[TrainState], tuple[TrainState, LoopMetrics]]  # jitted
     states: list[TrainState]  # before each update
-    reports: list[Metrics]
+    reports: list[LoopMetrics]
 
     def poison(self, number: int) -> float:
         """What makes update `number`, counted from 1, yield NaN."""
@@ -117,26 +117,26 @@ def assert_close(state: Any, other: TrainState) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
-def assert_equal_runs(directory: Path, state: Any, whole: Result) -> None:
-    assert bits(state) == bits(whole.state)
-    assert bits(state_in(directory, whole.state)) == bits(whole.state)
-    assert timeless_rows(directory) == timeless_rows(whole.directory)
+def assert_equal_runs(directory: Path, state: Any, whole_run: Result) -> None:
+    assert bits(state) == bits(whole_run.state)
+    assert bits(state_in(directory, whole_run.state)) == bits(whole_run.state)
+    assert timeless_rows(directory) == timeless_rows(whole_run.directory)
 
 
-def test_the_record_tells_what_the_updates_reported(whole: Result, healthy: Healthy):
-    rows = metrics_file.read_metrics(whole.directory)
+def test_the_record_tells_what_the_updates_reported(whole_run: Result, healthy: Healthy):
+    rows = metrics_file.read_metrics(whole_run.directory)
     assert [row["updates"] for row in rows] == list(range(2, UPDATES + 1, 2))
     episodes = 0
     for i, row in enumerate(rows[:4]):
         reports = healthy.reports[2 * i : 2 * i + 2]
-        ended = sum(int(r.episodes) for r in reports)
-        episodes += ended
+        count = sum(int(r.episodes) for r in reports)
+        episodes += count
         assert row["seed"] == row["skipped"] == row["restores"] == 0
         assert row["steps"] == row["updates"] * tiny.PER_UPDATE
         assert row["episodes"] == episodes
         for name in ("return", "length", "right"):
             total = sum(float(r.finished[name]) for r in reports)
-            expected = pytest.approx(total / ended, rel=1e-5) if ended else None
+            expected = pytest.approx(total / count, rel=1e-5) if count else None
             assert row["finished"][name] == expected
         loss = np.mean([r.agent["loss"] for r in reports])
         assert row["agent"]["loss"] == pytest.approx(loss, rel=1e-4)
@@ -145,18 +145,18 @@ def test_the_record_tells_what_the_updates_reported(whole: Result, healthy: Heal
     assert seconds == sorted(seconds)
 
 
-def test_half_a_run_and_the_rest_are_a_whole_one(tmp_path: Path, whole: Result):
+def test_half_a_run_and_the_rest_are_a_whole_one(tmp_path: Path, whole_run: Result):
     """Even where the first half ends within a chunk, though that adds a row to the record."""
     directory, half = tmp_path / "run", 7
     train(configure(updates=half, directory=directory))
     assert checkpoint.steps(directory / "checkpoints") == [6, half]
     result = train(configure(resume=directory))
-    assert bits(result.state) == bits(whole.state)
+    assert bits(result.state) == bits(whole_run.state)
     updates = [row["updates"] for row in metrics_file.read_metrics(directory)]
     assert updates == sorted({*range(2, UPDATES + 1, 2), half})
 
 
-def test_seeds_side_by_side(tmp_path: Path, whole: Result):
+def test_seeds_side_by_side(tmp_path: Path, whole_run: Result):
     """Each is the run of that seed alone, up to rounding, also after a resumption."""
     seeds: dict[str, Any] = {"num_seeds": 2, "chunk_steps": 4 * tiny.PER_UPDATE}
     train(configure(updates=4, directory=tmp_path / "run", **seeds))
@@ -164,7 +164,7 @@ def test_seeds_side_by_side(tmp_path: Path, whole: Result):
     assert jax.tree.leaves(result.state.agent.params)[0].shape[0] == 2
     rows = metrics_file.read_metrics(tmp_path / "run")
     assert [(row["seed"], row["updates"]) for row in rows] == [(0, 4), (1, 4), (0, 8), (1, 8)]
-    alone = metrics_file.read_metrics(whole.directory)
+    alone = metrics_file.read_metrics(whole_run.directory)
     for row, chunks in ((rows[0], alone[:2]), (rows[2], alone[2:4])):  # chunks of two updates
         assert row["episodes"] == chunks[1]["episodes"]
         for name, value in row["agent"].items():
@@ -173,7 +173,7 @@ def test_seeds_side_by_side(tmp_path: Path, whole: Result):
     assert rows[0]["agent"]["bits"] != rows[1]["agent"]["bits"]
 
 
-def test_sigterm_saves_and_the_run_goes_on(tmp_path: Path, whole: Result):
+def test_sigterm_saves_and_the_run_goes_on(tmp_path: Path, whole_run: Result):
     """`timeout` sends the signal twice at once: that is one request."""
     directory = tmp_path / "run"
     process = start("slow", "--run.directory", directory, "--run.evaluation-games", 0)
@@ -189,11 +189,11 @@ def test_sigterm_saves_and_the_run_goes_on(tmp_path: Path, whole: Result):
     process = start("--resume", directory)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
-    assert_equal_runs(directory, state_in(directory, whole.state), whole)
+    assert_equal_runs(directory, state_in(directory, whole_run.state), whole_run)
 
 
 def test_a_crash_loses_only_what_came_after_the_checkpoint(
-    tmp_path: Path, whole: Result, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, whole_run: Result, caplog: pytest.LogCaptureFixture
 ):
     """Killed in the middle, half a row written, the newest checkpoint cut short as well."""
     directory = tmp_path / "run"
@@ -208,7 +208,7 @@ def test_a_crash_loses_only_what_came_after_the_checkpoint(
     with caplog.at_level(logging.WARNING):
         result = train(configure(resume=directory))
     assert any(f"{newest} is skipped" in r.getMessage() for r in caplog.records)
-    assert_equal_runs(directory, result.state, whole)
+    assert_equal_runs(directory, result.state, whole_run)
 
 
 @pytest.mark.slow
@@ -248,8 +248,8 @@ def test_an_interrupt_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [2]
 
 
-def test_another_configuration_is_refused(whole: Result, capsys: pytest.CaptureFixture):
-    arguments = ["--resume", str(whole.directory), "--agent.learning_rate", "0.5"]
+def test_another_configuration_is_refused(whole_run: Result, capsys: pytest.CaptureFixture):
+    arguments = ["--resume", str(whole_run.directory), "--agent.learning_rate", "0.5"]
     assert main(tiny.PROGRAM, [*arguments, "--agent.replay", "9"]) == 2
     _, err = capsys.readouterr()
     assert "(agent.learning_rate: 0.01 -> 0.5; agent.replay: 7 -> 9)" in err
@@ -264,19 +264,19 @@ def test_another_configuration_is_refused(whole: Result, capsys: pytest.CaptureF
     ],
 )
 def test_a_run_goes_on_with_the_kind_of_keys_that_it_began_with(
-    setting: Callable, advice: str, whole: Result, capsys: pytest.CaptureFixture
+    setting: Callable, advice: str, whole_run: Result, capsys: pytest.CaptureFixture
 ):
     assert jax_settings.caution() == ""
     with setting():
-        assert main(tiny.PROGRAM, ["--resume", str(whole.directory)]) == 2
+        assert main(tiny.PROGRAM, ["--resume", str(whole_run.directory)]) == 2
         assert re.fullmatch(
             ".*: numbers depend on the devices and on the seeds .*", jax_settings.caution()
         )
     assert capsys.readouterr().err.strip().endswith(advice)
 
 
-def test_an_edited_config_file_is_noticed(tmp_path: Path, whole: Result):
-    directory = shutil.copytree(whole.directory, tmp_path / "run")
+def test_an_edited_config_file_is_noticed(tmp_path: Path, whole_run: Result):
+    directory = shutil.copytree(whole_run.directory, tmp_path / "run")
     path = directory / "config.yaml"
     path.write_text(path.read_text().replace("learning_rate: 0.01", "learning_rate: 0.02"))
     config, _ = parse(tiny.PROGRAM, ["--resume", str(directory)])
@@ -285,29 +285,29 @@ def test_an_edited_config_file_is_noticed(tmp_path: Path, whole: Result):
 
 
 def test_fields_that_were_added_since_a_run_began_have_their_defaults(
-    whole: Result, monkeypatch: pytest.MonkeyPatch
+    whole_run: Result, monkeypatch: pytest.MonkeyPatch
 ):
-    saved = checkpoint.read_meta(whole.directory / CHECKPOINTS)
+    saved = checkpoint.read_meta(whole_run.directory / CHECKPOINTS)
     del saved["config"]["agent"]["replay"], saved["config"]["run"]["evaluate_games"]
     monkeypatch.setattr(checkpoint, "read_meta", lambda _: saved)
     refuse = lambda config: preparation.refuse_other_config(
         tiny.make_training(config), config, tiny.PROGRAM.address
     )
-    refuse(configure(resume=whole.directory))
+    refuse(configure(resume=whole_run.directory))
     with pytest.raises(UsageError, match=r"agent\.replay: 7 -> 8"):
-        refuse(configure(resume=whole.directory, agent={"replay": 8}))
+        refuse(configure(resume=whole_run.directory, agent={"replay": 8}))
 
 
-def test_a_budget_that_shapes_learning_stays(whole: Result):
-    config = configure(updates=2 * UPDATES, resume=whole.directory)
+def test_a_budget_that_shapes_learning_stays(whole_run: Result):
+    config = configure(updates=2 * UPDATES, resume=whole_run.directory)
     training = tiny.make_training(config)._replace(budget_shapes_learning=True)
     with pytest.raises(UsageError, match=r"run\.total_steps: 300 -> 600"):
         run(training, config, tiny.PROGRAM.address)
 
 
-def test_a_state_of_another_program_is_refused(whole: Result):
+def test_a_state_of_another_program_is_refused(whole_run: Result):
     """The configuration is the same, the code is not."""
-    config = configure(resume=whole.directory)
+    config = configure(resume=whole_run.directory)
     other = tiny.make_training(configure(agent={"replay": 8}))
     with pytest.raises(
         UsageError, match=r"\.agent\.replay is float32\[35,3\], expected .*\[40,3\]"
@@ -315,10 +315,10 @@ def test_a_state_of_another_program_is_refused(whole: Result):
         run(other, config, tiny.PROGRAM.address)
 
 
-def test_a_directory_has_one_writer(whole: Result):
-    refused = pytest.raises(UsageError, match="another process")
-    with metrics_file.MetricsFile(whole.directory), refused:
-        train(configure(resume=whole.directory))
+def test_a_directory_has_one_writer(whole_run: Result):
+    refusal = pytest.raises(UsageError, match="another process")
+    with metrics_file.MetricsFile(whole_run.directory), refusal:
+        train(configure(resume=whole_run.directory))
 
 
 def test_sizes_that_do_not_fit_leave_nothing_behind(tmp_path: Path):
@@ -366,7 +366,7 @@ class Breaking(tiny.Walk):
 class TestNonFinite:
     """One update of the timeline yields NaN: the one whose random `bits` are known."""
 
-    def poisoned(self, tmp_path: Path, poison: float, **fields) -> tiny.Config:
+    def poisoned_config(self, tmp_path: Path, poison: float, **fields) -> tiny.Config:
         fields = {"directory": tmp_path / "run", "checkpoint_every": 2, **fields}
         return configure("plain", 8, {"poison": poison}, **fields)
 
@@ -374,13 +374,13 @@ class TestNonFinite:
         with pytest.raises(
             NonFiniteError, match=r"update 6 of seed 0: loss is not finite: .*--resume"
         ):
-            train(self.poisoned(tmp_path, healthy.poison(6)))
+            train(self.poisoned_config(tmp_path, healthy.poison(6)))
         assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [4]
         assert [row["updates"] for row in metrics_file.read_metrics(tmp_path / "run")] == [2, 4]
 
     def test_skip(self, tmp_path: Path, healthy: Healthy):
         """The agent stays as it was before that update; environments and keys have moved on."""
-        result = train(self.poisoned(tmp_path, healthy.poison(6), on_nonfinite="skip"))
+        result = train(self.poisoned_config(tmp_path, healthy.poison(6), on_nonfinite="skip"))
         after = healthy.states[6]
         state = after._replace(agent=healthy.states[5].agent, key=jax.random.clone(after.key))
         for _ in range(2):
@@ -394,26 +394,26 @@ class TestNonFinite:
 
     def test_skip_stops_where_nothing_is_left(self, tmp_path: Path):
         with pytest.raises(NonFiniteError, match="update 1 of seed 0"):
-            train(self.poisoned(tmp_path, float("inf"), on_nonfinite="skip"))
+            train(self.poisoned_config(tmp_path, float("inf"), on_nonfinite="skip"))
 
     def test_skip_starts_broken_environments_anew(self, tmp_path: Path, capsys):
         """Else they would stay broken, and no update of the last chunks would count."""
-        result = self.broken(tmp_path, "skip")
+        result = self.run_broken_environment(tmp_path, "skip")
         rows = metrics_file.read_metrics(result.directory)
         assert 0 < rows[0]["skipped"] < rows[-1]["skipped"] < 20
         state: Any = result.state
         assert np.isfinite(state.obs).all()
-        told = r"of seed 0: environment \d pays a reward that is not finite in its step \d+: undone"
-        assert re.search(told, " ".join(capsys.readouterr().out.split()))
+        line = r"of seed 0: environment \d pays a reward that is not finite in its step \d+: undone"
+        assert re.search(line, " ".join(capsys.readouterr().out.split()))
 
     def test_an_environment_is_blamed_for_what_it_pays(self, tmp_path: Path):
         match = (
             r"environment \d pays a reward .*: mend the environment, or try --resume .*restore or"
         )
         with pytest.raises(NonFiniteError, match=match):
-            self.broken(tmp_path, "raise")
+            self.run_broken_environment(tmp_path, "raise")
 
-    def broken(self, tmp_path: Path, on_nonfinite: str) -> Result:
+    def run_broken_environment(self, tmp_path: Path, on_nonfinite: str) -> Result:
         fields = {"directory": tmp_path / "run", "chunk_steps": 10 * tiny.PER_UPDATE}
         config = configure("plain", 20, **fields, on_nonfinite=on_nonfinite)
         agent, size = tiny.make_agent(config.agent), LoopConfig(tiny.NUM_ENVS, tiny.NUM_STEPS)
@@ -423,7 +423,7 @@ class TestNonFinite:
 
     def test_restore(self, tmp_path: Path, healthy: Healthy, capsys: pytest.CaptureFixture):
         """Back to update 4, and another way on from there."""
-        result = train(self.poisoned(tmp_path, healthy.poison(6), on_nonfinite="restore"))
+        result = train(self.poisoned_config(tmp_path, healthy.poison(6), on_nonfinite="restore"))
         assert "back to update 4" in capsys.readouterr().out
         rows = metrics_file.read_metrics(result.directory)
         assert [row["updates"] for row in rows] == [2, 4, 6, 8]
@@ -436,7 +436,7 @@ class TestNonFinite:
 
     def test_restore_gives_up(self, tmp_path: Path):
         with pytest.raises(NonFiniteError, match="so after each of 3 restores"):
-            train(self.poisoned(tmp_path, float("inf"), on_nonfinite="restore", num_seeds=2))
+            train(self.poisoned_config(tmp_path, float("inf"), on_nonfinite="restore", num_seeds=2))
 
 
 def test_a_command_from_beginning_to_end(tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -470,10 +470,10 @@ def test_a_command_from_beginning_to_end(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_unforeseen_errors_say_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def full(*_):
+    def fail(*_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(checkpoint, "save", full)
+    monkeypatch.setattr(checkpoint, "save", fail)
     with pytest.raises(OSError, match="no space left") as error:
         train(configure(updates=2, directory=tmp_path / "run"))
     assert f"--resume {tmp_path / 'run'}" in error.value.__notes__[0]

@@ -31,7 +31,11 @@ SPANS = {  # of epsilon and of the importance weights, with the usual budget
     ("snake", "compass"): (200_000, 1_000_000),
     ("two_snake", "dqn"): (1_000_000, 5_000_000),
 }
-SCHEDULED = {"gymnax": gymnax.annealed, "snake": snake.annealed, "two_snake": two_snake.annealed}
+SCHEDULED = {
+    "gymnax": gymnax.with_annealing,
+    "snake": snake.with_annealing,
+    "two_snake": two_snake.with_annealing,
+}
 
 
 @pytest.mark.parametrize(("name", "preset"), SPANS)
@@ -52,7 +56,7 @@ def test_a_configuration_that_was_saved_without_shares_keeps_its_spans():
     saved = plain(gymnax.PRESETS["dqn"])
     saved["agent"]["epsilon_transitions"] = 77
     del saved["explore_share"], saved["importance_share"]
-    agent = gymnax.annealed(rebuild(gymnax.PRESETS["dqn"], saved))
+    agent = gymnax.with_annealing(rebuild(gymnax.PRESETS["dqn"], saved))
     assert (agent.epsilon_transitions, agent.importance_transitions) == (77, 1_000_000)
 
 
@@ -68,8 +72,8 @@ def test_a_run_that_was_saved_without_shares_goes_on_and_is_repeated(preset, tmp
     assert (old.explore_share, old.importance_share) == (None, None)
     assert program.training(old).budget_shapes_learning == (preset == "rainbow")  # its rate falls
     old = replace(old, run=replace(old.run, resume=""))
-    named, default = beginning(program, preset, old)
-    assert parse(program, [named, *card.flags(plain(old), plain(default))])[0] == old
+    preset_name, default = beginning(program, preset, old)
+    assert parse(program, [preset_name, *card.flags(plain(old), plain(default))])[0] == old
 
 
 @pytest.mark.parametrize("share", [0.0, 0.025, 0.3, 1.0, 3.0])
@@ -97,7 +101,7 @@ def test_what_has_no_effect_is_refused(flags, reason):
 def test_agent_fields_count_where_there_are_no_shares():
     flags = ["--explore-share", "None", "--agent.epsilon-transitions", "9"]
     config, _ = parse(find("gymnax", "a test"), ["dqn", *flags])
-    assert gymnax.annealed(config).epsilon_transitions == 9
+    assert gymnax.with_annealing(config).epsilon_transitions == 9
     assert schedules.scheduled_agent(dqn.Config(), Shares(), 10) == dqn.Config()
 
 

@@ -45,8 +45,8 @@ def test_the_score_of_a_training_is_that_of_its_evaluation():
     assert training_of(evaluate).evaluate(*ALONE).content["score"] == "return"
 
 
-@pytest.mark.parametrize(("limit", "told"), [(None, None), (1, "3 of 3 games not finished within")])
-def test_games_that_were_not_finished_are_reported(limit: int | None, told: str | None):
+@pytest.mark.parametrize(("limit", "text"), [(None, None), (1, "3 of 3 games not finished within")])
+def test_games_that_were_not_finished_are_reported(limit: int | None, text: str | None):
     """A walk that ends at ±4, by steps of at most 2, takes more than one step from between ±1."""
     evaluate = games.of_player(tiny.Walk(), Params(20), PLAYER, 3, limit)
     evaluation = evaluate(*ALONE)
@@ -58,15 +58,15 @@ def test_games_that_were_not_finished_are_reported(limit: int | None, told: str 
     with console.capture() as printed:
         console.print(evaluation.table)
     assert ("not finished" in printed.get()) == bool(missing)
-    if told:
-        assert f"{told} 1 step" in " ".join(printed.get().split())
+    if text:
+        assert f"{text} 1 step" in " ".join(printed.get().split())
 
 
 def test_games_whose_return_is_not_finite_have_no_score():
     """Six games: one was not finished, NaN and infinity were paid in two, three are left."""
     returns = np.array([1.0, np.nan, 2.0, np.inf, 6.0, 0.0], np.float32)[:, None]
     complete = np.arange(6)[:, None] < 5
-    ended = Episodes(
+    episodes = Episodes(
         return_=jnp.asarray(returns),
         length=jnp.arange(6)[:, None],
         terminated=jnp.asarray(complete),
@@ -74,16 +74,16 @@ def test_games_whose_return_is_not_finite_have_no_score():
         outcome={},
         complete=jnp.asarray(complete),
     )
-    content = games.summarised([0], games.Played([ended], 0.0, 0.0), "return")
+    content = games.evaluation_content([0], games.GameResults([episodes], 0.0, 0.0), "return")
     (row,) = content["seeds"]
     assert [row[name] for name in ("games", "incomplete", "nonfinite")] == [3, 1, 2]
     assert (row["return"]["mean"], row["return"]["max"], row["steps"]) == (3.0, 6.0, 0 + 2 + 4)
-    assert scores.without_score(content) == (
+    assert scores.missing_score_note(content) == (
         "1 of 6 games not finished: they have no score; "
         "2 of 6 games had a return that is not finite: they have no score"
     )
-    assert games.best_game(ended.return_, ended) == 4
-    fine = jax.tree.map(lambda x: x[::2], ended)
+    assert games.best_game(episodes.return_, episodes) == 4
+    fine = jax.tree.map(lambda x: x[::2], episodes)
     assert "nonfinite" not in scores.summaries(fine)
 
 

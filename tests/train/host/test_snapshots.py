@@ -16,22 +16,22 @@ from train.host.running.run import run
 CHUNK = 2
 
 
-def due(most: int) -> list[int]:
+def due_updates(most: int) -> list[int]:
     return [k for k in range(most + 1) if snapshots.is_due(k, CHUNK)]
 
 
 def test_snapshots_become_rarer_but_never_depend_on_the_budget():
-    chunks = [k // CHUNK for k in due(4_000)]
+    chunks = [k // CHUNK for k in due_updates(4_000)]
     assert chunks[:12] == list(range(12))
     gaps = np.diff(chunks)
     assert (np.diff(gaps) >= -1).all()
     assert len(chunks) < 75
     assert (np.array(chunks[1:]) <= 1.11 * np.array(chunks[:-1]) + 1).all()
-    assert due(100) == [k for k in due(4_000) if k <= 100]
+    assert due_updates(100) == [k for k in due_updates(4_000) if k <= 100]
 
 
 def training_of(config):
-    made = descent.make_training(config)
+    training = descent.make_training(config)
 
     def look(state):
         return {"place": state.agent.params, "updates": state.updates}
@@ -40,10 +40,10 @@ def training_of(config):
         rows = jnp.arange(2 * CHUNK) + 2 * (state.updates - CHUNK)
         return {"row": rows[None]}
 
-    return made._replace(snapshot=look, samples=newest)
+    return training._replace(snapshot=look, samples=newest)
 
 
-def configured(directory: Path, **changes) -> descent.Config:
+def configure(directory: Path, **changes) -> descent.Config:
     config = descent.Config()
     per = descent.PER_UPDATE
     budget = {"total_steps": 13 * per, "chunk_steps": CHUNK * per, "directory": str(directory)}
@@ -52,23 +52,23 @@ def configured(directory: Path, **changes) -> descent.Config:
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_a_run_keeps_what_it_is_asked_to(seeds, tmp_path):
-    config = configured(tmp_path / "run", num_seeds=seeds)
+    config = configure(tmp_path / "run", num_seeds=seeds)
     result = run(training_of(config), config, "descent")
-    kept = snapshots.snapshots(result.directory, result.updates, CHUNK)
-    assert kept is not None
-    assert kept.updates.tolist() == [0, 2, 4, 6, 8, 10, 12, 13]
-    assert kept.arrays["updates"].tolist() == [[k] * seeds for k in kept.updates]
-    last = np.asarray(result.state.agent.params).reshape(kept.arrays["place"][-1].shape)
-    np.testing.assert_allclose(kept.arrays["place"][-1], last, rtol=1e-3, atol=1e-3)
-    found = snapshots.samples(result.directory, result.updates, 2, axis=2)
-    assert found is not None
-    np.testing.assert_array_equal(found["row"], np.tile(np.arange(26), (seeds, 1, 1)))
+    saved = snapshots.snapshots(result.directory, result.updates, CHUNK)
+    assert saved is not None
+    assert saved.updates.tolist() == [0, 2, 4, 6, 8, 10, 12, 13]
+    assert saved.arrays["updates"].tolist() == [[k] * seeds for k in saved.updates]
+    last = np.asarray(result.state.agent.params).reshape(saved.arrays["place"][-1].shape)
+    np.testing.assert_allclose(saved.arrays["place"][-1], last, rtol=1e-3, atol=1e-3)
+    samples = snapshots.samples(result.directory, result.updates, 2, axis=2)
+    assert samples is not None
+    np.testing.assert_array_equal(samples["row"], np.tile(np.arange(26), (seeds, 1, 1)))
 
 
 def test_a_resumed_run_keeps_the_same_and_ignores_an_earlier_end(tmp_path):
-    whole = configured(tmp_path / "whole", total_steps=20 * descent.PER_UPDATE)
+    whole = configure(tmp_path / "whole", total_steps=20 * descent.PER_UPDATE)
     run(training_of(whole), whole, "descent")
-    first = configured(tmp_path / "two")
+    first = configure(tmp_path / "two")
     run(training_of(first), first, "descent")
     longer = replace(first, run=replace(whole.run, directory="", resume=str(tmp_path / "two")))
     run(training_of(longer), longer, "descent")
@@ -77,14 +77,16 @@ def test_a_resumed_run_keeps_the_same_and_ignores_an_earlier_end(tmp_path):
         lambda name: snapshots.samples(tmp_path / name, 20, 2, axis=2),
     ):
         one, other = read("whole"), read("two")
-        arrays: list[Any] = [x.arrays if isinstance(x, snapshots.Kept) else x for x in (one, other)]
+        arrays: list[Any] = [
+            x.arrays if isinstance(x, snapshots.SavedArrays) else x for x in (one, other)
+        ]
         assert arrays[0].keys() == arrays[1].keys()
         for name in arrays[0]:
             np.testing.assert_array_equal(arrays[0][name], arrays[1][name])
 
 
 def test_lost_samples_and_broken_files_are_named(tmp_path):
-    config = configured(tmp_path / "run")
+    config = configure(tmp_path / "run")
     result = run(training_of(config), config, "descent")
     (result.directory / "samples" / "000000004.npz").unlink()
     with pytest.raises(UsageError, match="lacks files"):

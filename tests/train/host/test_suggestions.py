@@ -2,7 +2,7 @@
 
 import pytest
 
-from train.host.command_line.suggestions import closest
+from train.host.command_line.suggestions import closest_names
 
 IN_PPO = """--anneal-steps --env.id --env.epsilon --run.seed --run.num-seeds --run.total-steps
 --run.chunk-steps --run.evaluate-every --run.evaluation-games --run.evaluate-games --run.directory
@@ -49,24 +49,29 @@ PPO, DQN = IN_PPO.split(), IN_DQN.split()
     ],
 )
 def test_the_first_name_is_the_one_that_was_meant(typed: str, meant: str):
-    assert closest(typed, PPO)[0] == meant
+    assert closest_names(typed, PPO)[0] == meant
 
 
 def test_names_of_the_same_part_hide_others():
-    assert closest("--agent.epsilon", DQN + PPO) == ["--agent.epsilon-end", "--agent.epsilon-start"]
-    assert closest("--agent.buffer-size", DQN) == ["--agent.capacity"]
-    assert closest("--agent.batch", DQN) == ["--agent.batch-size"]
-    assert closest("--agent.target-update-interval", DQN) == ["--agent.target-period"]
+    assert closest_names("--agent.epsilon", DQN + PPO) == [
+        "--agent.epsilon-end",
+        "--agent.epsilon-start",
+    ]
+    assert closest_names("--agent.buffer-size", DQN) == ["--agent.capacity"]
+    assert closest_names("--agent.batch", DQN) == ["--agent.batch-size"]
+    assert closest_names("--agent.target-update-interval", DQN) == ["--agent.target-period"]
 
 
 @pytest.mark.parametrize("typed", ["--agent.xyz", "--", "--zebra", "..."])
 def test_what_is_like_nothing_gets_no_suggestion(typed: str):
-    assert closest(typed, PPO) == []
+    assert closest_names(typed, PPO) == []
 
 
 def test_other_names_too():
-    assert closest("pqo", ["ppo", "pqn", "dqn_minatar"]) == ["ppo", "pqn"]
-    assert closest("DQN", ["ppo", "dqn", "dqn_minatar"])[0] == "dqn"
-    assert closest("breakout", ["Breakout-MinAtar", "Asterix-MinAtar"]) == ["Breakout-MinAtar"]
-    assert closest("CartPole", ["CartPole-v1", "Pendulum-v1"]) == ["CartPole-v1"]
-    assert closest("twosnake", ["snake", "two_snake", "allo"])[0] == "two_snake"
+    assert closest_names("pqo", ["ppo", "pqn", "dqn_minatar"]) == ["ppo", "pqn"]
+    assert closest_names("DQN", ["ppo", "dqn", "dqn_minatar"])[0] == "dqn"
+    assert closest_names("breakout", ["Breakout-MinAtar", "Asterix-MinAtar"]) == [
+        "Breakout-MinAtar"
+    ]
+    assert closest_names("CartPole", ["CartPole-v1", "Pendulum-v1"]) == ["CartPole-v1"]
+    assert closest_names("twosnake", ["snake", "two_snake", "allo"])[0] == "two_snake"

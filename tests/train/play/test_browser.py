@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.train import untrained
-from tests.train.browser import PHONE, browser, complaints, overflows, press, show, until
+from tests.train.browser import PHONE, browser, complaints, overflows, press, show, wait_until
 from train.host.showing.live import Game
 from train.play import __main__ as play
 from train.play.server import Table
@@ -15,8 +15,8 @@ from train.play.server import Table
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
-    with browser(tmp_path_factory.mktemp("browser")) as found:
-        yield found
+    with browser(tmp_path_factory.mktemp("browser")) as chrome:
+        yield chrome
 
 
 @pytest.fixture(scope="module")
@@ -25,21 +25,21 @@ def tables():
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    made = {}
+    open_tables = {}
 
     def table_of(name: str, make) -> Table:
-        if name not in made:
+        if name not in open_tables:
             run = make()
             live = play.live_of(run, 0)
             table = Table(play.page_of(name, run, live), lambda: Game(live, 0))
             server = asyncio.run_coroutine_threadsafe(table.listen(), loop).result(60)
-            made[name] = table, server
-        return made[name][0]
+            open_tables[name] = table, server
+        return open_tables[name][0]
 
     yield table_of
 
     async def close():
-        for _, server in made.values():
+        for _, server in open_tables.values():
             server.close()
             await server.wait_closed()
 
@@ -61,7 +61,7 @@ KINDS = {
 @pytest.mark.parametrize("name", KINDS)
 def test_a_policy_plays_without_complaints(driver, tables, name):
     show(driver, tables(name, KINDS[name]).url, PHONE)
-    until(lambda: driver.execute_script("return game.moment > 3 || game.ending"))
+    wait_until(lambda: driver.execute_script("return game.moment > 3 || game.ending"))
     driver.execute_script("game.pause()")
     driver.execute_script(
         "document.querySelectorAll('.overlays input[type=checkbox]').forEach(x => x.click())"
@@ -70,13 +70,13 @@ def test_a_policy_plays_without_complaints(driver, tables, name):
     assert not overflows(driver)
 
 
-def paused(driver, url) -> None:
+def start_paused_game(driver, url) -> None:
     """A new game that waits for steps."""
     show(driver, url)
     driver.execute_script("game.pause()")
-    until(lambda: not driver.execute_script("return game.waiting"))
+    wait_until(lambda: not driver.execute_script("return game.waiting"))
     driver.execute_script("game.send({ do: 'new', seed: 1 })")
-    until(lambda: driver.execute_script("return game.moment === 0 && !game.waiting"))
+    wait_until(lambda: driver.execute_script("return game.moment === 0 && !game.waiting"))
 
 
 def number(driver, name: str) -> int:
@@ -84,23 +84,23 @@ def number(driver, name: str) -> int:
 
 
 def test_arrow_keys_steer_the_snake(driver, tables):
-    paused(driver, tables("snake", untrained.snake).url)
+    start_paused_game(driver, tables("snake", untrained.snake).url)
     for count, (key, heading) in enumerate((("ArrowUp", 0), ("ArrowLeft", 3), ("ArrowDown", 2))):
         press(driver, "body", key)
-        until(lambda count=count: driver.execute_script("return game.moment") == count + 1)
+        wait_until(lambda count=count: driver.execute_script("return game.moment") == count + 1)
         assert number(driver, "heading") == heading
     assert complaints(driver) == []
 
 
 def test_a_click_moves_the_food(driver, tables):
-    paused(driver, tables("snake", untrained.snake).url)
+    start_paused_game(driver, tables("snake", untrained.snake).url)
     click = """
         const box = game.canvas.getBoundingClientRect(), at = arguments[0] * box.width;
         game.canvas.dispatchEvent(new MouseEvent("click",
             { clientX: box.left + at, clientY: box.top + at, bubbles: true }));
     """
     driver.execute_script(click, 0.02)
-    until(lambda: number(driver, "food") == 0)
+    wait_until(lambda: number(driver, "food") == 0)
     assert driver.execute_script("return game.moment") == 0
     head = number(driver, "head")  # where there is no room for food
     driver.execute_script(
@@ -108,7 +108,7 @@ def test_a_click_moves_the_food(driver, tables):
         " Math.floor(arguments[0] / 7) + 0.5] })",
         head,
     )
-    until(lambda: "empty cell" in driver.execute_script("return game.status.textContent"))
+    wait_until(lambda: "empty cell" in driver.execute_script("return game.status.textContent"))
     assert number(driver, "food") == 0
 
 
@@ -118,17 +118,17 @@ KEYS = ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")
 
 def test_a_person_wins_a_game_of_two_snakes(driver, tables):
     """Against a snake that has learned nothing, by going straight for the food."""
-    paused(driver, tables("two_snake", untrained.two_snakes).url)
+    start_paused_game(driver, tables("two_snake", untrained.two_snakes).url)
     endings = []
     for seed in range(5):
         driver.execute_script("game.send({ do: 'new', seed: arguments[0] })", seed)
-        until(lambda: driver.execute_script("return game.moment === 0 && !game.waiting"))
+        wait_until(lambda: driver.execute_script("return game.moment === 0 && !game.waiting"))
         for count in range(1, 300):
             direction = driver.execute_script(CHASE)
             if direction is None:
                 break
             press(driver, "body", KEYS[direction])
-            until(lambda count=count: driver.execute_script("return game.moment") == count)
+            wait_until(lambda count=count: driver.execute_script("return game.moment") == count)
         endings.append(driver.execute_script("return game.status.textContent"))
         if endings[-1].startswith("red has won"):
             break

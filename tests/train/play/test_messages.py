@@ -22,28 +22,28 @@ def game() -> Game:
 
 
 def test_a_page_steps_edits_and_begins_anew(game):
-    told = json.loads(messages.answer(game, '{"do": "step"}'))
-    assert told["moment"] == game.moment == 1
-    told = json.loads(messages.answer(game, '{"do": "edit", "name": "food", "value": [0, 0]}'))
-    assert told["moment"] == 1
-    told = json.loads(messages.answer(game, '{"do": "new", "seed": 8}'))
-    assert (told["moment"], game.seed) == (0, 8)
+    reply = json.loads(messages.answer(game, '{"do": "step"}'))
+    assert reply["moment"] == game.moment == 1
+    reply = json.loads(messages.answer(game, '{"do": "edit", "name": "food", "value": [0, 0]}'))
+    assert reply["moment"] == 1
+    reply = json.loads(messages.answer(game, '{"do": "new", "seed": 8}'))
+    assert (reply["moment"], game.seed) == (0, 8)
     assert json.loads(messages.answer(game, '{"do": "new"}'))["moment"] == 0
     assert game.seed == 9
 
 
 def test_arrays_come_as_bytes():
     values = {"a": np.array([[1.5, np.nan]]), "b": np.array([[True]]), "c": np.array([[-3]])}
-    told = json.loads(
-        json.dumps(messages.packed({"x": values, "n": float("nan"), "s": np.int32(4)}))
+    message = json.loads(
+        json.dumps(messages.pack({"x": values, "n": float("nan"), "s": np.int32(4)}))
     )
-    assert told["n"] is None
-    assert told["s"] == 4
+    assert message["n"] is None
+    assert message["s"] == 4
     for name, kind in (("a", np.float32), ("b", np.uint8), ("c", np.int32)):
-        one = told["x"][name]
+        one = message["x"][name]
         assert one["type"] == kind.__name__
-        found = np.frombuffer(base64.b64decode(one["data"]), kind).reshape(one["shape"])
-        np.testing.assert_array_equal(found, values[name].astype(kind))
+        array = np.frombuffer(base64.b64decode(one["data"]), kind).reshape(one["shape"])
+        np.testing.assert_array_equal(array, values[name].astype(kind))
 
 
 WRONG = [
@@ -79,32 +79,34 @@ WRONG = [
 ]
 
 
-def malformed(count: int) -> list[str]:
+def malformed_messages(count: int) -> list[str]:
     """Good messages with a few characters changed, and noise."""
     rng = random.Random(0)
     good = ['{"do": "step", "direction": 7}', '{"do": "edit", "name": "fruit", "value": [9, 0]}']
-    found = []
-    while len(found) < count:
+    texts = []
+    while len(texts) < count:
         text = list(rng.choice(good))
         for _ in range(rng.randint(1, 6)):
             text[rng.randrange(len(text))] = rng.choice(string.printable)
-        found.append("".join(text))
-    return found
+        texts.append("".join(text))
+    return texts
 
 
 def test_a_thousand_malformed_messages_change_nothing(game):
     messages.answer(game, '{"do": "step"}')
     before = (game.now, game.moment, game.total, game.seed, game.ending)
-    for text in [*WRONG, b'{"do": "step"}', *malformed(1_000)]:
-        told = json.loads(messages.answer(game, text))
+    for text in [*WRONG, b'{"do": "step"}', *malformed_messages(1_000)]:
+        reply = json.loads(messages.answer(game, text))
         # a change may leave a message that means something; then it must be obeyed as such
-        if "error" not in told:
+        if "error" not in reply:
             game.now, game.moment, game.total, game.seed, game.ending = before
             continue
-        assert "\n" not in told["error"]
-        assert len(told["error"]) < 400
+        assert "\n" not in reply["error"]
+        assert len(reply["error"]) < 400
         assert (game.moment, game.total, game.seed, game.ending) == before[1:]
         assert game.now is before[0]
-    refused = sum("error" in json.loads(messages.answer(game, text)) for text in malformed(1_000))
-    assert refused > 900
+    num_refused = sum(
+        "error" in json.loads(messages.answer(game, text)) for text in malformed_messages(1_000)
+    )
+    assert num_refused > 900
     jax.block_until_ready(game.now.state)

@@ -25,17 +25,17 @@ def live():
     return run.program.live(run, 0)
 
 
-def served(live, visit):
+def run_visit(live, visit):
     """What `visit(table)` returns while the table is open."""
 
     async def go():
         table = server.Table(PAGE, lambda: Game(live, 0))
-        listening = await table.listen()
+        asyncio_server = await table.listen()
         try:
             return await asyncio.wait_for(visit(table), 60)
         finally:
-            listening.close()
-            await listening.wait_closed()
+            asyncio_server.close()
+            await asyncio_server.wait_closed()
 
     return asyncio.run(go())
 
@@ -53,10 +53,10 @@ async def status_of(table, path: str, **headers: str) -> int:
             request.add_header(name, value)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=20) as found:
-                assert found.read().decode() == PAGE
-                assert found.headers["Content-Type"].startswith("text/html")
-                return found.status
+            with opener.open(request, timeout=20) as response:
+                assert response.read().decode() == PAGE
+                assert response.headers["Content-Type"].startswith("text/html")
+                return response.status
         except urllib.error.HTTPError as error:
             return error.code
 
@@ -66,15 +66,15 @@ async def status_of(table, path: str, **headers: str) -> int:
 def test_a_game_is_played_over_a_socket(live):
     async def visit(table):
         async with socket_of(table) as socket:
-            told = [json.loads(await socket.recv())]
+            replies = [json.loads(await socket.recv())]
             for text in ('{"do": "step"}', '{"do": "step", "direction": 0}', "no JSON"):
                 await socket.send(text)
-                told.append(json.loads(await socket.recv()))
-        return told
+                replies.append(json.loads(await socket.recv()))
+        return replies
 
-    told = served(live, visit)
-    assert [x.get("moment") for x in told] == [0, 1, 2, None]
-    assert told[3] == {"error": "expected JSON"}
+    answers = run_visit(live, visit)
+    assert [x.get("moment") for x in answers] == [0, 1, 2, None]
+    assert answers[3] == {"error": "expected JSON"}
 
 
 def test_the_page_is_at_its_secret_address_alone(live):
@@ -87,17 +87,17 @@ def test_the_page_is_at_its_secret_address_alone(live):
             wrong,
             f"/{table.address.token}/../",
         )
-        found = [await status_of(table, path) for path in paths]
-        found.append(await status_of(table, f"/{table.address.token}/", Host="evil.example"))
-        found.append(await status_of(table, f"/{table.address.token}/other"))
-        return found
+        statuses = [await status_of(table, path) for path in paths]
+        statuses.append(await status_of(table, f"/{table.address.token}/", Host="evil.example"))
+        statuses.append(await status_of(table, f"/{table.address.token}/other"))
+        return statuses
 
-    assert served(live, visit) == [200, 200, 403, 403, 404, 403, 404]
+    assert run_visit(live, visit) == [200, 200, 403, 403, 404, 403, 404]
 
 
 def test_other_origins_and_wrong_tokens_get_no_socket(live):
     async def visit(table):
-        found = []
+        statuses = []
         base = f"ws://{MACHINE}:{table.address.port}"
         for changes in (
             {"origin": "http://evil.example"},
@@ -108,12 +108,12 @@ def test_other_origins_and_wrong_tokens_get_no_socket(live):
         ):
             try:
                 async with socket_of(table, **changes):
-                    found.append(101)
+                    statuses.append(101)
             except InvalidStatus as error:
-                found.append(error.response.status_code)
-        return found
+                statuses.append(error.response.status_code)
+        return statuses
 
-    assert served(live, visit) == [403] * 5
+    assert run_visit(live, visit) == [403] * 5
 
 
 def test_a_huge_message_ends_the_visit_and_nothing_else(live):
@@ -126,7 +126,7 @@ def test_a_huge_message_ends_the_visit_and_nothing_else(live):
         async with socket_of(table) as socket:
             return json.loads(await socket.recv())["moment"]
 
-    assert served(live, visit) == 0
+    assert run_visit(live, visit) == 0
 
 
 def test_only_so_many_pages_at_once(live):
@@ -142,18 +142,18 @@ def test_only_so_many_pages_at_once(live):
         async with socket_of(table) as socket:
             return json.loads(await socket.recv())["moment"]
 
-    assert served(live, visit) == 0
+    assert run_visit(live, visit) == 0
 
 
 def test_it_listens_on_this_machine_alone(live):
     async def visit(table):
         return table.url
 
-    assert served(live, visit).startswith("http://127.0.0.1:")
+    assert run_visit(live, visit).startswith("http://127.0.0.1:")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["nowhere"], "nowhere is not a run directory"),
         (["--policy", "nobody"], "nobody"),
@@ -162,6 +162,6 @@ def test_it_listens_on_this_machine_alone(live):
         (["--policy", "snake-10x10", "x"], "not both"),
     ],
 )
-def test_what_cannot_be_played_is_refused_in_one_line(arguments, told, capfd):
+def test_what_cannot_be_played_is_refused_in_one_line(arguments, message, capfd):
     assert play.main(arguments) == 2
-    assert told in " ".join(capfd.readouterr().err.split())
+    assert message in " ".join(capfd.readouterr().err.split())

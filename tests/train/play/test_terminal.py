@@ -25,7 +25,7 @@ RUNS = {
 }
 
 
-def painted(lines: list[str]) -> np.ndarray:
+def pixels_of(lines: list[str]) -> np.ndarray:
     """The pixels that coloured half blocks show, uint8 `[H, W, 3]`."""
     rows = []
     for line in filter(CELL.search, lines):
@@ -37,9 +37,9 @@ def painted(lines: list[str]) -> np.ndarray:
 def test_half_blocks_show_every_pixel_that_fits():
     picture = np.random.default_rng(0).integers(0, 256, (8, 12, 3)).astype(np.uint8)
     lines = terminal.blocks(picture, 12, 4)
-    np.testing.assert_array_equal(painted(lines), picture)
+    np.testing.assert_array_equal(pixels_of(lines), picture)
     for columns, rows in ((6, 50), (80, 2), (3, 1)):
-        small = painted(terminal.blocks(picture, columns, rows))
+        small = pixels_of(terminal.blocks(picture, columns, rows))
         assert small.shape[1] <= columns
         assert small.shape[0] <= 2 * rows
         np.testing.assert_allclose(small.mean((0, 1)), picture.mean((0, 1)), atol=25)
@@ -55,13 +55,13 @@ def test_a_terminal_too_small_for_the_cells_of_a_board_says_what_it_needs():
     assert terminal.size_hint(picture, (10, 10), 80, 24) == ""
 
 
-def played(make, keys: list[str | None]) -> tuple[Game, list[str]]:
+def play_keys(make, keys: list[str | None]) -> tuple[Game, list[str]]:
     """A game after some keys, and what was shown."""
     run = make()
     assert run.program.live is not None
-    game, shown, given = Game(run.program.live(run, 0), 0), [], iter([*keys, "q"])
-    terminal.play(game, lambda seconds: next(given), shown.append)
-    return game, shown
+    game, screens, key_iterator = Game(run.program.live(run, 0), 0), [], iter([*keys, "q"])
+    terminal.play(game, lambda seconds: next(key_iterator), screens.append)
+    return game, screens
 
 
 @pytest.mark.parametrize(
@@ -69,33 +69,33 @@ def played(make, keys: list[str | None]) -> tuple[Game, list[str]]:
     [pytest.param(x, marks=[pytest.mark.slow] * (x == "durotaxis")) for x in RUNS],
 )
 def test_every_program_is_drawn_and_goes_on(name):
-    game, shown = played(RUNS[name], [None, None])
+    game, screens = play_keys(RUNS[name], [None, None])
     assert game.moment == 2
-    assert "step 2" in shown[-2]
-    assert painted(shown[-2].splitlines()).std() > 1
-    text = [line for line in shown[-2].splitlines() if "▀" not in line]
+    assert "step 2" in screens[-2]
+    assert pixels_of(screens[-2].splitlines()).std() > 1
+    text = [line for line in screens[-2].splitlines() if "▀" not in line]
     assert any("q quit" in line for line in text)
     assert any("h give back" in line for line in text) == (game.live.steer is not None)
-    assert shown[0].startswith(terminal.HIDE)
-    assert terminal.SHOW in shown[-1]
+    assert screens[0].startswith(terminal.HIDE)
+    assert terminal.SHOW in screens[-1]
 
 
 def test_keys_pause_step_begin_anew_and_steer():
     up, left = "\x1b[A", "\x1b[D"
-    game, shown = played(untrained.snake, [" ", None, None, up, left])
+    game, screens = play_keys(untrained.snake, [" ", None, None, up, left])
     assert game.moment == 2  # paused, but for the two arrows
     assert int(game.now.state.heading) == 3
-    assert "steer yourself" in shown[-2]
-    game, _ = played(untrained.snake, [" ", up, "h", "n", " ", None])
+    assert "steer yourself" in screens[-2]
+    game, _ = play_keys(untrained.snake, [" ", up, "h", "n", " ", None])
     assert (game.seed, game.moment) == (1, 1)
-    game, _ = played(untrained.cart_pole, [None, "\x1b[C", "\x1b[C", None, "x", "+", "-"])
+    game, _ = play_keys(untrained.cart_pole, [None, "\x1b[C", "\x1b[C", None, "x", "+", "-"])
     assert game.moment == 3  # nobody can steer: the arrow steps and pauses
 
 
 def test_a_game_that_is_over_waits():
-    game, shown = played(untrained.snake, ["\x1b[A", *[None] * 40])
+    game, screens = play_keys(untrained.snake, ["\x1b[A", *[None] * 40])
     assert game.ending
-    assert game.ending in shown[-2]
+    assert game.ending in screens[-2]
 
 
 def test_where_keys_do_not_come_one_by_one_it_is_refused(capfd, monkeypatch):
@@ -118,17 +118,17 @@ def test_the_command_plays_in_a_terminal_and_leaves_it_as_it_was():
         arguments, stdin=follower, stdout=follower, stderr=follower, env=environment
     )
     os.close(follower)
-    said, quit_at, begin = b"", None, time.monotonic()
+    output, quit_at, begin = b"", None, time.monotonic()
     while time.monotonic() - begin < 120:
         if select.select([leader], [], [], 0.2)[0]:
             try:
-                said += os.read(leader, 65536)
+                output += os.read(leader, 65536)
             except OSError:  # the other side is closed
                 break
-        if b"step 3 " in said and quit_at is None:
+        if b"step 3 " in output and quit_at is None:
             quit_at = os.write(leader, b"q")
     assert process.wait(30) == 0
     assert quit_at == 1
-    assert "▀".encode() in said
-    assert said.rstrip().endswith(b"\x1b[0m")
+    assert "▀".encode() in output
+    assert output.rstrip().endswith(b"\x1b[0m")
     os.close(leader)

@@ -39,7 +39,7 @@ class Room:
         raise NotImplementedError
 
 
-class Known(NamedTuple):
+class State(NamedTuple):
     params: jax.Array  # [2]
     updates: jax.Array
 
@@ -56,7 +56,7 @@ def make_agent(kind: str, greedy: bool) -> Agent:
         return {"far": far, "pair": (heard, heard > 2)}, {"heard": heard}, ()
 
     return Agent(
-        init=lambda key, obs: Known(jnp.ones(2), jnp.zeros((), jnp.int32)),
+        init=lambda key, obs: State(jnp.ones(2), jnp.zeros((), jnp.int32)),
         memory=lambda: {"heard": jnp.zeros((), jnp.int32)},
         act=act,
         update=lambda state, rollout, key: (state, {}),
@@ -74,7 +74,7 @@ def make_training(config: Config) -> Training:
     evaluate = games.of_player(tiny.Walk(), (), agent, 1, 5)
     player = None if config.kind == "still" else Player(Room(), (), agent)
     no_games = games.of_episodes(evaluate.match)
-    nothing: Any = lambda *given: None
+    nothing: Any = lambda *arguments: None
     return Training(nothing, nothing, no_games, 1, player=player)
 
 
@@ -83,7 +83,7 @@ WEIGHTS = np.array([2.0, -3.0], np.float32)
 
 
 def policy_of(kind: str = "calm", is_whole: bool = True) -> Policy:
-    state = Known(jnp.asarray(WEIGHTS), jnp.int32(4))
+    state = State(jnp.asarray(WEIGHTS), jnp.int32(4))
     run = Run(Path("runs/acting"), PROGRAM, Config(kind), 4, [state], () if is_whole else None)
     return Policy("runs/acting", run, player_of(run), 0, {})
 
@@ -92,27 +92,27 @@ def policy_of(kind: str = "calm", is_whole: bool = True) -> Policy:
 def policy() -> Policy:
     """One that has acted alone and in a batch of two, so that both are compiled."""
     policy = policy_of()
-    for obs in (seen([1, 2], 0), seen([[1, 2], [3, 4]], [0, 0])):
+    for obs in (view([1, 2], 0), view([[1, 2], [3, 4]], [0, 0])):
         policy.act(obs)
     return policy
 
 
 @pytest.fixture
-def untraced() -> Iterator[None]:
+def no_tracing() -> Iterator[None]:
     """Nothing is traced, and so compiled, in the test."""
     count = len(TRACES)
     yield
     assert len(TRACES) == count
 
 
-def seen(at: Any, word: Any) -> dict[str, Any]:
+def view(at: Any, word: Any) -> dict[str, Any]:
     return {"at": np.array(at, np.float32), "word": np.array(word, np.int32)}
 
 
-def test_an_episode_alone_is_what_numpy_says(policy: Policy, untraced):
+def test_an_episode_alone_is_what_numpy_says(policy: Policy, no_tracing):
     memory, heard = None, 0
     for at, word in (([1, 2], 1), ([0, 4], 2), ([-1, 0.5], 0)):
-        action, memory = policy.act(seen(at, word), memory)
+        action, memory = policy.act(view(at, word), memory)
         heard += word
         assert isinstance(action["far"], np.ndarray)
         assert action["far"] == np.float32(np.dot(at, WEIGHTS) + 10 * heard)
@@ -120,8 +120,8 @@ def test_an_episode_alone_is_what_numpy_says(policy: Policy, untraced):
         assert memory == {"heard": heard}
 
 
-def test_a_batch_is_what_each_is_alone(policy: Policy, untraced):
-    obs, next_obs = seen([[1, 2], [0, 4]], [1, 2]), seen([[3, 1], [1, 1]], [5, 7])
+def test_a_batch_is_what_each_is_alone(policy: Policy, no_tracing):
+    obs, next_obs = view([[1, 2], [0, 4]], [1, 2]), view([[3, 1], [1, 1]], [5, 7])
     _, memory = policy.act(obs)
     np.testing.assert_array_equal(memory["heard"], [1, 2])
     action, memory = policy.act(next_obs, memory, begins=np.array([False, True]))
@@ -130,12 +130,12 @@ def test_a_batch_is_what_each_is_alone(policy: Policy, untraced):
     np.testing.assert_array_equal(policy.memory(3)["heard"], [0, 0, 0])
 
 
-def test_numbers_of_other_sizes_and_other_holders_of_parts_are_taken(policy: Policy, untraced):
+def test_numbers_of_other_sizes_and_other_holders_of_parts_are_taken(policy: Policy, no_tracing):
     class Parts(NamedTuple):
         at: Any
         word: Any
 
-    expected = policy.act(seen([1, 2], 3))[0]["far"]
+    expected = policy.act(view([1, 2], 3))[0]["far"]
     for obs in ({"word": np.int64(3), "at": [1.0, 2.0]}, Parts(jnp.array([1.0, 2.0]), 3)):
         assert policy.act(obs)[0]["far"] == expected
 
@@ -143,44 +143,44 @@ def test_numbers_of_other_sizes_and_other_holders_of_parts_are_taken(policy: Pol
 @pytest.mark.parametrize(
     ("obs", "more", "message"),
     [
-        (seen([1, 2, 3], 0), {}, r"observation['at'] has shape (3,); expected (2,), or (B, 2) for"),
-        (seen([[[1, 2]]], 0), {}, "has shape (1, 1, 2); expected"),
-        (seen([1, np.nan], 0), {}, "observation['at'] is nan at [1]; expected finite numbers"),
-        (seen([1, np.inf], 0), {}, "is inf at [1]; expected finite"),
-        (seen([1, 2], 0) | {"at": np.array([1, 2])}, {}, "is int64; expected float32 of shape"),
-        (seen([1, 2], 0) | {"word": 0.5}, {}, "observation['word'] is float64; expected int32"),
-        (seen([1, 2], 0) | {"word": 2**40}, {}, "has numbers that int32 has not"),
-        (seen([1, 2], 0) | {"at": "here"}, {}, "is <U4; expected float32 of shape (2,)"),
+        (view([1, 2, 3], 0), {}, r"observation['at'] has shape (3,); expected (2,), or (B, 2) for"),
+        (view([[[1, 2]]], 0), {}, "has shape (1, 1, 2); expected"),
+        (view([1, np.nan], 0), {}, "observation['at'] is nan at [1]; expected finite numbers"),
+        (view([1, np.inf], 0), {}, "is inf at [1]; expected finite"),
+        (view([1, 2], 0) | {"at": np.array([1, 2])}, {}, "is int64; expected float32 of shape"),
+        (view([1, 2], 0) | {"word": 0.5}, {}, "observation['word'] is float64; expected int32"),
+        (view([1, 2], 0) | {"word": 2**40}, {}, "has numbers that int32 has not"),
+        (view([1, 2], 0) | {"at": "here"}, {}, "is <U4; expected float32 of shape (2,)"),
         ({"at": [1.0, 2.0]}, {}, "observation['word'] is missing, in a dict; expected int32"),
-        (seen([1, 2], 0) | {"and": 3}, {}, "observation has a part 'and'; expected at, word"),
-        ((seen([1, 2], 0), {}), {}, "observation['at'] is missing, in a tuple"),
+        (view([1, 2], 0) | {"and": 3}, {}, "observation has a part 'and'; expected at, word"),
+        ((view([1, 2], 0), {}), {}, "observation['at'] is missing, in a tuple"),
         (None, {}, "observation['at'] is missing, in a NoneType"),
-        (seen([[1, 2]], [0, 0]), {}, "have the shapes (1, 2), (2,), of several sizes"),
-        (seen([1, 2], 0), {"memory": {"heard": np.zeros(2, int)}}, "is of a batch of 2; expected"),
-        (seen([1, 2], 0), {"memory": np.zeros(2)}, "memory['heard'] is missing, in a ndarray"),
-        (seen([1, 2], 0), {"begins": [True]}, "begins is bool of shape (1,); expected bool of ()"),
-        (seen([1, 2], 0), {"key": "x"}, "key is x; expected an integer or a key"),
-        (seen([1, 2], 0), {"key": jax.random.split(jax.random.key(0))}, "expected an integer or a"),
+        (view([[1, 2]], [0, 0]), {}, "have the shapes (1, 2), (2,), of several sizes"),
+        (view([1, 2], 0), {"memory": {"heard": np.zeros(2, int)}}, "is of a batch of 2; expected"),
+        (view([1, 2], 0), {"memory": np.zeros(2)}, "memory['heard'] is missing, in a ndarray"),
+        (view([1, 2], 0), {"begins": [True]}, "begins is bool of shape (1,); expected bool of ()"),
+        (view([1, 2], 0), {"key": "x"}, "key is x; expected an integer or a key"),
+        (view([1, 2], 0), {"key": jax.random.split(jax.random.key(0))}, "expected an integer or a"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line(policy: Policy, untraced, obs, more, message):
+def test_what_does_not_fit_is_refused_in_one_line(policy: Policy, no_tracing, obs, more, message):
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         policy.act(obs, **more)
     assert "\n" not in str(error.value)
 
 
 def test_actions_are_drawn_where_a_key_is_given(policy: Policy):
-    obs = seen([1, 2], 0)
+    obs = view([1, 2], 0)
     far = [policy.act(obs, key=key)[0]["far"] for key in (3, 3, 4, jax.random.key(3))]
     assert far[0] == far[1] == far[3] != far[2]
     assert policy.act(obs)[0]["far"] == -4.0
-    both = policy.act(seen([[1, 2], [1, 2]], [0, 0]), key=3)[0]["far"]
+    both = policy.act(view([[1, 2], [1, 2]], [0, 0]), key=3)[0]["far"]
     assert both[0] != both[1]
 
 
 def test_a_player_that_always_draws_draws_anew_at_every_step():
-    policy, again = policy_of("restless"), policy_of("restless")
-    far = [[x.act(seen([1, 2], 0))[0]["far"] for _ in range(3)] for x in (policy, again)]
+    policy, twin = policy_of("restless"), policy_of("restless")
+    far = [[x.act(view([1, 2], 0))[0]["far"] for _ in range(3)] for x in (policy, twin)]
     assert len(set(map(float, far[0]))) == 3
     assert far[0] == far[1]
 
@@ -209,7 +209,7 @@ print(int(food))
 
 @pytest.mark.slow
 def test_a_policy_of_the_library_eats_in_a_script_outside(tmp_path):
-    """Of a hundred moves on 6×6 more than one in six ends on food."""
+    """More than one in six of a hundred moves on 6×6 ends on food."""
     (tmp_path / "watch.py").write_text(FOOD)
     script = [sys.executable, "watch.py"]
     env = {**os.environ, "PYTHONPATH": str(Path(train.__file__).parents[1])}

@@ -16,13 +16,13 @@ from train.host.errors import UsageError
 from train.policies import compiled
 from train.policies.export import main
 
-ELSEWHERE = """
+SCRIPT = """
 import importlib.util, sys
 import jax, jax.export, numpy as np
 assert not any(importlib.util.find_spec(name) for name in ("jaxrl", "envs", "train"))
 policy = jax.export.deserialize(bytearray(open(sys.argv[1], "rb").read()))
-with np.load(sys.argv[2]) as given:
-    out = policy.call(*(given[name] for name in given))
+with np.load(sys.argv[2]) as inputs:
+    out = policy.call(*(inputs[name] for name in inputs))
 np.savez(sys.argv[3], *map(np.asarray, out))
 """
 RUNS = {
@@ -33,12 +33,12 @@ RUNS = {
 }
 
 
-def called_elsewhere(program: bytes, arrays: list, folder) -> list[np.ndarray]:
+def run_in_subprocess(program: bytes, arrays: list, folder) -> list[np.ndarray]:
     """What a program makes of arrays in a process that knows JAX and nothing of ours."""
     paths = [folder / name for name in ("policy.jax", "in.npz", "out.npz")]
     paths[0].write_bytes(program)
     np.savez(paths[1], *arrays)
-    command = [sys.executable, "-I", "-c", ELSEWHERE, *map(str, paths)]
+    command = [sys.executable, "-I", "-c", SCRIPT, *map(str, paths)]
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     subprocess.run(command, check=True, cwd=folder, env=clean, timeout=120)
     with np.load(paths[2]) as out:
@@ -50,17 +50,19 @@ def called_elsewhere(program: bytes, arrays: list, folder) -> list[np.ndarray]:
 )
 def test_a_program_acts_as_its_policy_where_nothing_else_is(name, tmp_path):
     run = RUNS[name]()
-    program, told = compiled.compiled(run)
+    program, description = compiled.compile_policy(run)
     assert run.program.live is not None
     live = run.program.live(run, 0)
     count = 3
     keys = jax.random.split(jax.random.key(4), count)
     obs = jax.vmap(lambda key: live.env.reset(key, live.params)[0])(keys)
-    assert [x["shape"] for x in told["inputs"]] == [list(x.shape[1:]) for x in jax.tree.leaves(obs)]
-    found = called_elsewhere(program, [np.asarray(x) for x in jax.tree.leaves(obs)], tmp_path)
+    assert [x["shape"] for x in description["inputs"]] == [
+        list(x.shape[1:]) for x in jax.tree.leaves(obs)
+    ]
+    actions = run_in_subprocess(program, [np.asarray(x) for x in jax.tree.leaves(obs)], tmp_path)
     act = jax.vmap(live.agent.act, (None, None, 0, None))
     action = act(live.agent_state, live.agent.memory(), obs, jax.random.key(0))[0]
-    for a, b in zip(found, jax.tree.leaves(action), strict=True):
+    for a, b in zip(actions, jax.tree.leaves(action), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
@@ -68,25 +70,25 @@ def test_the_command_writes_two_files_and_replaces_none(tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     assert main(["compile", "--policy", "snake-10x10"]) == 0
     assert {x.name for x in tmp_path.iterdir()} == {"snake-10x10.jax", "snake-10x10.json"}
-    told = json.loads((tmp_path / "snake-10x10.json").read_text())
-    assert told["program"] == "snake"
-    assert told["outputs"] == [{"name": "action", "shape": [], "type": "int32"}]
+    description = json.loads((tmp_path / "snake-10x10.json").read_text())
+    assert description["program"] == "snake"
+    assert description["outputs"] == [{"name": "action", "shape": [], "type": "int32"}]
     assert main(["compile", "--policy", "snake-10x10"]) == 2
     assert "exists already" in capfd.readouterr().err
     assert main(["compile", "--policy", "snake-10x10", "--out", "no/where/x"]) == 2
     assert main(["compile"]) == 2
-    again = jax.export.deserialize(bytearray((tmp_path / "snake-10x10.jax").read_bytes()))
-    shape = told["inputs"][0]["shape"]
+    loaded_program = jax.export.deserialize(bytearray((tmp_path / "snake-10x10.jax").read_bytes()))
+    shape = description["inputs"][0]["shape"]
     for count in (1, 5):
-        assert again.call(jnp.zeros((count, *shape)))[0].shape == (count,)
+        assert loaded_program.call(jnp.zeros((count, *shape)))[0].shape == (count,)
 
 
 @pytest.fixture
-def quick(tmp_path, monkeypatch):
+def quick_folder(tmp_path, monkeypatch):
     """A command in a folder of its own that writes a program at once."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compiled.store, "opened", lambda *_: untrained.snake())
-    monkeypatch.setattr(compiled, "compiled", lambda run: (b"program", {}))
+    monkeypatch.setattr(compiled.store, "load_run_or_policy", lambda *_: untrained.snake())
+    monkeypatch.setattr(compiled, "compile_policy", lambda run: (b"program", {}))
     return tmp_path
 
 
@@ -105,25 +107,25 @@ def quick(tmp_path, monkeypatch):
         (["runs/a", "--out", "walk.json"], "walk.json"),
     ],
 )
-def test_a_dot_in_a_name_ends_nothing(arguments, name, quick, monkeypatch):
-    (quick / "here.v2").mkdir()
-    monkeypatch.chdir(quick / "here.v2")
+def test_a_dot_in_a_name_ends_nothing(arguments, name, quick_folder, monkeypatch):
+    (quick_folder / "here.v2").mkdir()
+    monkeypatch.chdir(quick_folder / "here.v2")
     assert main(["compile", *arguments]) == 0
-    files = {x.name for x in (quick / "here.v2").iterdir()}
+    files = {x.name for x in (quick_folder / "here.v2").iterdir()}
     assert files == {f"{name}.jax", f"{name}.json"}
 
 
-def test_names_that_differ_behind_a_dot_are_two(quick):
+def test_names_that_differ_behind_a_dot_are_two(quick_folder):
     for rate in ("0.001", "0.003"):
         assert main(["compile", "runs/a", "--out", f"walk_lr{rate}"]) == 0
-    assert len(list(quick.glob("walk_lr0.00?.jax"))) == 2
+    assert len(list(quick_folder.glob("walk_lr0.00?.jax"))) == 2
 
 
 @pytest.mark.parametrize("out", [".", "..", "/"])
-def test_a_folder_is_no_file_to_write(out, quick, capfd):
+def test_a_folder_is_no_file_to_write(out, quick_folder, capfd):
     assert main(["compile", "runs/a", "--out", out]) == 2
     assert capfd.readouterr().err == f"--out {out} is a folder; name a file in it\n"
-    assert list(quick.iterdir()) == []
+    assert list(quick_folder.iterdir()) == []
 
 
 def test_what_does_not_act_is_refused():
@@ -133,4 +135,4 @@ def test_what_does_not_act_is_refused():
     with pytest.raises(
         UsageError, match="mine do not act step by step: their Training has no play"
     ):
-        compiled.compiled(run._replace(program=own))
+        compiled.compile_policy(run._replace(program=own))

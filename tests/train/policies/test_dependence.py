@@ -23,7 +23,7 @@ from train.host.training import PlayConfig, Training
 from train.policies import export
 
 
-class Counting(NamedTuple):
+class CountingState(NamedTuple):
     """Parameters, and how often it has learned."""
 
     params: jax.Array
@@ -51,7 +51,7 @@ class Config:
 def make_agent(kind: str, greedy: bool) -> Agent:
     def init(key, obs):
         weight = jnp.ones(())
-        return Table(weight) if kind == "table" else Counting(weight, jnp.zeros((), jnp.int32))
+        return Table(weight) if kind == "table" else CountingState(weight, jnp.zeros((), jnp.int32))
 
     def act(state, memory, obs, key):
         unused = jnp.exp(-state[-1])  # nothing depends on it
@@ -61,7 +61,7 @@ def make_agent(kind: str, greedy: bool) -> Agent:
         return state[0] * 0.1 + noise, memory, unused
 
     def update(state, rollout, key):
-        return state if kind == "table" else Counting(state.params, state.updates + 1), {}
+        return state if kind == "table" else CountingState(state.params, state.updates + 1), {}
 
     return Agent(init, lambda: (), act, update)
 
@@ -88,7 +88,7 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def refused(capsys, main, *arguments: str) -> str:
+def refusal(capsys, main, *arguments: str) -> str:
     """The one line with which a command refuses its arguments."""
     capsys.readouterr()
     assert main(list(arguments)) == 2
@@ -111,7 +111,7 @@ def test_a_policy_that_explores_by_other_state_is_only_played_greedily(
     path = str(folder / "p")
     assert export.main(["export", str(folder / "explores"), path]) == 0
     assert evaluate.main(["--policy", path, "--games=3"]) == 0
-    complaint = refused(capsys, evaluate.main, "--policy", path, "--games=3", "--sampled")
+    complaint = refusal(capsys, evaluate.main, "--policy", path, "--games=3", "--sampled")
     assert "has no exploration, which needs updates of the agent's state" in complaint
 
 
@@ -137,7 +137,7 @@ def test_the_card_of_a_program_elsewhere_claims_no_more_than_is_known(folder: Pa
 )
 def test_an_agent_that_acts_by_other_state_is_not_exported(folder: Path, kind, message, capsys):
     path = folder / kind / "p"
-    assert message in refused(capsys, export.main, "export", str(folder / kind), str(path))
+    assert message in refusal(capsys, export.main, "export", str(folder / kind), str(path))
     assert not list(path.parent.glob("p.*"))
 
 
@@ -145,7 +145,7 @@ def test_an_agent_without_parameters_does_not_begin_with_a_policy(folder: Path, 
     path = export.export(folder / "explores", folder / "given")
     train = functools.partial(command.main, PROGRAM)
     flags = (f"--run.policy={path}", f"--run.directory={folder / 'begun'}")
-    assert "has no numbers below a field" in refused(capsys, train, "table", *flags)
+    assert "has no numbers below a field" in refusal(capsys, train, "table", *flags)
     assert not (folder / "begun").exists()
 
 
@@ -180,5 +180,5 @@ def in_a_branch(a, b, c, d):
 )
 def test_what_a_function_reads(function, read: str):
     jaxpr = jax.make_jaxpr(function)(*(jnp.float32(1),) * 4).jaxpr
-    found = {name for name, is_used in zip("abcd", used_inputs(jaxpr), strict=True) if is_used}
-    assert found == set(read)
+    read_names = {name for name, is_used in zip("abcd", used_inputs(jaxpr), strict=True) if is_used}
+    assert read_names == set(read)

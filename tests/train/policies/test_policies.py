@@ -35,7 +35,7 @@ FLAGS = {
 }
 
 
-def marked(agent: Any) -> Any:
+def randomised_agent(agent: Any) -> Any:
     """Random numbers, so that its parameters differ from all else it keeps."""
     rng = np.random.default_rng(9)
     draw = lambda x: jnp.asarray(rng.standard_normal(x.shape), x.dtype)
@@ -43,20 +43,20 @@ def marked(agent: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory) -> tuple[Run, Path]:
+def ppo_export(tmp_path_factory) -> tuple[Run, Path]:
     """A run of PPO, and the policy of its last seed."""
     return export("ppo", tmp_path_factory)
 
 
 @pytest.fixture(scope="module", params=["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
-def either(request, tmp_path_factory) -> tuple[Run, Path]:
+def each_export(request, tmp_path_factory) -> tuple[Run, Path]:
     """A run of each agent, and the policy of its last seed."""
     return export(request.param, tmp_path_factory)
 
 
 def export(preset: str, tmp_path_factory) -> tuple[Run, Path]:
     folder = tmp_path_factory.mktemp(preset)
-    directory = make_run(folder / "run", FLAGS[preset], marked)
+    directory = make_run(folder / "run", FLAGS[preset], randomised_agent)
     run, path = runs.load(directory), folder / "small.safetensors"
     (directory / "eval.json").write_text(json.dumps({"score": "score", "seeds": [scores(run)]}))
     flags = [str(directory), str(path), f"--seed={run.seeds[-1]}", "--hardware=an abacus"]
@@ -76,15 +76,15 @@ def contents(path: Path) -> tuple[dict[str, Any], bytes]:
     return json.loads(data[8:end]), data[end:]
 
 
-def rewritten(path: Path, change: Callable[[dict[str, Any]], Any], body: bytes | None = None):
+def rewrite(path: Path, change: Callable[[dict[str, Any]], Any], body: bytes | None = None):
     """Changes the header, or the numbers, and signs the file again."""
-    header, found = contents(path)
+    header, new_body = contents(path)
     change(header)
-    found = found if body is None else body
+    new_body = new_body if body is None else body
     if "__metadata__" in header:
-        header["__metadata__"]["sha256"] = json.dumps(signature(header, found))
+        header["__metadata__"]["sha256"] = json.dumps(signature(header, new_body))
     text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + found)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + new_body)
 
 
 def signature(header: dict[str, Any], body: bytes) -> str:
@@ -96,14 +96,14 @@ def signature(header: dict[str, Any], body: bytes) -> str:
     return policy_files.checksum(header["__metadata__"], arrays)
 
 
-def flipped(path: Path) -> None:
+def flip_bit(path: Path) -> None:
     """Another last bit in the last number."""
     data = path.read_bytes()
     path.write_bytes(data[:-4] + bytes([data[-4] ^ 1]) + data[-3:])
 
 
-def test_a_file_holds_the_parameters_and_nothing_else(either):
-    run, path = either
+def test_a_file_holds_the_parameters_and_nothing_else(each_export):
+    run, path = each_export
     params = run.agents[-1].learner.params if hasattr(run.agents[-1], "learner") else None
     params = run.agents[-1].params if params is None else params
     expected = flatten_dict(params["params"], sep="/")
@@ -114,14 +114,14 @@ def test_a_file_holds_the_parameters_and_nothing_else(either):
     for name, x in expected.items():
         begin, end = header[name]["data_offsets"]
         assert header[name]["dtype"] == "F32"
-        found = np.frombuffer(body[begin:end], "<f4").reshape(header[name]["shape"])
-        np.testing.assert_array_equal(found, x)
+        array = np.frombuffer(body[begin:end], "<f4").reshape(header[name]["shape"])
+        np.testing.assert_array_equal(array, x)
     assert json.loads(metadata["config"])["env"]["rows"] == 5
     assert json.loads(metadata["scores"])["score"]["mean"] == 7.25
 
 
-def test_a_loaded_policy_acts_as_the_agent_of_its_run(either):
-    run, path = either
+def test_a_loaded_policy_acts_as_the_agent_of_its_run(each_export):
+    run, path = each_export
     policy = store.as_run(path)
     assert policy.config.env == run.config.env
     assert policy.program is PROGRAM
@@ -140,24 +140,24 @@ def test_a_loaded_policy_acts_as_the_agent_of_its_run(either):
         assert loaded.env == env
 
 
-def test_one_of_several_seeds_is_chosen_by_name(exported):
-    run, _ = exported
+def test_one_of_several_seeds_is_chosen_by_name(ppo_export):
+    run, _ = ppo_export
     with pytest.raises(UsageError, match="has several seeds: choose one, seed 3, 4"):
         train.load(run.directory)
 
 
-def test_a_licence_is_named_by_who_gives_it(exported, tmp_path):
-    run, path = exported
+def test_a_licence_is_named_by_who_gives_it(ppo_export, tmp_path):
+    run, path = ppo_export
     assert "Apache" not in path.with_suffix(".md").read_text()
     flags = [str(run.directory), str(tmp_path / "p"), "--seed=3", "--license", "CC-BY-4.0"]
     assert policies.main(["export", *flags]) == 0
     assert (tmp_path / "p.md").read_text().endswith("## Licence\n\nCC-BY-4.0\n")
 
 
-def test_what_is_not_known_has_no_line_in_a_card(exported, tmp_path, monkeypatch):
-    run, _ = exported
-    known = checkpoint.read_meta(run.directory / run_directory.CHECKPOINTS)
-    monkeypatch.setattr(policies.checkpoint, "read_meta", lambda *_: known | {"git": None})
+def test_what_is_not_known_has_no_line_in_a_card(ppo_export, tmp_path, monkeypatch):
+    run, _ = ppo_export
+    meta = checkpoint.read_meta(run.directory / run_directory.CHECKPOINTS)
+    monkeypatch.setattr(policies.checkpoint, "read_meta", lambda *_: meta | {"git": None})
     text = policies.export(run.directory, tmp_path / "p", 3).with_suffix(".md").read_text()
     assert "Versions: jax" in text
     for nothing in ("Commit", "unknown", ": None", "Chosen", "\n\n\n"):
@@ -167,31 +167,31 @@ def test_what_is_not_known_has_no_line_in_a_card(exported, tmp_path, monkeypatch
     assert cards.bullets(facts) == "- parts: b 2\n- off: False"
 
 
-def test_the_card_tells_how_to_train_it_again(either):
-    run, path = either
+def test_the_card_tells_how_to_train_it_again(each_export):
+    run, path = each_export
     card = path.with_suffix(".md").read_text()
     line = next(line for line in card.splitlines() if line.startswith("python -m train.snake"))
-    again, _ = command.parse(PROGRAM, shlex.split(line)[3:])
-    assert again == run.config
+    repeated_config, _ = command.parse(PROGRAM, shlex.split(line)[3:])
+    assert repeated_config == run.config
     for text in ("an abacus", "7.25 (6.5 to 8.125), median 7, most 11", "12 s", "40 complete"):
         assert text in card
 
 
-def test_scores_of_another_agent_are_left_out(exported, tmp_path, monkeypatch):
-    run, _ = exported
+def test_scores_of_another_agent_are_left_out(ppo_export, tmp_path, monkeypatch):
+    run, _ = ppo_export
     content = json.loads((run.directory / "eval.json").read_text())
-    for change, known in (({}, True), ({"updates": 2}, False), ({"greedy": False}, False)):
+    for change, is_kept in (({}, True), ({"updates": 2}, False), ({"greedy": False}, False)):
         monkeypatch.setattr(policies.scores, "read_evaluation", lambda _, c=change: content | c)
         name = tmp_path / "p.safetensors"
         path = policies.export(run.directory, name, run.seeds[-1], overwrite=True)
-        assert ("7.25" in path.with_suffix(".md").read_text()) is known
+        assert ("7.25" in path.with_suffix(".md").read_text()) is is_kept
         assert policies.policy_files.read_metadata(path)["scores"] == (
-            content["seeds"][0] if known else None
+            content["seeds"][0] if is_kept else None
         )
 
 
-def test_what_a_newer_version_asks_has_the_value_of_the_preset(exported, tmp_path):
-    run, path = exported
+def test_what_a_newer_version_asks_has_the_value_of_the_preset(ppo_export, tmp_path):
+    run, path = ppo_export
     copy = tmp_path / "old.safetensors"
     copy.write_bytes(path.read_bytes())
 
@@ -200,7 +200,7 @@ def test_what_a_newer_version_asks_has_the_value_of_the_preset(exported, tmp_pat
         del config["network"]["noisy"], config["run"]["checkpoint_every"]
         header["__metadata__"]["config"] = json.dumps(config)
 
-    rewritten(copy, forget)
+    rewrite(copy, forget)
     assert store.as_run(copy).config.network == run.config.network
 
 
@@ -208,16 +208,16 @@ def metadata(**changes: Any) -> Callable[[Path], object]:
     def change(header):
         header["__metadata__"] |= {name: json.dumps(x) for name, x in changes.items()}
 
-    return lambda path: rewritten(path, change)
+    return lambda path: rewrite(path, change)
 
 
-def configured(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], object]:
+def config_change(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], object]:
     def edit(header):
         config = json.loads(header["__metadata__"]["config"])
         change(config)
         header["__metadata__"]["config"] = json.dumps(config)
 
-    return lambda path: rewritten(path, edit)
+    return lambda path: rewrite(path, edit)
 
 
 def begin(directory: Path, policy: Path | str, preset: str, flags: str = "") -> int:
@@ -229,20 +229,20 @@ def begin(directory: Path, policy: Path | str, preset: str, flags: str = "") -> 
 
 
 @pytest.mark.slow
-def test_a_run_begins_with_a_policy_and_goes_on_without_it(either, tmp_path):
-    run, path = either
+def test_a_run_begins_with_a_policy_and_goes_on_without_it(each_export, tmp_path):
+    run, path = each_export
     copy = tmp_path / "lent.safetensors"
     copy.write_bytes(path.read_bytes())
     preset = run_directory.read_config(run.directory)["preset"]
     assert begin(tmp_path / "run", copy, preset) == 0
-    wanted = policy_files.parameters(run.agents[-1])
-    begun = runs.load(tmp_path / "run")
-    assert len(begun.agents) == len(run.agents)
-    for agent in begun.agents:
-        found = policy_files.parameters(agent)
-        assert found.keys() == wanted.keys()
-        for name, x in wanted.items():
-            np.testing.assert_allclose(found[name], x, rtol=0, atol=1e-9)
+    expected_params = policy_files.parameters(run.agents[-1])
+    begun_run = runs.load(tmp_path / "run")
+    assert len(begun_run.agents) == len(run.agents)
+    for agent in begun_run.agents:
+        agent_params = policy_files.parameters(agent)
+        assert agent_params.keys() == expected_params.keys()
+        for name, x in expected_params.items():
+            np.testing.assert_allclose(agent_params[name], x, rtol=0, atol=1e-9)
         if preset == "dqn":
             target, params = agent.learner.target_params, agent.learner.params
             jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-9), target, params)
@@ -261,27 +261,27 @@ def test_a_run_begins_with_a_policy_and_goes_on_without_it(either, tmp_path):
     ],
 )
 def test_a_policy_that_does_not_fit_is_refused_before_anything_is_written(
-    flags, policy, message, exported, tmp_path, capsys
+    flags, policy, message, ppo_export, tmp_path, capsys
 ):
-    _, path = exported
+    _, path = ppo_export
     foreign = tmp_path / "foreign.safetensors"
     foreign.write_bytes(path.read_bytes())
     metadata(entry_point="two_snake")(foreign)
     names = {"POLICY": path, "FOREIGN": foreign}
     assert begin(tmp_path / "run", names.get(policy, policy), "ppo", flags) == 2
-    refused_in_one_line(capsys, message)
+    assert_refused(capsys, message)
     assert not (tmp_path / "run").exists()
 
 
-def renamed(header: dict[str, Any]) -> None:
+def rename_kernel(header: dict[str, Any]) -> None:
     header["policy/weight"] = header.pop("policy/kernel")
 
 
-def poisoned(path: Path) -> None:
+def insert_nan(path: Path) -> None:
     header, body = contents(path)
     place = header["policy/kernel"]["data_offsets"][0]
     bad = body[:place] + np.float32(np.nan).tobytes() + body[place + 4 :]
-    rewritten(path, lambda header: None, bad)
+    rewrite(path, lambda header: None, bad)
 
 
 BROKEN = {
@@ -289,38 +289,38 @@ BROKEN = {
     "pickle": (lambda path: path.write_bytes(pickle.dumps({"w": 1.0})), "cannot be read"),
     "in the header": (lambda path: path.write_bytes(path.read_bytes()[:300]), "cannot be read"),
     "in the numbers": (lambda path: path.write_bytes(path.read_bytes()[:-9]), "cannot be read"),
-    "foreign": (lambda path: rewritten(path, lambda h: h.pop("__metadata__")), "has no metadata"),
+    "foreign": (lambda path: rewrite(path, lambda h: h.pop("__metadata__")), "has no metadata"),
     "format": (metadata(format=1), "has format 1; this program reads format 2"),
     "no JSON": (
-        lambda path: rewritten(path, lambda h: h["__metadata__"].update(updates="{")),
+        lambda path: rewrite(path, lambda h: h["__metadata__"].update(updates="{")),
         "has metadata that are not JSON",
     ),
     "entry": (metadata(entry_point="os"), "is of the program os, which is unknown here"),
     "preset": (metadata(preset="best"), "has the preset best, which is unknown here"),
     "board": (
-        configured(lambda c: c["env"].update(rows=99)),
+        config_change(lambda c: c["env"].update(rows=99)),
         "env.rows is 99, expected a number at least 4 and at most 20",
     ),
-    "field": (configured(lambda c: c["env"].update(luck=1)), "see env.luck"),
-    "word": (configured(lambda c: c["network"].update(hidden="ab")), "cannot be used"),
-    "width": (configured(lambda c: c["network"].update(hidden=[8, 9])), "expected [8, 9]"),
-    "bit": (flipped, "is damaged (its checksum differs)"),
-    "name": (lambda path: rewritten(path, renamed), "policy/weight is [7, 3], expected none"),
-    "NaN": (poisoned, "parameter policy/kernel of"),
+    "field": (config_change(lambda c: c["env"].update(luck=1)), "see env.luck"),
+    "word": (config_change(lambda c: c["network"].update(hidden="ab")), "cannot be used"),
+    "width": (config_change(lambda c: c["network"].update(hidden=[8, 9])), "expected [8, 9]"),
+    "bit": (flip_bit, "is damaged (its checksum differs)"),
+    "name": (lambda path: rewrite(path, rename_kernel), "policy/weight is [7, 3], expected none"),
+    "NaN": (insert_nan, "parameter policy/kernel of"),
 }
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_what_is_no_policy_is_refused_in_one_line(kind: str, exported, tmp_path, capsys):
-    _, path = exported
+def test_what_is_no_policy_is_refused_in_one_line(kind: str, ppo_export, tmp_path, capsys):
+    _, path = ppo_export
     damage, message = BROKEN[kind]
     copy = tmp_path / "broken.safetensors"
     copy.write_bytes(path.read_bytes())
     damage(copy)
     assert render.main([f"--policy={copy}", f"--out={tmp_path}"]) == 2
-    refused_in_one_line(capsys, message)
+    assert_refused(capsys, message)
     assert evaluate.main(["--policy", str(copy)]) == 2
-    refused_in_one_line(capsys, message)
+    assert_refused(capsys, message)
 
 
 @pytest.mark.parametrize(
@@ -346,19 +346,19 @@ def test_what_is_no_policy_is_refused_in_one_line(kind: str, exported, tmp_path,
     ],
 )
 def test_a_mistake_is_answered_in_one_line(
-    main, flags, message, exported, capsys, monkeypatch, tmp_path
+    main, flags, message, ppo_export, capsys, monkeypatch, tmp_path
 ):
-    run, path = exported
+    run, path = ppo_export
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(policy_files, "TRAINED", path.parent / "package")
     names = {"RUN": str(run.directory), "POLICY": str(path)}
     assert main([names.get(word, word) for word in flags.split()]) == 2
-    refused_in_one_line(capsys, message)
+    assert_refused(capsys, message)
     assert not policy_files.names()
     assert not list(tmp_path.iterdir())
 
 
-def refused_in_one_line(capsys, message: str) -> None:
+def assert_refused(capsys, message: str) -> None:
     out, err = capsys.readouterr()
     assert message in err
     assert err.count("\n") == 1
@@ -372,8 +372,8 @@ def refused_in_one_line(capsys, message: str) -> None:
         (policy_files, "parameters", lambda agent: {"w": np.full(3, np.inf)}, "parameter w of"),
     ],
 )
-def test_what_cannot_be_kept_is_not_exported(place, name, value, message, exported, monkeypatch):
-    run, path = exported
+def test_what_cannot_be_kept_is_not_exported(place, name, value, message, ppo_export, monkeypatch):
+    run, path = ppo_export
     package = path.parent / "refused"
     monkeypatch.setattr(policy_files, "TRAINED", package)
     monkeypatch.setattr(place, name, value)
@@ -382,8 +382,8 @@ def test_what_cannot_be_kept_is_not_exported(place, name, value, message, export
     assert not list(package.glob("*"))
 
 
-def test_names_are_found_in_the_package(exported, tmp_path, monkeypatch, capsys):
-    run, path = exported
+def test_names_are_found_in_the_package(ppo_export, tmp_path, monkeypatch, capsys):
+    run, path = ppo_export
     monkeypatch.setattr(policy_files, "TRAINED", tmp_path)
     policies.export(run.directory, "tiny-5x6", run.seeds[-1], package=True)
     assert store.as_run("tiny-5x6").config.env == run.config.env
@@ -391,26 +391,26 @@ def test_names_are_found_in_the_package(exported, tmp_path, monkeypatch, capsys)
     foreign.write_bytes(path.read_bytes())
     metadata(entry_point="nowhere.to.be_found")(foreign)
     assert policies.main(["list"]) == 0
-    assert "tiny-5x6" in (listed := capsys.readouterr().out)
-    assert "7.25" in listed
-    assert re.search(r"foreign +\?", listed)
+    assert "tiny-5x6" in (listing := capsys.readouterr().out)
+    assert "7.25" in listing
+    assert re.search(r"foreign +\?", listing)
     with pytest.raises(UsageError, match="is a policy of the package"):
         policies.export(run.directory, "tiny-5x6", run.seeds[-1])
 
 
 @pytest.mark.slow
-def test_other_names_are_files_of_the_current_directory(exported, tmp_path, monkeypatch, capsys):
-    run, _ = exported
+def test_other_names_are_files_of_the_current_directory(ppo_export, tmp_path, monkeypatch, capsys):
+    run, _ = ppo_export
     monkeypatch.chdir(tmp_path)
     directory, seed = str(run.directory), f"--seed={run.seeds[-1]}"
     for name, card in (("mine", "mine.safetensors"), ("some/mine", "some/mine.safetensors")):
         assert policies.main(["export", directory, name, seed]) == 0
         assert capsys.readouterr().out == f"{card}\n{card.replace('safetensors', 'md')}\n"
         assert f"--policy {card} " in Path(card).with_suffix(".md").read_text()
-        for given in (name, card):
-            assert store.as_run(given).config.env == run.config.env
+        for source in (name, card):
+            assert store.as_run(source).config.env == run.config.env
         assert policies.main(["export", directory, name, seed]) == 2
-        refused_in_one_line(capsys, f"{card} exists already")
+        assert_refused(capsys, f"{card} exists already")
         assert policies.main(["export", directory, name, seed, "--overwrite"]) == 0
         capsys.readouterr()
     assert "mine" not in policy_files.names()

@@ -44,18 +44,18 @@ def test_each_snake_is_watched_in_a_terminal_and_compiled(name):
     run = store.as_run(name)
     assert run.program.live is not None
     live = run.program.live(run, 0)
-    game, shown, keys = Game(live, 0), [], iter([*[None] * 12, "q"])
+    game, screens, keys = Game(live, 0), [], iter([*[None] * 12, "q"])
     observations = []
 
-    def pressed(seconds: float) -> str | None:
+    def press_key(seconds: float) -> str | None:
         observations.append((game.now.obs, game.now.action))
         return next(keys)
 
-    terminal.play(game, pressed, shown.append)
+    terminal.play(game, press_key, screens.append)
     assert game.moment == 12
     assert not game.ending
-    assert "step 12" in shown[-2]
-    program, _ = compiled.compiled(run)
+    assert "step 12" in screens[-2]
+    program, _ = compiled.compile_policy(run)
     act = export.deserialize(bytearray(program)).call
     obs = jax.tree.map(lambda *x: np.stack(x), *(obs for obs, _ in observations))
     (actions,) = act(*jax.tree.leaves(obs))
@@ -69,8 +69,8 @@ def test_each_is_as_good_as_its_card_says(name):
     run = store.as_run(name)
     training = run.program.training(run.config)
     assert training.games is not None
-    said = policy_files.read_metadata(policy_files.file_of(name))["scores"][training.score]
+    claimed_score = policy_files.read_metadata(policy_files.file_of(name))["scores"][training.score]
     played = jax.jit(training.games(GAMES))(run.agents[0], jax.random.key(20))
     scores = np.ravel(played.outcome[training.score]).astype(float)
-    spread = max(scores.std(ddof=1), 0.02 * abs(said["mean"]))
-    assert scores.mean() == pytest.approx(said["mean"], abs=5 * spread / np.sqrt(GAMES))
+    spread = max(scores.std(ddof=1), 0.02 * abs(claimed_score["mean"]))
+    assert scores.mean() == pytest.approx(claimed_score["mean"], abs=5 * spread / np.sqrt(GAMES))

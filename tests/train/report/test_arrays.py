@@ -9,7 +9,7 @@ import pytest
 from train.report.arrays import Arrays
 
 
-def unpacked(text: str, place: dict) -> np.ndarray:
+def unpack(text: str, place: dict) -> np.ndarray:
     """One array, as a browser makes it again."""
     raw = gzip.decompress(base64.b64decode(text))
     shape, bits = place["shape"], place["bits"]
@@ -42,7 +42,7 @@ def test_whole_numbers_come_back_as_they_were():
     arrays = Arrays()
     places = [arrays.add(x) for x in WHOLE]
     for place, expected in zip(places, WHOLE, strict=True):
-        np.testing.assert_array_equal(unpacked(arrays.text(), place), expected.astype(float))
+        np.testing.assert_array_equal(unpack(arrays.text(), place), expected.astype(float))
         assert place["offset"] % 4 == 0
 
 
@@ -59,12 +59,12 @@ def test_whole_numbers_come_back_as_they_were():
 def test_fractions_come_back_to_half_a_step_of_their_range(values):
     arrays = Arrays()
     place = arrays.add(values)
-    found = unpacked(arrays.text(), place)
-    known = np.isfinite(values)
-    np.testing.assert_array_equal(np.isfinite(found), known)
-    span = float(np.ptp(values[known].astype(float))) if known.any() else 0.0
-    error = np.abs(found - values.astype(float))[known]
-    assert (error <= 0.5001 * span / 65534 + 1e-12 * np.abs(values[known].astype(float))).all()
+    unpacked_values = unpack(arrays.text(), place)
+    is_finite = np.isfinite(values)
+    np.testing.assert_array_equal(np.isfinite(unpacked_values), is_finite)
+    span = float(np.ptp(values[is_finite].astype(float))) if is_finite.any() else 0.0
+    error = np.abs(unpacked_values - values.astype(float))[is_finite]
+    assert (error <= 0.5001 * span / 65534 + 1e-12 * np.abs(values[is_finite].astype(float))).all()
 
 
 def test_equal_arrays_are_stored_once():

@@ -19,7 +19,7 @@ from tests.train.browser import (
     overflows,
     press,
     show,
-    until,
+    wait_until,
 )
 from tests.train.firefox import firefox
 from train.host.files import metrics_file
@@ -45,8 +45,8 @@ BOXES = """[".board canvas", ".controls"].map((name) => {
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
-    with browser(tmp_path_factory.mktemp("browser")) as found:
-        yield found
+    with browser(tmp_path_factory.mktemp("browser")) as chrome:
+        yield chrome
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def page(tmp_path_factory) -> Callable[[str], str]:
         make = RUNS.get(name, untrained.snake)
         runs = {each: make() for each in (("one", "two") if name == "two" else (name,))}
         path = folder / f"{name}.html"
-        path.write_text(report.made(runs, FEW))
+        path.write_text(report.build_page(runs, FEW))
         return path.as_uri()
 
     return address
@@ -122,13 +122,13 @@ def test_how_training_games_ended_is_stacked(driver, tmp_path):
     ways = {name: 0.0 for name in ENDINGS if name} | {"score": 3.0}
     shares = ({"won": 0.25, "starved": 0.5}, {"won": 0.5, "starved": 0.25}, {"won": None})
     rows = [
-        {"seed": 0, "updates": t, "steps": 10 * t, "agent": {}, "finished": ways | found}
-        for t, found in enumerate(shares, 1)
+        {"seed": 0, "updates": t, "steps": 10 * t, "agent": {}, "finished": ways | share}
+        for t, share in enumerate(shares, 1)
     ]
-    with metrics_file.opened(tmp_path) as record:
+    with metrics_file.open_for_process(tmp_path) as record:
         record.append(rows)
     page = tmp_path / "page.html"
-    page.write_text(report.made({"one": run}, report.Options(episodes=0, games=0)))
+    page.write_text(report.build_page({"one": run}, report.Options(episodes=0, games=0)))
     show(driver, page.as_uri())
     boxes = driver.execute_script(
         "return [...document.querySelectorAll('svg[aria-label*=ended] path')].map((p) => "
@@ -175,7 +175,7 @@ def test_the_player_plays_steps_and_scrubs(driver, page):
     press(driver, ".player", "ArrowLeft")
     assert moment() == 1
     press(driver, ".player", " ")
-    until(lambda: moment() > 3)
+    wait_until(lambda: moment() > 3)
     press(driver, ".player", " ")
     stopped = moment()
     press(driver, ".player", "End")
@@ -202,12 +202,12 @@ def test_a_known_moment_has_the_right_colours(driver, page):
         assert colour_at(driver, *place(int(game.state.food[moment]))) == APPLE
         red, _, blue = colour_at(driver, *place(int(game.state.head[moment])))
         assert blue > red + 50  # the head is blue
-        taken = {int(game.state.head[moment]), int(game.state.food[moment])}
+        occupied_cells = {int(game.state.head[moment]), int(game.state.food[moment])}
         words = [int(np.asarray(w)[moment]) for w in game.state.occupied]
         free = next(
             c
             for c in board.indices.tolist()
-            if c not in taken and not words[c // 32] >> (c % 32) & 1
+            if c not in occupied_cells and not words[c // 32] >> (c % 32) & 1
         )
         assert min(colour_at(driver, *place(free))) > 200  # paper
 
@@ -217,29 +217,30 @@ def test_numbers_beside_the_player_are_those_recorded(driver, page):
     run = untrained.cart_pole()
     assert run.program.episodes is not None
     scene: Any = run.program.episodes(
-        run, report.Wanted(3, report.jax.random.split(report.jax.random.key(FEW.key))[1], 60)
+        run,
+        report.EpisodeSelection(3, report.jax.random.split(report.jax.random.key(FEW.key))[1], 60),
     )
     show(driver, page("gymnax"))
     driver.execute_script("player.go(2)")
     first = scene.episodes[0]
-    shown = driver.execute_script(
+    numbers = driver.execute_script(
         "return [...document.querySelectorAll('.bars .value')].map(x => Number(x.textContent))"
     )
-    np.testing.assert_allclose(shown, first.bars["probability"].values[2], atol=1e-3)
+    np.testing.assert_allclose(numbers, first.bars["probability"].values[2], atol=1e-3)
     name = "return player.lines.map(l => [l.name, l.value.textContent])"
-    told = dict(driver.execute_script(name))
+    texts = dict(driver.execute_script(name))
     for line in ("value", "return so far", "observation 0"):
-        assert float(told[line]) == pytest.approx(first.lines[line][2], rel=2e-3, abs=2e-3)
+        assert float(texts[line]) == pytest.approx(first.lines[line][2], rel=2e-3, abs=2e-3)
 
 
 @pytest.mark.slow
 def test_a_notebook_shows_the_page_in_a_frame(driver, tmp_path):
-    shown = inline.show(policies=("snake-10x10",), episodes=1, steps=20, games=0)
+    inline_page = inline.show(policies=("snake-10x10",), episodes=1, steps=20, games=0)
     page = tmp_path / "notebook.html"
-    page.write_text(f"<body data-ready=yes>{shown._repr_html_()}</body>")
+    page.write_text(f"<body data-ready=yes>{inline_page._repr_html_()}</body>")
     show(driver, page.as_uri())
     inside = "document.querySelector('iframe').contentDocument.body"
-    until(lambda: driver.execute_script(f"return {inside}.dataset.ready === 'yes'"))
+    wait_until(lambda: driver.execute_script(f"return {inside}.dataset.ready === 'yes'"))
     assert driver.execute_script(f"return {inside}.querySelectorAll('canvas').length") > 0
     assert complaints(driver) == []
 

@@ -21,19 +21,19 @@ def test_curves_are_those_of_each_part_of_nested_numbers():
         [{"agent": {"error": [[1.0, 2.0], [3.0, 4.0]]}}, {"agent": {"error": [[5, 6], [7, None]]}}],
         [{"agent": {"error": [[0.0, 0.0], [0.0, 0.0]]}}, {"agent": {}}],
     ]
-    found = contents.curves(rows, "agent", "error")
-    assert len(found) == 4
-    np.testing.assert_array_equal(found[3]["members"], [[4.0, np.nan], [0.0, np.nan]])
-    np.testing.assert_array_equal(found[0]["mean"], [0.5, 5.0])
+    curve_list = contents.curves(rows, "agent", "error")
+    assert len(curve_list) == 4
+    np.testing.assert_array_equal(curve_list[3]["members"], [[4.0, np.nan], [0.0, np.nan]])
+    np.testing.assert_array_equal(curve_list[0]["mean"], [0.5, 5.0])
 
 
 def test_long_records_are_thinned_to_means_of_neighbours():
     values = [float(x) if x % 7 else np.nan for x in range(1000)]
-    found = contents.thinned(values)
-    assert len(found) == contents.POINTS
-    pieces = np.array_split(np.array(values), len(found))
-    np.testing.assert_allclose(found, [np.nanmean(piece) for piece in pieces])
-    assert contents.thinned([1.0, np.nan]).tolist()[0] == 1.0
+    points = contents.thin(values)
+    assert len(points) == contents.POINTS
+    pieces = np.array_split(np.array(values), len(points))
+    np.testing.assert_allclose(points, [np.nanmean(piece) for piece in pieces])
+    assert contents.thin([1.0, np.nan]).tolist()[0] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -47,19 +47,19 @@ def test_long_records_are_thinned_to_means_of_neighbours():
     ],
 )
 def test_a_histogram_counts_every_game_once(values):
-    found = contents.distribution("score", values)
-    counted = [
-        sum(low <= x < high or (x == high == found["edges"][-1]) for x in values)
-        for low, high in zip(found["edges"], found["edges"][1:], strict=False)
+    histogram = contents.distribution("score", values)
+    expected_counts = [
+        sum(low <= x < high or (x == high == histogram["edges"][-1]) for x in values)
+        for low, high in zip(histogram["edges"], histogram["edges"][1:], strict=False)
     ]
-    assert found["counts"] == counted
-    assert sum(counted) == len(values) == found["games"]
-    assert found["mean"] == (pytest.approx(values.mean()) if len(values) else None)
+    assert histogram["counts"] == expected_counts
+    assert sum(expected_counts) == len(values) == histogram["games"]
+    assert histogram["mean"] == (pytest.approx(values.mean()) if len(values) else None)
 
 
 def test_what_happens_or_not_is_a_share():
-    found = contents.distribution("won", np.array([True, False, False, True]))
-    assert found == {"name": "won", "games": 4, "share": 0.5}
+    won_share = contents.distribution("won", np.array([True, False, False, True]))
+    assert won_share == {"name": "won", "games": 4, "share": 0.5}
 
 
 def test_the_command_repeats_the_configuration():
@@ -70,39 +70,39 @@ def test_the_command_repeats_the_configuration():
         agent=replace(run.config.agent, learning_rate=1e-3, standardise=False),
         run=replace(run.config.run, seed=4, total_steps=12_345),
     )
-    told = contents.of_run(run._replace(config=config), "mine", SNAKE.training(config))
-    words = shlex.split(told["command"])
+    description = contents.of_run(run._replace(config=config), "mine", SNAKE.training(config))
+    words = shlex.split(description["command"])
     assert words[:3] == ["python", "-m", "train.snake"]
-    again, preset = command.parse(SNAKE, words[3:])
-    assert preset == told["preset"] == "ppo"
-    assert plain(again) == plain(config)
-    bold = {row["name"] for row in told["settings"] if row["changed"]}
+    parsed_config, preset = command.parse(SNAKE, words[3:])
+    assert preset == description["preset"] == "ppo"
+    assert plain(parsed_config) == plain(config)
+    bold = {row["name"] for row in description["settings"] if row["changed"]}
     assert {"agent.standardise", "run.seed", "env.rows"} <= bold
     assert "agent.discount" not in bold
 
 
 def test_a_record_becomes_series(tmp_path):
     def row(seed: int, t: int) -> dict:
-        found = {"seed": seed, "updates": 10 * t, "steps": 100 * t, "agent": {"loss": [0.5, None]}}
-        found["finished"] = {"return": float(seed + t)}
-        return found | ({"evaluated": {"mean": 7.0, "games": 3}} if t == 2 else {})
+        entry = {"seed": seed, "updates": 10 * t, "steps": 100 * t, "agent": {"loss": [0.5, None]}}
+        entry["finished"] = {"return": float(seed + t)}
+        return entry | ({"evaluated": {"mean": 7.0, "games": 3}} if t == 2 else {})
 
     rows = [row(seed, t) for t in (1, 2) for seed in (0, 1)]
-    with metrics_file.opened(tmp_path) as record:
+    with metrics_file.open_for_process(tmp_path) as record:
         record.append(rows)
     run = untrained.snake()
     config = replace(run.config, run=replace(run.config.run, num_seeds=2))
-    found: Any = contents.record(run._replace(directory=tmp_path, config=config), {})
-    assert found["steps"] == [100, 200]
-    assert found["evaluated"] == [[200, 7.0]]
+    report_record: Any = contents.record(run._replace(directory=tmp_path, config=config), {})
+    assert report_record["steps"] == [100, 200]
+    assert report_record["evaluated"] == [[200, 7.0]]
     unfinished = [row(0, 2) | {"evaluated": {"mean": None, "games": 0}}]
-    assert contents.evaluated(unfinished) == []
-    assert contents.evaluated([row(1, 2), *unfinished]) == [[200, 7.0]]
-    returns = found["series"]["return"]
+    assert contents.score_curve(unfinished) == []
+    assert contents.score_curve([row(1, 2), *unfinished]) == [[200, 7.0]]
+    returns = report_record["series"]["return"]
     assert returns["group"] == "finished"
     assert returns["curves"][0]["members"] == [[1.0, 2.0], [2.0, 3.0]]
-    assert len(found["series"]["loss"]["curves"]) == 2
-    json.dumps(found["steps"])
+    assert len(report_record["series"]["loss"]["curves"]) == 2
+    json.dumps(report_record["steps"])
 
 
 def test_a_run_without_a_record_has_none(tmp_path):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.train.browser import browser, complaints, show, until
+from tests.train.browser import browser, complaints, show, wait_until
 from tests.train.host import descent
 from train.host.running.run import run
 from train.report import __main__ as report
@@ -29,13 +29,13 @@ def follower(tmp_path):
 
 @pytest.fixture
 def server(follower):
-    made = live.Server(follower)
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+    live_server = live.Server(follower)
+    thread = threading.Thread(target=live_server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
-    yield made
-    made.shutdown()
+    yield live_server
+    live_server.shutdown()
     thread.join(10)
-    made.server_close()
+    live_server.server_close()
 
 
 def ask(server, path: str, **headers: str) -> tuple[int, str]:
@@ -44,17 +44,17 @@ def ask(server, path: str, **headers: str) -> tuple[int, str]:
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=20) as found:
-            return found.status, found.read().decode()
+        with opener.open(request, timeout=20) as response:
+            return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
 
 
 def test_data_are_the_record_so_far(follower):
-    found = follower.data()
-    assert found["steps"] == found["budget"] == 40
-    assert found["records"][0]["steps"] == [10, 20, 30, 40]
-    assert len(found["records"][0]["series"]["place"]["curves"]) == descent.SIZE
+    content = follower.data()
+    assert content["steps"] == content["budget"] == 40
+    assert content["records"][0]["steps"] == [10, 20, 30, 40]
+    assert len(content["records"][0]["series"]["place"]["curves"]) == descent.SIZE
     (follower.run.directory / "metrics.jsonl").write_text("")
     assert follower.data()["steps"] == 0
 
@@ -76,7 +76,7 @@ def test_the_page_grows_in_a_browser(server, tmp_path):
         driver.execute_script("document.querySelector('.chart').remove()")
         charts = "return document.querySelectorAll('.chart').length"
         few = driver.execute_script(charts)
-        until(lambda: driver.execute_script(charts) > few)  # at the next look
+        wait_until(lambda: driver.execute_script(charts) > few)  # at the next look
         assert "40 of 40 gradient steps" in driver.execute_script("return document.body.innerText")
         assert complaints(driver) == []
 
@@ -95,8 +95,8 @@ def test_a_training_serves_its_page_and_takes_it_along(tmp_path):
         assert training.stdout is not None
         url = None
         for line in training.stdout:
-            if found := re.search(r"live: http://127.0.0.1:\d+(/\S+)", line):
-                url = found[0].removeprefix("live: ")
+            if match := re.search(r"live: http://127.0.0.1:\d+(/\S+)", line):
+                url = match[0].removeprefix("live: ")
                 break
         assert url is not None
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

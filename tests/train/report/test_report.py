@@ -21,15 +21,15 @@ FEW = report.Options(episodes=3, steps=40, games=0)
 
 
 def data_of(html: str) -> dict:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
-    assert found
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert match
+    return json.loads(match[1])
 
 
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_every_program_that_plays_shows_episodes(name):
-    html = report.made({"a run": RUNS[name]()}, FEW)
+    html = report.build_page({"a run": RUNS[name]()}, FEW)
     scene = data_of(html)["scenes"][0]
     assert len(scene["episodes"]) == 3
     for episode in scene["episodes"]:
@@ -44,7 +44,7 @@ def test_every_program_that_plays_shows_episodes(name):
 
 
 def test_the_page_asks_nobody_for_anything():
-    html = report.made({"one": untrained.snake(), "two": untrained.snake()}, FEW)
+    html = report.build_page({"one": untrained.snake(), "two": untrained.snake()}, FEW)
     addresses = set(re.findall(r"https?://[^\s\"'`)]+", html))
     assert addresses <= {"http://www.w3.org/2000/svg"}
     assert not re.search(r"<(link|script|img)[^>]+(src|href)=\"(?!data:)", html)
@@ -55,16 +55,18 @@ def test_a_run_without_episodes_shows_its_pictures(tmp_path, monkeypatch):
     run = untrained.snake()._replace(directory=tmp_path)
     pixel = b"the bytes of a picture"
     (tmp_path / "portrait.png").write_bytes(pixel)
-    assert data_of(report.made({"one": run}, FEW))["pictures"] == [[]]
-    monkeypatch.setattr(report.abilities, "scene_of", lambda run, wanted: None)
-    ((picture,),) = data_of(report.made({"one": run}, FEW))["pictures"]
+    assert data_of(report.build_page({"one": run}, FEW))["pictures"] == [[]]
+    monkeypatch.setattr(report.abilities, "scene_of", lambda run, selection: None)
+    ((picture,),) = data_of(report.build_page({"one": run}, FEW))["pictures"]
     assert picture["name"] == "portrait"
     assert base64.b64decode(picture["png"]) == pixel
 
 
 def test_equal_keys_show_equal_games():
-    once, again = (data_of(report.made({"one": untrained.snake()}, FEW)) for _ in range(2))
-    assert once["arrays"] == again["arrays"]
+    first_data, second_data = (
+        data_of(report.build_page({"one": untrained.snake()}, FEW)) for _ in range(2)
+    )
+    assert first_data["arrays"] == second_data["arrays"]
 
 
 def test_data_cannot_end_their_element():
@@ -73,7 +75,7 @@ def test_data_cannot_end_their_element():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ([], "got 0 runs"),
         (["nowhere"], "nowhere is not a run directory"),
@@ -84,11 +86,13 @@ def test_data_cannot_end_their_element():
         (["--policy", *["snake-10x10"] * 7], "got 7 runs"),
     ],
 )
-def test_what_cannot_be_shown_is_refused_in_one_line(arguments, told, capfd, tmp_path, monkeypatch):
+def test_what_cannot_be_shown_is_refused_in_one_line(
+    arguments, message, capfd, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     assert report.main(arguments) == 2
-    said = capfd.readouterr().err
-    assert told in " ".join(said.split())
+    complaint = capfd.readouterr().err
+    assert message in " ".join(complaint.split())
     assert not list(tmp_path.iterdir())
 
 
@@ -103,11 +107,11 @@ ENDS = {
     "name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "gymnax")) for x in ENDS]
 )
 def test_games_are_counted_by_how_they_end(name):
-    html = report.made({"a run": RUNS[name]()}, report.Options(episodes=0, games=6))
-    found = {x["name"]: x for x in data_of(html)["distributions"][0]}
-    assert found["return"]["games"] == found["length"]["games"] == 6
-    assert 0 <= sum(found[end]["share"] for end in ENDS[name]) <= 1.0 + 1e-9
-    assert sum(found["length"]["counts"]) == 6
+    html = report.build_page({"a run": RUNS[name]()}, report.Options(episodes=0, games=6))
+    histograms = {x["name"]: x for x in data_of(html)["distributions"][0]}
+    assert histograms["return"]["games"] == histograms["length"]["games"] == 6
+    assert 0 <= sum(histograms[end]["share"] for end in ENDS[name]) <= 1.0 + 1e-9
+    assert sum(histograms["length"]["counts"]) == 6
 
 
 def test_a_name_that_is_no_text_is_written():

@@ -28,8 +28,8 @@ def make_run(
     """A run as `python -m train.NAME FLAGS` leaves one, with what `change` makes of no agent."""
     config, preset = command.parse(program, flags.split())
     seeds = config.run.members.starts
-    like = jax.eval_shape(compiled.init_all(program.training(config).init, seeds), seeds)
-    state = jax.tree.map(nothing, like)
+    template = jax.eval_shape(compiled.init_all(program.training(config).init, seeds), seeds)
+    state = jax.tree.map(zero_array, template)
     state = state._replace(agent=change(state.agent))
     directory.mkdir()
     run_directory.write_config(directory, program.address, preset, config)
@@ -38,8 +38,8 @@ def make_run(
     return directory
 
 
-def nothing(like: jax.ShapeDtypeStruct) -> jax.Array:
+def zero_array(template: jax.ShapeDtypeStruct) -> jax.Array:
     """Zeros, also for keys."""
-    if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(jnp.zeros((*like.shape, 2), jnp.uint32))
-    return jnp.zeros(like.shape, like.dtype)
+    if jnp.issubdtype(template.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.zeros((*template.shape, 2), jnp.uint32))
+    return jnp.zeros(template.shape, template.dtype)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from train.snake.config import PRESETS, annealed
+from train.snake.config import PRESETS, with_annealing
 
 BUDGET = 1_000_000  # environment steps
 
@@ -21,7 +21,7 @@ BUDGET = 1_000_000  # environment steps
 def test_learning_rates_reach_zero_with_the_budget(preset, updates):
     config = PRESETS[preset]
     config = replace(config, run=replace(config.run, total_steps=BUDGET))
-    assert annealed(config).anneal_updates == updates
+    assert with_annealing(config).anneal_updates == updates
 
 
 @pytest.mark.parametrize("preset", ["ppo", "pqn", "dqn"])
@@ -29,6 +29,6 @@ def test_or_after_as_many_steps_as_are_asked_for(preset):
     config = PRESETS[preset]
     per_rollout = config.loop.num_envs * config.loop.num_steps
     per_step = getattr(config.agent, "updates_per_rollout", 1) / per_rollout
-    asked = replace(config, anneal_steps=50_000)
-    assert annealed(asked).anneal_updates == pytest.approx(50_000 * per_step)
-    assert annealed(replace(config, anneal_steps=0)).anneal_updates == float("inf")
+    annealing_config = replace(config, anneal_steps=50_000)
+    assert with_annealing(annealing_config).anneal_updates == pytest.approx(50_000 * per_step)
+    assert with_annealing(replace(config, anneal_steps=0)).anneal_updates == float("inf")

@@ -23,7 +23,7 @@ from train.snake import pictures
 SMALL = "--env.rows 6 --env.cols 7 --loop.num_envs 4 --network.hidden 4 --env.observation"
 
 
-def forward(agent):
+def forward_agent(agent):
     """Chooses action 0 whatever it sees."""
     params = jax.tree.map(jnp.zeros_like, agent.params)
     params["params"]["policy"]["bias"] = jnp.array([50.0, 0.0, 0.0])
@@ -32,7 +32,9 @@ def forward(agent):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    return make_run(tmp_path_factory.mktemp("forward") / "run", f"ppo {SMALL} features", forward)
+    return make_run(
+        tmp_path_factory.mktemp("forward") / "run", f"ppo {SMALL} features", forward_agent
+    )
 
 
 @pytest.fixture(scope="module")

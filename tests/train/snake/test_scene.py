@@ -17,10 +17,10 @@ from train.snake.training import make_player
 def test_entrapment_has_a_name_behind_those_of_the_observation():
     base = untrained.snake().config
     game = replace(base.env, observation="near", sees_entrapment=True, entrapment_threshold=1.0)
-    run = untrained.untrained(PROGRAM, replace(base, env=game))
+    run = untrained.untrained_run(PROGRAM, replace(base, env=game))
     env, params, player = make_player(run.config)
     (played,) = episodes.record(env, params, player, run.agents[0], jax.random.key(0), 1, 40)
-    bars = scene.looks(env, played)[1]["what it sees"]
+    bars = scene.frames_and_bars(env, played)[1]["what it sees"]
     assert bars.labels[-2:] == ["hunger", "entrapped"]
     obs = np.asarray(played.obs)
     assert obs.shape[1] == 192

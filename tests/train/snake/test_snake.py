@@ -41,19 +41,19 @@ def train(directory: Path, preset: str) -> int:
 def final_state(directory: Path, preset: str):
     config, _ = command.parse(PROGRAM, ["--resume", str(directory)])
     training = PROGRAM.training(config)
-    like = jax.eval_shape(compiled.init_all(training.init, config.run.members.starts), 0)
-    return checkpoint.restore(directory / CHECKPOINTS, like)[0]
+    template = jax.eval_shape(compiled.init_all(training.init, config.run.members.starts), 0)
+    return checkpoint.restore(directory / CHECKPOINTS, template)[0]
 
 
 @pytest.fixture(scope="module", params=["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
-def finished(request, tmp_path_factory) -> tuple[Path, str]:
+def finished_run(request, tmp_path_factory) -> tuple[Path, str]:
     directory = tmp_path_factory.mktemp(request.param) / "run"
     assert train(directory, request.param) == 0
     return directory, request.param
 
 
-def test_a_run_leaves_record_score_curve_and_film(finished):
-    directory, preset = finished
+def test_a_run_leaves_record_score_curve_and_film(finished_run):
+    directory, preset = finished_run
     rows = read_metrics(directory)
     assert [row["steps"] for row in rows][-1] == BUDGET[preset]
     assert len(rows) == 6
@@ -74,21 +74,21 @@ def test_a_run_leaves_record_score_curve_and_film(finished):
 
 
 @pytest.mark.slow
-def test_a_finished_run_is_evaluated_and_drawn_again(finished):
-    directory, _ = finished
+def test_a_finished_run_is_evaluated_and_drawn_again(finished_run):
+    directory, _ = finished_run
     (directory / "best_game.gif").unlink()
     assert evaluate.main([str(directory), "--games", "3", "--sampled"]) == 0
-    again = json.loads((directory / "eval.json").read_text())
-    assert again["seeds"][0]["games"] == 3
-    assert again["greedy"] is False
+    evaluation = json.loads((directory / "eval.json").read_text())
+    assert evaluation["seeds"][0]["games"] == 3
+    assert evaluation["greedy"] is False
     assert render.main([str(directory), "--games", "3"]) == 0
     assert (directory / "best_game.gif").exists()
 
 
 @pytest.mark.slow
-def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
+def test_stopping_and_resuming_changes_nothing(finished_run, tmp_path):
     """From what a crash after the first of two checkpoints leaves."""
-    directory, preset = finished
+    directory, preset = finished_run
     interrupted = tmp_path / "run"
     crashes.after_the_first_checkpoint(directory, interrupted)
     assert snake_command("--resume", str(interrupted), "--run.evaluation_games=0") == 0
@@ -146,8 +146,8 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path)
     assert not directory.exists()
 
 
-def test_another_configuration_is_refused_and_shown(finished, capsys):
-    directory, _ = finished
+def test_another_configuration_is_refused_and_shown(finished_run, capsys):
+    directory, _ = finished_run
     code = snake_command("--resume", str(directory), "--network.hidden", "32")
     assert code == 2
     assert "network.hidden: [128, 128] -> [32]" in capsys.readouterr().err

@@ -27,24 +27,24 @@ def sweep(directory: Path, *arguments: str, preset: str = "plain") -> int:
 
 
 def scores(directory: Path, index: int, seconds: float = 200) -> list[dict]:
-    """Those of a batch, once its job has written them."""
+    """Waits until the job of a batch has written its scores, and returns them."""
     path, began = files.batch(directory, index), time.monotonic()
-    while (found := files.read_scores(path)) is None:
+    while (rows := files.read_scores(path)) is None:
         if time.monotonic() - began > seconds:
             logs = "".join(x.read_text() for x in (directory / "jobs").glob("*.err"))
             raise TimeoutError(f"{path} has no scores: {logs}")
         time.sleep(0.05)
-    return found
+    return rows
 
 
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The jobs that are submitted, which come to their end."""
-    submit, found = batch_jobs.submit, []
-    monkeypatch.setattr(batch_jobs, "submit", lambda *given: found.extend(submit(*given)))
+    submit, submissions = batch_jobs.submit, []
+    monkeypatch.setattr(batch_jobs, "submit", lambda *args: submissions.extend(submit(*args)))
     monkeypatch.chdir(ROOT)
-    yield found
-    for job in found:
+    yield submissions
+    for job in submissions:
         job._process.wait()
 
 
@@ -53,16 +53,16 @@ def test_a_job_for_every_batch(tmp_path, capsys, jobs):
     """Their scores, table and summary are those of the sweep that trains here."""
     shape = ["--cluster.members", "3"]
     assert sweep(tmp_path / "jobs", "--cluster", "local", *shape) == 0
-    told = capsys.readouterr().out
-    assert f"jobs for 2 of 2 batches: {', '.join(job.job_id for job in jobs)}" in told
-    assert f"python -m train.sweep --resume {tmp_path / 'jobs'} summarises" in told
+    output = capsys.readouterr().out
+    assert f"jobs for 2 of 2 batches: {', '.join(job.job_id for job in jobs)}" in output
+    assert f"python -m train.sweep --resume {tmp_path / 'jobs'} summarises" in output
     assert not (tmp_path / "jobs" / files.SUMMARY).exists()
     assert sweep(tmp_path / "here") == 0
     whole = scores(tmp_path / "here", 0)
-    found = [scores(tmp_path / "jobs", i) for i in range(2)]
-    assert [[row["member"] for row in part] for part in found] == [[0, 1, 2], [3]]
+    batch_scores = [scores(tmp_path / "jobs", i) for i in range(2)]
+    assert [[row["member"] for row in part] for part in batch_scores] == [[0, 1, 2], [3]]
     untouched = [x.stat().st_mtime_ns for x in (tmp_path / "jobs").glob("batches/*/scores.json")]
-    for row, expected in zip([*found[0], *found[1]], whole, strict=True):
+    for row, expected in zip([*batch_scores[0], *batch_scores[1]], whole, strict=True):
         assert row["score"] == pytest.approx(expected["score"])
         assert (row["member"], row["updates"]) == (expected["member"], expected["updates"])
     assert main(["--resume", str(tmp_path / "jobs")]) == 0
@@ -103,8 +103,8 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     commands, arrived = tmp_path / "bin", tmp_path / "arrived"
     commands.mkdir()
     arrived.mkdir()
-    said = f'#!/bin/sh\ncp "$1" {arrived}/\necho Submitted batch job 77\n'
-    for name, script in (("sbatch", said), ("srun", "#!/bin/sh\n")):
+    sbatch_script = f'#!/bin/sh\ncp "$1" {arrived}/\necho Submitted batch job 77\n'
+    for name, script in (("sbatch", sbatch_script), ("srun", "#!/bin/sh\n")):
         (commands / name).write_text(script)
         (commands / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
@@ -112,7 +112,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_slurm_is_asked_for_what_was_said(tmp_path, slurm, capsys):
-    asked = {
+    options = {
         "members": 2,
         "minutes": 90,
         "cpus": 3,
@@ -122,7 +122,7 @@ def test_slurm_is_asked_for_what_was_said(tmp_path, slurm, capsys):
         "account": "lab",
         "parallel": 1,
     }
-    flags = [x for name, value in asked.items() for x in (f"--cluster.{name}", str(value))]
+    flags = [x for name, value in options.items() for x in (f"--cluster.{name}", str(value))]
     assert sweep(tmp_path / "s", "--cluster", "slurm", *flags) == 0
     (script,) = [path.read_text() for path in slurm.iterdir()]
     for line in (
@@ -143,14 +143,14 @@ def test_slurm_is_asked_for_what_was_said(tmp_path, slurm, capsys):
 def test_a_cluster_that_refuses(tmp_path, slurm, capsys):
     (tmp_path / "bin" / "sbatch").write_text("#!/bin/sh\necho no such partition >&2\nexit 1\n")
     assert sweep(tmp_path / "s", "--cluster", "slurm") == REFUSED
-    *theirs, told = capsys.readouterr().err.splitlines()
-    assert theirs == ["no such partition"]  # as they said it
-    assert "--cluster slurm: no such partition; " in told
-    assert f"the sweep is in {tmp_path / 's'}, continue it with --resume" in told
+    *their_lines, error = capsys.readouterr().err.splitlines()
+    assert their_lines == ["no such partition"]  # as they said it
+    assert "--cluster slurm: no such partition; " in error
+    assert f"the sweep is in {tmp_path / 's'}, continue it with --resume" in error
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--cluster.members", "3"], "--cluster.members needs --cluster slurm or local"),
         (["--cluster.partition", "x"], "--cluster.partition needs --cluster slurm"),
@@ -160,11 +160,11 @@ def test_a_cluster_that_refuses(tmp_path, slurm, capsys):
         (["--cluster", "local", "--cluster.members", "0"], "--cluster.members is 0"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(flags, said, tmp_path, capsys, monkeypatch):
+def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert sweep(tmp_path / "s", *flags) == REFUSED
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
 
@@ -178,14 +178,14 @@ def test_the_batches_of_a_sweep_stay(tmp_path, capsys):
 def test_without_the_package(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", None)
     assert sweep(tmp_path / "s", "--cluster", "local") == REFUSED
-    told = capsys.readouterr().err
-    assert "--cluster needs the package submitit" in told
-    assert "pip install 'jaxrl[cluster]'" in told
+    error = capsys.readouterr().err
+    assert "--cluster needs the package submitit" in error
+    assert "pip install 'jaxrl[cluster]'" in error
     assert not (tmp_path / "s").exists()
 
 
 def test_groups_are_shared_among_jobs():
     group = Group(None, (), list(range(7)))  # pyright: ignore[reportArgumentType]
-    parts = cluster.shared([group, group], cluster.Cluster("local", members=3))
+    parts = cluster.split_groups([group, group], cluster.Cluster("local", members=3))
     assert [part.trials for part in parts] == [[0, 1, 2], [3, 4, 5], [6]] * 2
-    assert list(cluster.shared([group], cluster.Cluster())) == [group]
+    assert list(cluster.split_groups([group], cluster.Cluster())) == [group]

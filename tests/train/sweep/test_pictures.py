@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from jaxrl.numerics import statistics
-from tests.train.images import saved, size, words_fit
+from tests.train.images import saved_figures, size, words_fit
 from tests.train.sweep.sweeps import sweep
 from train.sweep.results import coordinates, gallery, pictures
 from train.sweep.results.summary import summarise
@@ -25,7 +25,7 @@ ALL = ["curves", "effects", "parallel", "profiles", "probabilities"]
 
 @pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
-    ("values", "seeds", "failed", "default", "drawn"),
+    ("values", "seeds", "failed", "default", "names"),
     [
         ([{}], 1, (), None, ["curves"]),
         ([{}], 10, (3,), 0, ["curves", "profiles"]),
@@ -37,12 +37,12 @@ ALL = ["curves", "effects", "parallel", "profiles", "probabilities"]
     ],
     ids=["one", "ten seeds", "two", "all failed", "base", "six", "many"],
 )
-def test_a_sweep_has_the_pictures_it_allows(tmp_path, values, seeds, failed, default, drawn):
+def test_a_sweep_has_the_pictures_it_allows(tmp_path, values, seeds, failed, default, names):
     members, rows = sweep(values, seeds, failed)
     configurations = summarise(members, default=default)
-    with saved() as figures:
+    with saved_figures() as figures:
         written = gallery.draw(tmp_path, rows, members, configurations, "points", "A $sweep_")
-    assert [path.name for path in written] == [f"{name}.png" for name in drawn]
+    assert [path.name for path in written] == [f"{name}.png" for name in names]
     for figure, path in zip(figures, written, strict=True):
         assert min(size(path)) >= 200
         assert words_fit(figure)
@@ -66,7 +66,7 @@ def widths_of(figure: Figure) -> list[float]:
 @pytest.mark.slow
 def test_the_best_and_the_default_stand_out(tmp_path):
     members, rows = sweep([{"rate": i} for i in range(64)], seeds=3)
-    with saved() as figures:
+    with saved_figures() as figures:
         arguments = (tmp_path / "curves.png", "points", "A sweep")
         pictures.curves(rows, members, summarise(members, default=10), *arguments)
     widths = widths_of(figures[0])
@@ -80,7 +80,7 @@ def test_the_best_and_the_default_stand_out(tmp_path):
 
 def test_a_curve_is_the_interquartile_mean_of_seeds_that_did_not_fail(tmp_path):
     members, rows = sweep([{"rate": 1}], seeds=6, failed=(2,))
-    with saved() as figures:
+    with saved_figures() as figures:
         arguments = (tmp_path / "curves.png", "points", "A sweep")
         pictures.curves(rows, members, summarise(members), *arguments)
     (line,) = [x for x in figures[0].axes[0].lines if x.get_linewidth() == 2]
@@ -100,7 +100,7 @@ def test_a_curve_is_the_interquartile_mean_of_seeds_that_did_not_fail(tmp_path):
 def test_seeds_are_aligned_where_all_are_known():
     lines = [(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0]))]
     lines.append((np.array([2.0, 6.0]), np.array([0.0, 4.0])))
-    x, y = pictures.aligned(lines)
+    x, y = pictures.align_curves(lines)
     np.testing.assert_array_equal(x, [2, 4])
     np.testing.assert_array_equal(y, [[2, 4], [0, 2]])
 
@@ -119,7 +119,7 @@ def test_one_that_diverged_does_not_flatten_the_others():
 
 def test_each_number_has_a_panel_with_all_its_members(tmp_path):
     members, _ = sweep(GRID, seeds=2, failed=(5,))
-    with saved() as figures:
+    with saved_figures() as figures:
         configurations = summarise(members, default=0)
         coordinates.effects(configurations, tmp_path / "effects.png", "points", "A sweep")
     panels = [axes for axes in figures[0].axes if axes.get_visible()]
@@ -128,27 +128,27 @@ def test_each_number_has_a_panel_with_all_its_members(tmp_path):
     assert [axes.get_xscale() for axes in panels] == ["log", "linear", "linear"]
     for axes, ticks in zip(panels, (4, 2, 8), strict=True):
         assert len(axes.get_xticks()) == ticks
-        drawn = [line for line in axes.lines if line.get_marker() in ("o", "v", "^")]
-        assert len(drawn) == 2 * len(GRID) - 1
+        dots = [line for line in axes.lines if line.get_marker() in ("o", "v", "^")]
+        assert len(dots) == 2 * len(GRID) - 1
         assert sum(line.get_marker() == "x" for line in axes.lines) == 1
     texts = [text.get_text() for text in panels[1].get_xticklabels()]
     assert texts == ["off", "on"]
 
 
 @pytest.mark.parametrize(
-    ("default", "told"),
+    ("default", "labels"),
     [
         (2, ["the default, the best", "another member"]),
         (0, ["the best configuration", "the default", "another member"]),
         (None, ["the best configuration", "another member"]),
     ],
 )
-def test_the_legend_of_effects_names_the_dots_that_there_are(tmp_path, default, told):
+def test_the_legend_of_effects_names_the_dots_that_there_are(tmp_path, default, labels):
     members, _ = sweep([{"a": 1.0}, {"a": 2.0}, {"a": 3.0}], seeds=3)
-    with saved() as figures:
-        found = summarise(members, default=default)
-        coordinates.effects(found, tmp_path / "e.png", "points", "A sweep")
-    assert legend_of(figures[0]) == [*told, "interquartile mean"]
+    with saved_figures() as figures:
+        configurations = summarise(members, default=default)
+        coordinates.effects(configurations, tmp_path / "e.png", "points", "A sweep")
+    assert legend_of(figures[0]) == [*labels, "interquartile mean"]
 
 
 def test_the_line_of_an_effect_is_the_mean_at_each_value():
@@ -189,7 +189,7 @@ def test_an_axis_suits_its_values(values, kind):
 
 def test_parallel_coordinates_have_a_line_each_the_best_on_top(tmp_path):
     members, _ = sweep(GRID, seeds=1, failed=(7,))
-    with saved() as figures:
+    with saved_figures() as figures:
         configurations = summarise(members, default=3)
         for better in ("higher", "lower"):
             ranked = summarise(members, better, default=3)
@@ -204,10 +204,10 @@ def test_parallel_coordinates_have_a_line_each_the_best_on_top(tmp_path):
         top = max(lines, key=lambda line: line.get_zorder())
         assert top.get_linewidth() == 3
         assert heights(top)[-1] == 1  # whichever is better, it is at the top
-    drawn = figures[0].axes[0].lines
+    first_lines = figures[0].axes[0].lines
     brightness = {
         heights(line)[-1]: np.mean(matplotlib.colors.to_rgb(line.get_color()))
-        for line in drawn
+        for line in first_lines
         if len(heights(line)) == 4 and line.get_linestyle() == "-"
     }
     assert brightness[max(brightness)] < brightness[min(brightness)]
@@ -219,7 +219,7 @@ def test_parallel_coordinates_have_a_line_each_the_best_on_top(tmp_path):
 
 def test_profiles_step_down_at_the_scores(tmp_path):
     members, _ = sweep([{"rate": i} for i in range(9)], seeds=4, failed=(0,))
-    with saved() as figures:
+    with saved_figures() as figures:
         arguments = (tmp_path / "profiles.png", "points", "A sweep")
         pictures.profiles(summarise(members, default=0), *arguments)
         pictures.profiles(summarise(members, "lower", default=0), *arguments, "lower")
@@ -235,7 +235,7 @@ def test_profiles_step_down_at_the_scores(tmp_path):
 
 def test_probabilities_have_a_row_each(tmp_path):
     members, _ = sweep([{"rate": i} for i in range(40)], seeds=2)
-    with saved() as figures:
+    with saved_figures() as figures:
         configurations = summarise(members, default=20)
         pictures.probabilities(configurations, tmp_path / "probabilities.png", "A sweep")
     (axes,) = figures[0].axes
@@ -259,8 +259,8 @@ def test_nothing_to_show_is_said_in_one_line(tmp_path):
         (lambda: coordinates.effects([], path, "points", ""), "no number was varied"),
         (lambda: coordinates.parallel(configurations, path, "points", ""), "1 numbers were"),
     ]
-    for draw, said in cases:
-        with pytest.raises(ValueError, match=said) as caught:
+    for draw, message in cases:
+        with pytest.raises(ValueError, match=message) as caught:
             draw()
         assert "\n" not in str(caught.value)
     assert not path.exists()

@@ -28,13 +28,13 @@ KINDS = ("halving", "population")
 
 
 def search(directory: Path, kind: str, *flags: str, members: int = 5, vary: str = VARY) -> int:
-    asked = ["tests.train.tiny", "plain", "--search", kind, "--vary", vary]
-    asked += ["--members", str(members), "--directory", str(directory)]
-    return command.main([*asked, *flags])
+    arguments = ["tests.train.tiny", "plain", "--search", kind, "--vary", vary]
+    arguments += ["--members", str(members), "--directory", str(directory)]
+    return command.main([*arguments, *flags])
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def finished(request, tmp_path_factory) -> tuple[str, Path]:
+def finished_search(request, tmp_path_factory) -> tuple[str, Path]:
     directory = tmp_path_factory.mktemp("search") / request.param
     assert search(directory, request.param, "--confirm", "2") == 0
     return request.param, directory
@@ -50,13 +50,13 @@ def table(directory: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.fast_cases(1)
-def test_an_interrupted_search_continues_exactly(finished, tmp_path, monkeypatch):
-    kind, whole = finished
-    asked = iter([False] * 9 + [True] + [False] * 1000)
+def test_an_interrupted_search_continues_exactly(finished_search, tmp_path, monkeypatch):
+    kind, whole = finished_search
+    stop_requests = iter([False] * 9 + [True] + [False] * 1000)
     monkeypatch.setattr(
         signals.StopRequest,
         "requested",
-        property(lambda self: next(asked), lambda self, value: None),
+        property(lambda self: next(stop_requests), lambda self, value: None),
         raising=False,
     )
     directory = tmp_path / "s"
@@ -70,10 +70,10 @@ def test_an_interrupted_search_continues_exactly(finished, tmp_path, monkeypatch
     assert one == other
 
 
-def test_rows_tell_candidates_and_their_numbers(finished):
-    kind, directory = finished
-    rows, found = rows_of(directory), table(directory)
-    assert {str(row["candidate"]) for row in rows} == {row["candidate"] for row in found}
+def test_rows_tell_candidates_and_their_numbers(finished_search):
+    kind, directory = finished_search
+    rows, table_rows = rows_of(directory), table(directory)
+    assert {str(row["candidate"]) for row in rows} == {row["candidate"] for row in table_rows}
     assert len({row["candidate"] for row in rows}) > 5
     for row in rows:
         assert row["candidate"] % 5 == row["member"]
@@ -85,36 +85,36 @@ def test_rows_tell_candidates_and_their_numbers(finished):
     assert all(row["parent"] is None for row in rows) == (kind == "halving")
 
 
-def test_the_best_is_a_run_like_any_other(finished):
-    _, directory = finished
+def test_the_best_is_a_run_like_any_other(finished_search):
+    _, directory = finished_search
     best, rows = runs.load(directory / "best"), rows_of(directory)
     ends = [row for row in rows if row["fate"] == "finished"]
     score = lambda row: -1.0 if row["finished"]["right"] is None else row["finished"]["right"]
     chosen = max(ends, key=score)  # the first of equal ones
     assert best.config.agent.learning_rate == chosen["numbers"]["agent.learning_rate"]
     assert best.config.run.seed == chosen["seed"]
-    kept = metrics_file.read_metrics(best.directory)
-    steps = [row["steps"] for row in kept]
+    saved_rows = metrics_file.read_metrics(best.directory)
+    steps = [row["steps"] for row in saved_rows]
     assert steps == sorted(set(steps))
     assert steps[-1] == chosen["age"]
-    assert kept[0]["updates"] * tiny.PER_UPDATE == steps[0]
+    assert saved_rows[0]["updates"] * tiny.PER_UPDATE == steps[0]
     assert best.updates * tiny.PER_UPDATE == chosen["age"]
     summary = json.loads((directory / files.SUMMARY).read_text())
     assert summary["configurations"][0]["rank"] == 1
 
 
-def test_the_best_configuration_is_trained_from_scratch_on_fresh_seeds(finished):
-    _, directory = finished
+def test_the_best_configuration_is_trained_from_scratch_on_fresh_seeds(finished_search):
+    _, directory = finished_search
     content = json.loads((directory / files.CONFIRMED).read_text())
     assert not set(content["fresh"]["seeds"]) & {int(row["seed"]) for row in table(directory)}
     best = runs.load(directory / "best")
     assert content["values"]["agent.learning_rate"] == best.config.agent.learning_rate
-    kept = metrics_file.read_metrics(directory / "confirmation" / "000")
-    assert kept[-1]["steps"] == best.config.run.total_steps
+    saved_rows = metrics_file.read_metrics(directory / "confirmation" / "000")
+    assert saved_rows[-1]["steps"] == best.config.run.total_steps
 
 
-def test_a_survivor_of_halving_is_trained_as_a_run_of_its_own(finished, tmp_path):
-    kind, directory = finished
+def test_a_survivor_of_halving_is_trained_as_a_run_of_its_own(finished_search, tmp_path):
+    kind, directory = finished_search
     if kind != "halving":
         return
     best = runs.load(directory / "best")
@@ -134,8 +134,8 @@ def test_members_that_are_not_finite_are_replaced(kind, tmp_path):
     assert search(tmp_path / "s", kind, "--confirm=0", members=6, vary=vary) == 0
     rows = rows_of(tmp_path / "s")
     for slot in range(6):
-        mine = [row for row in rows if row["member"] == slot]
-        for row, after in pairwise(mine):
+        slot_rows = [row for row in rows if row["member"] == slot]
+        for row, after in pairwise(slot_rows):
             assert (row["candidate"] != after["candidate"]) >= (row["fate"] == "failed")
     failed = [row for row in rows if row["fate"] == "failed"]
     assert failed
@@ -149,42 +149,42 @@ def test_members_that_are_not_finite_are_replaced(kind, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_traced_again_for_replacements(kind, monkeypatch, tmp_path):
-    traces, replaced = [], []
-    make, replace = tiny.make_training, Judge.__init__
+    traces, replacements = [], []
+    make, original_init = tiny.make_training, Judge.__init__
 
-    def counting(config: tiny.Config):
-        made = make(config)
+    def make_counted(config: tiny.Config):
+        training = make(config)
 
         def update(state):
             traces.append("update")
-            return made.update(state)
+            return training.update(state)
 
         def init(key):
             traces.append("init")
-            return made.init(key)
+            return training.init(key)
 
-        return made._replace(init=init, update=update)
+        return training._replace(init=init, update=update)
 
-    def watched(self, *arguments):
-        replace(self, *arguments)
+    def init_watched(self, *arguments):
+        original_init(self, *arguments)
         inner = self.replace
-        self.replace = lambda *given: replaced.append(1) or inner(*given)
+        self.replace = lambda *inputs: replacements.append(1) or inner(*inputs)
 
-    monkeypatch.setattr(Judge, "__init__", watched)
-    monkeypatch.setattr(tiny, "PROGRAM", tiny.PROGRAM._replace(training=counting))
+    monkeypatch.setattr(Judge, "__init__", init_watched)
+    monkeypatch.setattr(tiny, "PROGRAM", tiny.PROGRAM._replace(training=make_counted))
     counts = []
     for name, steps in (("s", 300), ("t", 600)):
         traces.clear()
-        replaced.clear()
+        replacements.clear()
         flags = ("--confirm=0", f"--run.total-steps={steps}", "--rung=30")
         assert search(tmp_path / name, kind, *flags) == 0
-        counts.append((traces.count("update"), traces.count("init"), len(replaced)))
+        counts.append((traces.count("update"), traces.count("init"), len(replacements)))
     assert counts[0][:2] == counts[1][:2]
     assert counts[0][2] < counts[1][2]
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--search", "halving"], "needs ranges"),
         (["--search", "halving", "--vary", "agent.learning_rate=0.1,0.2"], "draws from a range"),
@@ -199,23 +199,23 @@ def test_nothing_is_traced_again_for_replacements(kind, monkeypatch, tmp_path):
         (["--vary", VARY, "--random", "3", "--rung", "40"], "without --search"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(flags, said, tmp_path, capsys):
-    asked = ["tests.train.tiny", "plain", "--directory", str(tmp_path / "s"), *flags]
-    assert command.main(asked) == REFUSED
+def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
+    arguments = ["tests.train.tiny", "plain", "--directory", str(tmp_path / "s"), *flags]
+    assert command.main(arguments) == REFUSED
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
 
 
 def test_slots_that_do_not_fit_are_refused_with_the_number_that_does(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(batches, "fitting", lambda program, group: 3)
+    monkeypatch.setattr(batches, "max_members", lambda program, group: 3)
     assert search(tmp_path / "s", "halving") == REFUSED
     assert "--members 5: 3 fit into memory together" in capsys.readouterr().err
 
 
-def test_a_saved_plan_says_what_was_asked(finished):
-    kind, directory = finished
+def test_a_saved_plan_says_what_was_asked(finished_search):
+    kind, directory = finished_search
     saved = files.read_plan(directory)
     assert saved["options"]["search"] == kind
     assert saved["options"]["members"] == 5

@@ -9,14 +9,14 @@ from scipy import stats
 
 from tests.train.sweep.sweeps import member, sweep
 from train.sweep.results import labels, summary
-from train.sweep.results.summary import Member, identical, summarise, without_effect
+from train.sweep.results.summary import Member, find_identical, no_effect_message, summarise
 from train.sweep.results.tables import table
 from train.sweep.sweep import state_of
 
 RATES = [{"agent.rate": 0.1}, {"agent.rate": 0.2}, {"agent.rate": 0.4}]
 
 
-def shown(configurations, width: int = 100) -> str:
+def render_table(configurations, width: int = 100) -> str:
     console = Console(width=width)
     with console.capture() as capture:
         console.print(table(configurations))
@@ -40,9 +40,9 @@ def test_scores_ranks_and_failures_of_each_configuration():
 
 def test_lower_may_be_better():
     members, _ = sweep(RATES, seeds=3)
-    found = summarise(members, better="lower", default=1)
-    assert [x.index for x in found] == [0, 1, 2]
-    improvements = [x.improvement and x.improvement.probability for x in found]
+    configurations = summarise(members, better="lower", default=1)
+    assert [x.index for x in configurations] == [0, 1, 2]
+    improvements = [x.improvement and x.improvement.probability for x in configurations]
     assert improvements == [1.0, None, 0.0]
 
 
@@ -54,22 +54,22 @@ def test_improvement_counts_pairs_and_failed_seeds_lose():
         member(3, 1, 1, 3.0, a=2),
         member(4, 1, 2, None, a=2),
     ]
-    found = {x.index: x for x in summarise(members, default=0)}
-    assert found[0].is_default
-    assert found[0].improvement is None
+    by_index = {x.index: x for x in summarise(members, default=0)}
+    assert by_index[0].is_default
+    assert by_index[0].improvement is None
     # 2 beats 1; 3 beats 1 and ties with 3; the failed one loses twice: 2½ of six pairs
-    probability, low, high = found[1].improvement or (0, 0, 0)
+    probability, low, high = by_index[1].improvement or (0, 0, 0)
     assert probability == pytest.approx(2.5 / 6)
     assert 0 <= low <= probability <= high <= 1
 
 
 def test_one_seed_has_neither_interval_nor_improvement():
     members, _ = sweep(RATES, seeds=1)
-    for found in summarise(members, default=0):
-        assert found.interval is None
-        assert found.improvement is None
-        assert found.iqm == found.scores[0]
-    assert "One seed each" in shown(summarise(members))
+    for configuration in summarise(members, default=0):
+        assert configuration.interval is None
+        assert configuration.improvement is None
+        assert configuration.iqm == configuration.scores[0]
+    assert "One seed each" in render_table(summarise(members))
 
 
 def test_many_failures_rank_behind_all_and_none_without_a_score():
@@ -103,7 +103,7 @@ def test_members_whose_games_did_not_end_are_told_apart_from_failed_ones():
         2,
     )  # behind, whatever its rest
     assert "Without a score, as no game came to its end: 2 members" in " ".join(
-        shown([first, second]).split()
+        render_table([first, second]).split()
     )
 
 
@@ -118,12 +118,12 @@ def test_a_stopped_member_without_a_score_did_not_fail():
         Member(1, 0, 1, {}, None, "stopped"),
         Member(2, 0, 2, {}, float("nan"), "done"),
     ]
-    (found,) = summarise(members)
-    assert (found.scores, found.failed, found.stopped) == ([2.0], 1, 1)
+    (configuration,) = summarise(members)
+    assert (configuration.scores, configuration.failed, configuration.stopped) == ([2.0], 1, 1)
 
 
 @pytest.mark.parametrize(
-    ("members", "arguments", "said"),
+    ("members", "arguments", "message"),
     [
         ([], {}, "no members"),
         ([member(0, 0, 0, 1.0)], {"better": "bigger"}, "better is 'bigger'; give"),
@@ -133,8 +133,8 @@ def test_a_stopped_member_without_a_score_did_not_fail():
         ([Member(0, 0, 0, {}, 1.0, "lost")], {}, "is 'lost'; a state is one of done"),
     ],
 )
-def test_contradictions_are_refused_in_one_line(members, arguments, said):
-    with pytest.raises(ValueError, match=said) as caught:
+def test_contradictions_are_refused_in_one_line(members, arguments, message):
+    with pytest.raises(ValueError, match=message) as caught:
         summarise(members, **arguments)
     assert "\n" not in str(caught.value)
 
@@ -156,10 +156,10 @@ def test_the_table_has_a_row_each_and_cuts_no_number(width):
     values = [{name: 0.1 * (i + k) for k, name in enumerate(names)} for i in range(6)]
     members, _ = sweep(values, seeds=3, failed=(4,))
     configurations = summarise(members, default=2)
-    text = shown(configurations, width)
+    text = render_table(configurations, width)
     for x in configurations:
-        assert labels.written(x.iqm) in text
-        assert " to ".join(map(labels.written, x.interval or ())) in text
+        assert labels.text_of(x.iqm) in text
+        assert " to ".join(map(labels.text_of, x.interval or ())) in text
     assert "default" in text
     assert "1 more" not in text
 
@@ -174,7 +174,7 @@ def test_nothing_is_cut_at_80_columns(count, failed):
     values = [dict(zip(names, rng.uniform(1e-4, 1e-2, count), strict=True)) for _ in range(9)]
     members, _ = sweep(values, seeds=3, failed=failed)
     members = [x._replace(score=x.score and -100 * rng.uniform()) for x in members]
-    text = shown(summarise(members, default=0), 80)
+    text = render_table(summarise(members, default=0), 80)
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 80
     assert "better than" in text
@@ -183,7 +183,7 @@ def test_nothing_is_cut_at_80_columns(count, failed):
 
 def test_a_long_table_ends_but_has_the_default():
     members, _ = sweep([{"a": i} for i in range(40)], seeds=2)
-    text = shown(summarise(members, default=3))
+    text = render_table(summarise(members, default=3))
     assert "Not shown: 19 more" in text
     assert sum(line.strip()[:1].isdigit() for line in text.splitlines()) >= 21
     with pytest.raises(ValueError, match="no configuration to show"):
@@ -192,9 +192,9 @@ def test_a_long_table_ends_but_has_the_default():
 
 def test_identical_members_are_found_and_failed_ones_left_out():
     members, _ = sweep(RATES, seeds=2, failed=(1, 3))
-    prints = {0: "a", 1: "nan", 2: "a", 3: "nan", 4: "b", 5: "a"}
-    assert identical(members, prints) == [[0, 2, 5]]
-    assert identical(members, {0: "a"}) == []
+    fingerprints = {0: "a", 1: "nan", 2: "a", 3: "nan", 4: "b", 5: "a"}
+    assert find_identical(members, fingerprints) == [[0, 2, 5]]
+    assert find_identical(members, {0: "a"}) == []
 
 
 def test_what_had_no_effect_is_said_in_one_line():
@@ -206,13 +206,13 @@ def test_what_had_no_effect_is_said_in_one_line():
         member(4, 3, 0, 1.0, rate=0.1, clip=1),
     ]
     start = "members 0 and {} came out identical: "
-    assert without_effect(members, [0, 1]) == start.format(1) + "the seed (0, 1) had no effect"
-    assert without_effect(members, [0, 2]) == start.format(2) + "clip (1, 2) had no effect"
-    said = without_effect(members, [0, 3])
-    assert said == start.format(3) + "rate (0.1, 0.1000001) and clip (1, 2) had no effect"
-    assert without_effect(members, [0, 4]).endswith("the same values and the same seed")
+    assert no_effect_message(members, [0, 1]) == start.format(1) + "the seed (0, 1) had no effect"
+    assert no_effect_message(members, [0, 2]) == start.format(2) + "clip (1, 2) had no effect"
+    message = no_effect_message(members, [0, 3])
+    assert message == start.format(3) + "rate (0.1, 0.1000001) and clip (1, 2) had no effect"
+    assert no_effect_message(members, [0, 4]).endswith("the same values and the same seed")
     many = [member(i, i, 0, 1.0, rate=i) for i in range(9)]
-    assert without_effect(many, range(9)) == (
+    assert no_effect_message(many, range(9)) == (
         "members 0, 1, 2, 3, 4, 5 and 3 more came out identical: "
         "rate (0, 1, 2, 3, 4, 5 and 3 more) had no effect"
     )
@@ -239,13 +239,13 @@ def test_names_are_as_short_as_they_can_be():
     ],
 )
 def test_values_are_written_short(value, text):
-    assert labels.written(value) == text
+    assert labels.text_of(value) == text
 
 
 def test_labels_fit():
     values = {"a.learning_rate": 3e-4, "a.number_of_steps_in_all": 128, "a.normalise": True}
     names = labels.plain_names(values)
-    said = labels.label(7, values, names)
-    assert said == "#7 learn. rate 3e-4, number of 128, norma. on"
+    text = labels.label(7, values, names)
+    assert text == "#7 learn. rate 3e-4, number of 128, norma. on"
     assert labels.label(7, {"a.normalise": True}, names) == "normalise on"
     assert len(labels.label(7, {f"number{i}.x": i for i in range(30)}, names)) <= labels.LONGEST

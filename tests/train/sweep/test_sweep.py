@@ -25,12 +25,12 @@ VARY = f"agent.learning_rate={','.join(RATES)}"
 
 
 def sweep(directory: Path, *flags: str) -> int:
-    asked = ["tests.train.tiny", "plain", "--seeds", "2", "--directory", str(directory), *flags]
-    return command.main(asked)
+    arguments = ["tests.train.tiny", "plain", "--seeds", "2", "--directory", str(directory), *flags]
+    return command.main(arguments)
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished_sweep(tmp_path_factory) -> Path:
     """Two rates of two seeds, and a size that needs a program of its own."""
     directory = tmp_path_factory.mktemp("sweep") / "finished"
     assert sweep(directory, "--vary", VARY, "--vary", "agent.replay=3,7") == 0
@@ -43,8 +43,8 @@ def table(directory: Path) -> list[dict[str, str]]:
 
 
 class TestMembers:
-    def test_each_member_is_trained_as_a_run_of_its_own(self, finished, tmp_path):
-        for row in table(finished)[::3]:
+    def test_each_member_is_trained_as_a_run_of_its_own(self, finished_sweep, tmp_path):
+        for row in table(finished_sweep)[::3]:
             preset = tiny.PRESETS["plain"]
             agent = dataclasses.replace(
                 preset.agent,
@@ -63,18 +63,18 @@ class TestMembers:
             score = result.evaluation.content["seeds"][0]["right"]["mean"]
             assert float(row["score"]) == pytest.approx(score)
             losses = [x["agent"]["loss"] for x in metrics_file.read_metrics(result.directory)]
-            kept = [
+            sweep_losses = [
                 x["agent"]["loss"]
-                for path in (finished / "batches").iterdir()
+                for path in (finished_sweep / "batches").iterdir()
                 for x in metrics_file.read_metrics(path)
                 if x["member"] == int(row["member"])
             ]
             # numbers are traced in float32 here, and constants of the compiler there
-            np.testing.assert_allclose(kept, losses, rtol=1e-4)
+            np.testing.assert_allclose(sweep_losses, losses, rtol=1e-4)
 
-    def test_numbers_share_a_program_and_sizes_have_their_own(self, finished):
-        plan = files.read_plan(finished)
-        rows = table(finished)
+    def test_numbers_share_a_program_and_sizes_have_their_own(self, finished_sweep):
+        plan = files.read_plan(finished_sweep)
+        rows = table(finished_sweep)
         sizes = [{rows[i]["agent.replay"] for i in batch} for batch in plan["batches"]]
         assert sizes == [{"3"}, {"7"}]
         assert [len(batch) for batch in plan["batches"]] == [4, 4]
@@ -83,16 +83,16 @@ class TestMembers:
         traces = []
         make = tiny.make_training
 
-        def counting(config: tiny.Config):
-            made = make(config)
+        def make_counted(config: tiny.Config):
+            training = make(config)
 
             def update(state):
                 traces.append(1)
-                return made.update(state)
+                return training.update(state)
 
-            return made._replace(update=update)
+            return training._replace(update=update)
 
-        monkeypatch.setattr(tiny, "PROGRAM", tiny.PROGRAM._replace(training=counting))
+        monkeypatch.setattr(tiny, "PROGRAM", tiny.PROGRAM._replace(training=make_counted))
         rates = ",".join(str(0.001 * i) for i in range(1, 9))
         assert sweep(tmp_path / "s", "--vary", f"agent.learning_rate={rates}", "--confirm=0") == 0
         few = len(traces)
@@ -100,64 +100,64 @@ class TestMembers:
         assert sweep(tmp_path / "t", "--vary", VARY, "--confirm=0") == 0
         assert few == len(traces)
 
-    def test_a_member_that_fails_leaves_the_others_alone(self, tmp_path, finished):
+    def test_a_member_that_fails_leaves_the_others_alone(self, tmp_path, finished_sweep):
         rates = f"{RATES[0]},inf"  # and a rate that is refused is refused before anything else
         assert sweep(tmp_path / "bad", "--vary", f"agent.learning_rate={rates}") == REFUSED
         poison = "--vary=agent.poison=-1,inf"
         assert sweep(tmp_path / "s", poison, "--agent.learning-rate", RATES[0]) == 0
         rows = table(tmp_path / "s")
         assert [row["state"] for row in rows] == ["done", "done", "failed", "failed"]
-        healthy = [x for x in table(finished) if x["agent.learning_rate"] == RATES[0]]
+        healthy = [x for x in table(finished_sweep) if x["agent.learning_rate"] == RATES[0]]
         healthy = [x for x in healthy if x["agent.replay"] == "7"]
         assert [x["score"] for x in rows[:2]] == [x["score"] for x in healthy]
 
     @pytest.mark.slow
-    def test_batches_that_fit_give_the_same_scores(self, finished, tmp_path, monkeypatch):
-        monkeypatch.setattr(batches, "fitting", lambda program, group: 3)
+    def test_batches_that_fit_give_the_same_scores(self, finished_sweep, tmp_path, monkeypatch):
+        monkeypatch.setattr(batches, "max_members", lambda program, group: 3)
         assert sweep(tmp_path / "s", "--vary", VARY) == 0
         plan = files.read_plan(tmp_path / "s")
         assert [len(batch) for batch in plan["batches"]] == [2, 2]
-        one = [row["score"] for row in table(finished) if row["agent.replay"] == "7"]
+        one = [row["score"] for row in table(finished_sweep) if row["agent.replay"] == "7"]
         assert [row["score"] for row in table(tmp_path / "s")] == one
 
 
 class TestFiles:
-    def test_the_best_is_a_run_like_any_other(self, finished):
-        rows = table(finished)
-        best = runs.load(finished / "best")
+    def test_the_best_is_a_run_like_any_other(self, finished_sweep):
+        rows = table(finished_sweep)
+        best = runs.load(finished_sweep / "best")
         chosen = max(rows, key=lambda row: float(row["score"]))
         assert best.config.agent.learning_rate == float(chosen["agent.learning_rate"])
         assert best.config.run.seed == int(chosen["seed"])
         key = compiled.keys_of(best.config.run.seed)[1]
         training = best.program.training(best.config)
-        found = training.evaluate(best.agents, best.seeds, [key]).content["seeds"][0]
-        assert found["right"]["mean"] == pytest.approx(float(chosen["score"]))
+        evaluation = training.evaluate(best.agents, best.seeds, [key]).content["seeds"][0]
+        assert evaluation["right"]["mean"] == pytest.approx(float(chosen["score"]))
         assert [row["steps"] for row in metrics_file.read_metrics(best.directory)]
 
-    def test_fresh_seeds_confirm_what_was_chosen(self, finished):
-        content = json.loads((finished / files.CONFIRMED).read_text())
+    def test_fresh_seeds_confirm_what_was_chosen(self, finished_sweep):
+        content = json.loads((finished_sweep / files.CONFIRMED).read_text())
         assert content["fresh"]["seeds"] == [2, 3]
         assert content["chosen"]["seeds"] == [0, 1]
-        summary = json.loads((finished / files.SUMMARY).read_text())
+        summary = json.loads((finished_sweep / files.SUMMARY).read_text())
         assert content["configuration"] == summary["configurations"][0]["index"]
 
     @pytest.mark.slow
-    def test_an_interrupted_sweep_continues_exactly(self, finished, tmp_path, monkeypatch):
+    def test_an_interrupted_sweep_continues_exactly(self, finished_sweep, tmp_path, monkeypatch):
         directory = tmp_path / "s"
         flags = ("--vary", VARY, "--vary", "agent.replay=3,7")
-        asked = iter([False] * 14 + [True] + [False] * 1000)
+        stop_requests = iter([False] * 14 + [True] + [False] * 1000)
         monkeypatch.setattr(
             signals.StopRequest,
             "requested",
-            property(lambda self: next(asked), lambda self, value: None),
+            property(lambda self: next(stop_requests), lambda self, value: None),
             raising=False,
         )
         assert sweep(directory, *flags) == INTERRUPTED
         assert any(row["state"] == "" for row in table(directory))
         assert command.main(["--resume", str(directory)]) == 0
-        assert table(directory) == table(finished)
+        assert table(directory) == table(finished_sweep)
         for i in range(2):
-            one, other = (files.batch(x, i) for x in (directory, finished))
+            one, other = (files.batch(x, i) for x in (directory, finished_sweep))
             assert timeless_rows(one) == timeless_rows(other)
 
     @pytest.mark.slow
@@ -178,7 +178,7 @@ class TestRandom:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--vary", "agent.nope=1"], "there is no field agent.nope"),
         (["--vary", "agent.learning_rate"], "expected FIELD=VALUE"),
@@ -198,10 +198,10 @@ class TestRandom:
         (["--agent.nope", "3"], "--agent.nope"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(flags, said, tmp_path, capsys):
+def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
     assert sweep(tmp_path / "s", *flags) == REFUSED
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
 
@@ -212,13 +212,13 @@ def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path
     program = find(name, "here")
     assert next(iter(program.presets.values())).run.num_seeds == seeds
     options = build.Options(vary=["agent.learning_rate=1e-3,2e-3"], directory=str(tmp_path / "s"))
-    found = build.begin(name, "", options, [])
-    assert found.config.run.num_seeds == 1
-    assert [trial.seed for trial in found.planned.trials] == [0, 1, 2] * 2
+    new_sweep = build.begin(name, "", options, [])
+    assert new_sweep.config.run.num_seeds == 1
+    assert [trial.seed for trial in new_sweep.planned.trials] == [0, 1, 2] * 2
 
 
 @pytest.mark.parametrize(
-    ("varied", "flags", "preset", "told"),
+    ("variation", "flags", "preset", "count"),
     [
         ("agent.learning_rate=1e-3,1e-4", ["--env.id", "Breakout-MinAtar"], "ppo_minatar", 1),
         ("agent.learning_rate=1e-3,1e-4", ["--env.id", "Acrobot-v1"], "ppo", 0),
@@ -226,21 +226,21 @@ def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path
         ("env.id=CartPole-v1,Acrobot-v1", [], "ppo", 0),
     ],
 )
-def test_members_have_the_preset_of_their_environment(varied, flags, preset, told, capsys):
-    """As a single run has it, with the defaults that `--vary` leaves open."""
-    program, options = find("gymnax", "here"), build.Options(vary=[varied])
+def test_members_have_the_preset_of_their_environment(variation, flags, preset, count, capsys):
+    """A single run has the same preset, with the defaults that `--vary` leaves open."""
+    program, options = find("gymnax", "here"), build.Options(vary=[variation])
     config, chosen, _ = build.read(program, "ppo", options, flags)
     assert chosen == preset
     assert config == dataclasses.replace(program.presets[preset], env=config.env)
     line = "gymnax: ppo for Breakout-MinAtar is the preset ppo_minatar\n"
-    assert capsys.readouterr().out == told * line
+    assert capsys.readouterr().out == count * line
 
 
 def test_a_flag_may_need_the_environments_that_are_varied(tmp_path, capsys):
     """Convolutions are for images, which the default environment does not show."""
-    varied = "env.id=Breakout-MinAtar,Asterix-MinAtar"
+    variation = "env.id=Breakout-MinAtar,Asterix-MinAtar"
     flags = ["--network.channels", "4"]
-    _, chosen, _ = build.read(find("gymnax", "here"), "", build.Options(vary=[varied]), flags)
+    _, chosen, _ = build.read(find("gymnax", "here"), "", build.Options(vary=[variation]), flags)
     assert chosen == "ppo_minatar"
     vectors = ["--vary", "env.id=CartPole-v1,Acrobot-v1", "--directory", str(tmp_path / "s")]
     assert command.main(["gymnax", *vectors, *flags]) == REFUSED
@@ -258,18 +258,18 @@ def test_environments_of_several_presets_are_not_varied_together(tmp_path, capsy
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("said", ["on,off", "True,false"])
-def test_a_switch_is_on_or_off(said, tmp_path):
-    vary = [f"agent.standardise={said}"]
-    found = build.begin("snake", "", build.Options(vary, directory=str(tmp_path / "s")), [])
-    switches = [group.config.agent.standardise for group in found.planned.groups]
+@pytest.mark.parametrize("choices", ["on,off", "True,false"])
+def test_a_switch_is_on_or_off(choices, tmp_path):
+    vary = [f"agent.standardise={choices}"]
+    new_sweep = build.begin("snake", "", build.Options(vary, directory=str(tmp_path / "s")), [])
+    switches = [group.config.agent.standardise for group in new_sweep.planned.groups]
     assert switches == [True, False]
     with pytest.raises(UsageError, match="a switch is on or off"):
         build.begin("snake", "", build.Options(["agent.standardise=1,2"]), [])
 
 
 def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, monkeypatch):
-    """For all members, before anything is written."""
+    """The configuration is completed once for all members, before anything is written."""
     snake, calls = build.program_of("snake"), []
 
     def complete(config):
@@ -279,9 +279,9 @@ def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, mon
 
     monkeypatch.setattr(build, "program_of", lambda name: snake._replace(complete=complete))
     options = build.Options(["agent.entropy_weight=0.01,0.02"], directory=str(tmp_path / "s"))
-    found = build.begin("snake", "", options, [])
+    new_sweep = build.begin("snake", "", options, [])
     assert len(calls) == 1
-    assert found.config.agent.clip == 0.123
+    assert new_sweep.config.agent.clip == 0.123
 
     def refuse(config):
         raise ValueError("FILE.npz is empty")
@@ -297,14 +297,16 @@ def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, mon
 def test_an_unknown_program_is_told_which_there_are(name, tmp_path, capsys):
     assert command.main([name, "--vary", VARY, "--directory", str(tmp_path / "s")]) == REFUSED
     guess = " (perhaps snake)" if name == "snake/" else ""
-    said = f"there is no program {name}{guess}: choose one of allo, durotaxis, goals, gymnax, snake"
+    start = (
+        f"there is no program {name}{guess}: choose one of allo, durotaxis, goals, gymnax, snake"
+    )
     error = capsys.readouterr().err
-    assert error.startswith(said)
+    assert error.startswith(start)
     assert error.count("\n") == 1
 
 
-def test_a_saved_plan_can_be_read_by_people(finished):
-    saved = files.read_plan(finished)
+def test_a_saved_plan_can_be_read_by_people(finished_sweep):
+    saved = files.read_plan(finished_sweep)
     assert saved["options"]["vary"] == [VARY, "agent.replay=3,7"]
     config = rebuild(tiny.PRESETS["plain"], saved["config"])
     assert config == tiny.PRESETS["plain"]

@@ -11,8 +11,8 @@ DEATHS = ("death_wall", "death_self", "death_other")
 FOOD = ("score", "opponent_score")
 
 
-def games_by_chance(seed: int) -> Episodes:
-    """Of `[2, 30]` games, from the left and from the right, a few have no end."""
+def random_games(seed: int) -> Episodes:
+    """Random games `[2, 30]`, from the left and from the right; a few have no end."""
     rng = np.random.default_rng(seed)
     draw = lambda: rng.random((2, 30)) < 0.4
     outcome = {name: draw() for name in (*WAYS, *DEATHS)}
@@ -22,19 +22,19 @@ def games_by_chance(seed: int) -> Episodes:
 
 
 def test_measures_are_means_over_all_games_that_ended():
-    games = {name: games_by_chance(seed) for seed, name in enumerate(("greedy", "rival"))}
-    row = {"seed": 0, **evaluation.summarised(games)}
+    games = {name: random_games(seed) for seed, name in enumerate(("greedy", "rival"))}
+    row = {"seed": 0, **evaluation.summarise(games)}
     assert list(row["tournament"]) == ["greedy", "itself"]
-    for played, found in zip(games.values(), row["tournament"].values(), strict=True):
-        whole = np.asarray(played.complete)
-        assert (found["games"], found["incomplete"]) == (whole.sum(), (~whole).sum())
+    for episodes, summary in zip(games.values(), row["tournament"].values(), strict=True):
+        whole = np.asarray(episodes.complete)
+        assert (summary["games"], summary["incomplete"]) == (whole.sum(), (~whole).sum())
         for name in (*WAYS, *DEATHS, *FOOD):
-            mean = np.asarray(played.outcome[name])[whole].mean()
-            assert found[name]["mean"] == pytest.approx(mean)
+            mean = np.asarray(episodes.outcome[name])[whole].mean()
+            assert summary[name]["mean"] == pytest.approx(mean)
         for name, won, ended in zip(
-            ("won_left", "won_right"), played.outcome["won"], whole, strict=True
+            ("won_left", "won_right"), episodes.outcome["won"], whole, strict=True
         ):
-            assert found[name]["mean"] == pytest.approx(won[ended].mean())
+            assert summary[name]["mean"] == pytest.approx(won[ended].mean())
     assert row["won"] == row["tournament"]["greedy"]["won"]
     table = evaluation.table({"score": "won", "max_steps": 100, "seeds": [row]})
     assert table.row_count == 2

@@ -50,14 +50,14 @@ def test_strengths_are_the_likeliest(seed):
 
 def test_whoever_wins_all_has_a_limit_and_an_interval(few_resamples):
     results = {(0, 1): np.ones(40), (0, 2): np.ones(40), (1, 2): np.array([0.5] * 40)}
-    strength = ranking.elo(*ranking.summed(results, 3))
+    strength = ranking.elo(*ranking.sum_points(results, 3))
     assert np.isfinite(strength).all()
     assert strength[0] > strength[1] == pytest.approx(strength[2])
     mixed = results | {(1, 2): np.array([1.0, 0.0] * 20)}
     low, high = ranking.intervals(mixed, 3)
-    found = ranking.elo(*ranking.summed(mixed, 3))
-    assert (low <= found).all()
-    assert (found <= high).all()
+    strengths = ranking.elo(*ranking.sum_points(mixed, 3))
+    assert (low <= strengths).all()
+    assert (strengths <= high).all()
     assert high[1] > low[1]
 
 
@@ -66,29 +66,29 @@ def test_whoever_wins_all_has_a_limit_and_an_interval(few_resamples):
 def test_players_with_other_networks_and_algorithms_meet(order: int, few_resamples):
     """PPO begins or a DQN does: each way round another game is compiled."""
     run = untrained.two_snakes()
-    by_dqn = PROGRAM.presets["dqn"]
-    assert isinstance(by_dqn, DQN)
-    agent = replace(by_dqn.agent, capacity=1000)
-    wider = replace(by_dqn.network, hidden=(4, 4))
-    other = untrained.untrained(
-        PROGRAM, replace(by_dqn, env=run.config.env, agent=agent, network=wider)
+    dqn_config = PROGRAM.presets["dqn"]
+    assert isinstance(dqn_config, DQN)
+    agent = replace(dqn_config.agent, capacity=1000)
+    wider = replace(dqn_config.network, hidden=(4, 4))
+    other = untrained.untrained_run(
+        PROGRAM, replace(dqn_config, env=run.config.env, agent=agent, network=wider)
     )
     players = [
         Player(name, x.config, parameters(x.agents[0])) for name, x in (("a", run), ("b", other))
     ]
-    results = ranking.played(players[::order], 9, jax.random.key(0))
+    results = ranking.play_matches(players[::order], 9, jax.random.key(0))
     assert list(results) == [(0, 1)]
-    (found,) = results.values()
-    assert found.shape == (10,)  # an even number
-    assert set(found.tolist()) <= {0.0, 0.5, 1.0}
-    shown = ranking.table(["a", "b"], results)
-    assert shown.row_count == 2
-    assert len(shown.columns) == 5
-    assert all(list(column.cells) for column in itertools.islice(shown.columns, 3))
+    (points,) = results.values()
+    assert points.shape == (10,)  # an even number
+    assert set(points.tolist()) <= {0.0, 0.5, 1.0}
+    ranking_table = ranking.table(["a", "b"], results)
+    assert ranking_table.row_count == 2
+    assert len(ranking_table.columns) == 5
+    assert all(list(column.cells) for column in itertools.islice(ranking_table.columns, 3))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["x"], "got 1 players"),
         (["nowhere", "nobody"], "nowhere"),
@@ -96,15 +96,15 @@ def test_players_with_other_networks_and_algorithms_meet(order: int, few_resampl
         (["a", "b", "--games", "0"], "games is 0"),
     ],
 )
-def test_who_cannot_play_is_refused(arguments, told, capfd):
+def test_who_cannot_play_is_refused(arguments, message, capfd):
     assert ranking.main(arguments) == 2
-    assert told in " ".join(capfd.readouterr().err.split())
+    assert message in " ".join(capfd.readouterr().err.split())
 
 
 def test_players_of_other_boards_cannot_meet(monkeypatch):
     run = untrained.two_snakes()
     larger = replace(run.config, env=replace(run.config.env, rows=8))
-    found = {"a": run.config, "b": larger}
-    monkeypatch.setattr(trained, "load", lambda name, best: Player(name, found[name], ()))
+    configs = {"a": run.config, "b": larger}
+    monkeypatch.setattr(trained, "load", lambda name, best: Player(name, configs[name], ()))
     with pytest.raises(ranking.UsageError, match="b has another board than a"):
-        ranking.opened(ranking.Options(("a", "b")))
+        ranking.load_players(ranking.Options(("a", "b")))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.train import untrained
-from train.host.program import Wanted
+from train.host.program import EpisodeSelection
 from train.two_snake import scene
 from train.two_snake.config import DQN
 from train.two_snake.program import PROGRAM
@@ -15,17 +15,17 @@ from train.two_snake.program import PROGRAM
 
 @pytest.mark.slow
 def test_values_of_all_moves_are_told_for_both_sides():
-    by_dqn = PROGRAM.presets["dqn"]
-    assert isinstance(by_dqn, DQN)
+    dqn_config = PROGRAM.presets["dqn"]
+    assert isinstance(dqn_config, DQN)
     small = replace(
-        by_dqn,
+        dqn_config,
         env=untrained.two_snakes().config.env,
-        agent=replace(by_dqn.agent, capacity=1_000),
-        network=replace(by_dqn.network, hidden=(4,)),
+        agent=replace(dqn_config.agent, capacity=1_000),
+        network=replace(dqn_config.network, hidden=(4,)),
     )
-    run = untrained.untrained(PROGRAM, small)
-    shown = scene.show(run, Wanted(3, jax.random.key(0), 20))
-    *against_scripts, by_itself = shown.episodes
+    run = untrained.untrained_run(PROGRAM, small)
+    recorded_scene = scene.show(run, EpisodeSelection(3, jax.random.key(0), 20))
+    *against_scripts, by_itself = recorded_scene.episodes
     assert {"Q", "what it sees"} == set(against_scripts[0].bars)
     assert {"Q", "Q, red", "what it sees"} == set(by_itself.bars)
     own, red = by_itself.bars["Q"], by_itself.bars["Q, red"]

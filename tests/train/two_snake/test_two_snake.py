@@ -18,7 +18,7 @@ from envs.two_snake import rules
 from envs.two_snake.env import TwoSnake
 from jaxrl import checkpoint
 from jaxrl.agents import ppo
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from jaxrl.losses.distributions import Categorical
 from tests.train.host import crashes
 from train import evaluate as evaluate_command
@@ -62,14 +62,14 @@ def assert_refused(flags: str, message: str, directory: Path, capsys) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def tournaments_compiled_once():
     """All runs here are of one shape, and so are their games."""
-    compile_games, known = tournament.compile_games, {}
+    compile_games, compiled_games = tournament.compile_games, {}
 
     def look_up(config, learned):
         network = agents.make_network(config)
         key = (network, config.run.evaluation_games, config.run.evaluation_greedy)
-        if key not in known:
-            known[key] = compile_games(config, learned)
-        return known[key]
+        if key not in compiled_games:
+            compiled_games[key] = compile_games(config, learned)
+        return compiled_games[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tournament, "compile_games", look_up)
@@ -77,7 +77,7 @@ def tournaments_compiled_once():
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished_run(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("two_snake") / "run"
     assert two_snake_command(*SMALL.split(), f"--run.directory={directory}") == 0
     return directory
@@ -86,13 +86,13 @@ def finished(tmp_path_factory) -> Path:
 def final_state(directory: Path):
     config, _ = command.parse(PROGRAM, ["--resume", str(directory)])
     training = make_training(config)
-    like = jax.eval_shape(compiled.init_all(training.init, config.run.members.starts), 0)
-    return checkpoint.restore(directory / CHECKPOINTS, like)[0]
+    template = jax.eval_shape(compiled.init_all(training.init, config.run.members.starts), 0)
+    return checkpoint.restore(directory / CHECKPOINTS, template)[0]
 
 
 @pytest.mark.slow
-def test_a_run_goes_through_its_stages_and_leaves_score_and_pictures(finished: Path):
-    rows = read_metrics(finished)
+def test_a_run_goes_through_its_stages_and_leaves_score_and_pictures(finished_run: Path):
+    rows = read_metrics(finished_run)
     assert [row["steps"] for row in rows] == [128, 256, 384, 512, 640, 768]
     # two updates at most in each stage but the last, and the games of `greedy` need not be won
     assert [row["agent"]["stage"] for row in rows] == [0, 0, 1, 1, 2, 2]
@@ -104,12 +104,12 @@ def test_a_run_goes_through_its_stages_and_leaves_score_and_pictures(finished: P
             assert sum(met) == pytest.approx(1)
             ways = [row["finished"][name] for name in ENDINGS if name]
             assert sum(ways) <= 1 + 1e-6
-    seed = json.loads((finished / "eval.json").read_text())["seeds"][0]
+    seed = json.loads((finished_run / "eval.json").read_text())["seeds"][0]
     assert seed["games"] == 8  # an even number
     assert set(seed["tournament"]) == {"static", "random", "greedy", "defensive", "itself"}
-    for found in seed["tournament"].values():
-        assert sum(found[x]["mean"] for x in ("won", "draw", "lost")) == pytest.approx(1)
-        assert found["score"]["max"] <= 2  # the target of the last stage
+    for summary in seed["tournament"].values():
+        assert sum(summary[x]["mean"] for x in ("won", "draw", "lost")) == pytest.approx(1)
+        assert summary["score"]["max"] <= 2  # the target of the last stage
     for name, is_film in (
         ("learning_curve.png", False),
         ("endings.png", False),
@@ -117,21 +117,21 @@ def test_a_run_goes_through_its_stages_and_leaves_score_and_pictures(finished: P
         ("against_greedy.gif", True),
         ("against_defensive.gif", True),
     ):
-        with Image.open(finished / name) as image:
+        with Image.open(finished_run / name) as image:
             assert (getattr(image, "n_frames", 1) > 1) == is_film
 
 
 @pytest.mark.slow
-def test_a_resumed_run_is_the_same_run(finished: Path, tmp_path: Path):
+def test_a_resumed_run_is_the_same_run(finished_run: Path, tmp_path: Path):
     interrupted = tmp_path / "run"
-    crashes.after_the_first_checkpoint(finished, interrupted)
+    crashes.after_the_first_checkpoint(finished_run, interrupted)
     assert two_snake_command("--resume", str(interrupted), "--run.evaluation_games=0") == 0
     without_times = [
         [{k: v for k, v in row.items() if "second" not in k} for row in read_metrics(directory)]
-        for directory in (finished, interrupted)
+        for directory in (finished_run, interrupted)
     ]
     assert without_times[0] == without_times[1]
-    before, after = final_state(finished), final_state(interrupted)
+    before, after = final_state(finished_run), final_state(interrupted)
     for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
         if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
             a, b = jax.random.key_data(a), jax.random.key_data(b)
@@ -139,26 +139,26 @@ def test_a_resumed_run_is_the_same_run(finished: Path, tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_tournament_is_played_by_command(finished: Path, capsys):
-    before = json.loads((finished / "eval.json").read_text())
-    assert evaluate_command.main([str(finished), "--games=7", "--key=5"]) == 0
+def test_a_tournament_is_played_by_command(finished_run: Path, capsys):
+    before = json.loads((finished_run / "eval.json").read_text())
+    assert evaluate_command.main([str(finished_run), "--games=7", "--key=5"]) == 0
     assert "0 defensive" in capsys.readouterr().out
-    after = json.loads((finished / "eval.json").read_text())
+    after = json.loads((finished_run / "eval.json").read_text())
     assert (after["key"], after["updates"], after["greedy"]) == (5, 6, True)
     assert after["seeds"][0]["tournament"] != before["seeds"][0]["tournament"]
-    assert evaluate_command.main([str(finished), "--games=0"]) == 2
+    assert evaluate_command.main([str(finished_run), "--games=0"]) == 2
     assert "--games is 0, expected a number at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_a_policy_is_filmed_and_plays_the_tournament_without_its_run(
-    finished: Path, tmp_path: Path, monkeypatch, capsys
+    finished_run: Path, tmp_path: Path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    policy = export.export(finished, str(tmp_path / "small.safetensors"))
+    policy = export.export(finished_run, str(tmp_path / "small.safetensors"))
     assert render.main([f"--policy={policy}", "--games=7"]) == 0
-    *made, line = capsys.readouterr().out.splitlines()
-    strips, films = made[::2], made[1::2]
+    *paths, line = capsys.readouterr().out.splitlines()
+    strips, films = paths[::2], paths[1::2]
     assert strips == [path.replace(".gif", "_strip.png") for path in films]
     assert films == [f"runs/policy-small/against_{name}.gif" for name in ("greedy", "defensive")]
     for path in films:
@@ -168,8 +168,8 @@ def test_a_policy_is_filmed_and_plays_the_tournament_without_its_run(
     assert re.fullmatch(rf"7 games: won {share} against greedy and {share} against defensive", line)
     assert evaluate_command.main([f"--policy={policy}", "--games=7", "--key=5"]) == 0
     of_policy = json.loads(Path("runs/policy-small/eval.json").read_text())
-    assert evaluate_command.main([str(finished), "--games=7", "--key=5"]) == 0
-    of_run = json.loads((finished / "eval.json").read_text())
+    assert evaluate_command.main([str(finished_run), "--games=7", "--key=5"]) == 0
+    of_run = json.loads((finished_run / "eval.json").read_text())
     assert (of_policy["updates"], of_policy["greedy"]) == (6, True)
     assert of_policy["seeds"][0]["tournament"] == of_run["seeds"][0]["tournament"]
 
@@ -186,18 +186,20 @@ def test_a_stage_ends_when_its_own_opponent_is_beaten_or_its_time_is_up():
     names, own, budget, count = ("static", "random", "rival"), (0, 1, 2, 2), 40, 30
     assert curriculum.opponents() == names
 
+    # the progress after each update, by `advance`
     @partial(jax.jit, static_argnums=2)
     def run(met, won, budget):
         def step(progress, games):
             met, won = ({n: x[i] for i, n in enumerate(names)} for x in games)
             finished = {f"met_{n}": x for n, x in met.items()}
             finished |= {f"won_{n}": x for n, x in won.items()}
-            metrics = Metrics(jnp.zeros(()), finished, {})
+            metrics = LoopMetrics(jnp.zeros(()), finished, {})
             after = advance(curriculum, progress, metrics, budget)
             return after, after
 
         return jax.lax.scan(step, start(), (met, won))[1]
 
+    # the plain loop, and that both agree
     rng, reasons = np.random.default_rng(0), set()
     for trial in range(8):
         met = rng.integers(0, 60, (count, 3))
@@ -216,6 +218,7 @@ def test_a_stage_ends_when_its_own_opponent_is_beaten_or_its_time_is_up():
             assert (after.stage[i], after.updates[i]) == (stage, updates), trial
             np.testing.assert_allclose([after.games[i], after.won[i]], [games, wins], rtol=1e-5)
     assert len(reasons) == 6  # all three stages ended in both ways
+    # each stage has its own target and opponents
     params = TwoSnake(opponents=names, rival=True).default_params
     now = [params_at(curriculum, params, stage) for stage in range(4)]
     assert [int(each.target) for each in now] == [3, 4, 5, 6]
@@ -223,7 +226,7 @@ def test_a_stage_ends_when_its_own_opponent_is_beaten_or_its_time_is_up():
     assert weights == [[1, 0, 0], [1, 2, 0], [2, 0, 3], [0, 0, 1]]
 
 
-def assert_fits_together(training: Training) -> tuple[Any, Metrics]:
+def assert_fits_together(training: Training) -> tuple[Any, LoopMetrics]:
     """An update keeps structure, shapes and dtypes; returns a state and metrics, as shapes."""
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, metrics = jax.eval_shape(training.update, state)
@@ -250,7 +253,7 @@ def test_the_other_presets_meet_one_opponent():
     assert {name for name in metrics.finished if name.startswith("met_")} == {"met_greedy"}
 
 
-class Hungry:
+class FoodSeeker:
     """A network that goes where the food is, as far as `params` is positive; else it flees."""
 
     def apply(self, params: jax.Array, obs: jax.Array) -> tuple[Categorical, jax.Array]:
@@ -267,7 +270,7 @@ class Hungry:
 @pytest.mark.slow
 def test_a_copy_against_itself_wins_as_often_from_both_sides(monkeypatch):
     """And a better player wins, whichever of the two networks it is; all under both rules."""
-    monkeypatch.setattr(agents, "make_network", lambda config: Hungry())
+    monkeypatch.setattr(agents, "make_network", lambda config: FoodSeeker())
     config = PRESETS["curriculum"]
     run = replace(config.run, evaluation_games=400)
     config = replace(config, run=run, env=replace(config.env, max_steps_in_episode=200))
@@ -281,15 +284,15 @@ def test_a_copy_against_itself_wins_as_often_from_both_sides(monkeypatch):
             ("worse", Sides(bad, good)),
         )
     }
-    found = {name: evaluation.measures(each["rival"]) for name, each in games.items()}
-    equal = found["equal"]
+    summaries = {name: evaluation.measures(each["rival"]) for name, each in games.items()}
+    equal = summaries["equal"]
     error = 4 * np.sqrt(1 / 400)
     assert equal["won"]["mean"] > 0.25
     assert equal["won"]["mean"] == pytest.approx(equal["lost"]["mean"], abs=error)
     assert equal["won_left"]["mean"] == pytest.approx(equal["won_right"]["mean"], abs=error)
     assert equal["score"]["mean"] == pytest.approx(equal["opponent_score"]["mean"], abs=0.8)
-    assert found["better"]["won"]["mean"] > 0.9
-    assert found["worse"]["lost"]["mean"] > 0.9
+    assert summaries["better"]["won"]["mean"] > 0.9
+    assert summaries["worse"]["lost"]["mean"] > 0.9
     check_first_deaths(games["equal"]["rival"].outcome)
 
 
@@ -301,12 +304,14 @@ def check_first_deaths(outcome):
         "won": np.where(mine == theirs, outcome["won"], theirs),
         "lost": np.where(mine == theirs, outcome["lost"], mine),
     }
-    known = ~(mine & theirs)
+    is_decided = ~(mine & theirs)
     for name, values in expected.items():
-        np.testing.assert_array_equal(outcome[f"first_{name}"][known], values[known], name)
+        np.testing.assert_array_equal(
+            outcome[f"first_{name}"][is_decided], values[is_decided], name
+        )
     ways = sum(outcome[f"first_{name}"].astype(int) for name in ("won", "lost", "draw"))
     assert np.all(ways == 1)
-    assert np.sum(known & (mine | theirs)) > 50
+    assert np.sum(is_decided & (mine | theirs)) > 50
 
 
 @jax.jit
@@ -370,7 +375,7 @@ BY_DQN = (
 
 
 @pytest.fixture(scope="module")
-def by_dqn(tmp_path_factory) -> Path:
+def dqn_run(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("two_snake") / "by_dqn"
     flags = f"dqn {TINY} {TWO_STAGES} {BY_DQN} --run.directory={directory}"
     assert two_snake_command(*flags.split()) == 0
@@ -378,36 +383,36 @@ def by_dqn(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_dqn_goes_through_the_stages_too(by_dqn: Path):
-    rows = read_metrics(by_dqn)
+def test_a_dqn_goes_through_the_stages_too(dqn_run: Path):
+    rows = read_metrics(dqn_run)
     assert [row["agent"]["stage"] for row in rows] == [0, 0, 1, 1]
     # the untrained learner, each update, and the new stage
     assert [row["agent"]["snapshots"] for row in rows] == [2, 3, 5, 6]
     assert rows[-1]["agent"]["updates"] == 8
     assert rows[-1]["agent"]["epsilon"] < 1
-    (seed,) = json.loads((by_dqn / "eval.json").read_text())["seeds"]
+    (seed,) = json.loads((dqn_run / "eval.json").read_text())["seeds"]
     assert set(seed["tournament"]) == {"static", "random", "greedy", "defensive", "itself"}
-    state = final_state(by_dqn)
+    state = final_state(dqn_run)
     pool = jax.tree.leaves(state.agent.pool)
     newest = [x[(6 - 1) % 2] for x in pool]
     jax.tree.map(np.testing.assert_array_equal, newest, jax.tree.leaves(state.agent.learner.params))
 
 
 @pytest.mark.slow
-def test_a_snake_learns_against_one_of_another_network(by_dqn: Path, tmp_path: Path, capsys):
+def test_a_snake_learns_against_one_of_another_network(dqn_run: Path, tmp_path: Path, capsys):
     """PPO against the policy of the DQN; the policy that comes out needs no other file."""
-    opponent = export.export(by_dqn, str(tmp_path / "by_dqn.safetensors"))
+    opponent = export.export(dqn_run, str(tmp_path / "by_dqn.safetensors"))
     flags = f"guest {TINY} --network.hidden 5 7 --agent.minibatches=4".split()
     directory = tmp_path / "run"
-    told = [f"--run.directory={directory}", f"--opponent={opponent}"]
-    assert two_snake_command(*flags, *told) == 0
+    run_flags = [f"--run.directory={directory}", f"--opponent={opponent}"]
+    assert two_snake_command(*flags, *run_flags) == 0
     rows = read_metrics(directory)
     assert {row["finished"]["met_guest"] for row in rows if row["episodes"]} <= {1.0}
     learned = export.export(directory, str(tmp_path / "learned.safetensors"))
     opponent.unlink()
     assert evaluate_command.main([f"--policy={learned}", "--games=4"]) == 0
     capsys.readouterr()
-    assert two_snake_command(*flags, f"--run.directory={tmp_path / 'no'}", told[1]) == 2
+    assert two_snake_command(*flags, f"--run.directory={tmp_path / 'no'}", run_flags[1]) == 2
     complaint = capsys.readouterr().err
     assert "by_dqn.safetensors" in complaint
     assert complaint.count("\n") == 1
@@ -415,9 +420,9 @@ def test_a_snake_learns_against_one_of_another_network(by_dqn: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_guests_of_other_boards_are_refused(by_dqn: Path, tmp_path: Path, capsys):
+def test_guests_of_other_boards_are_refused(dqn_run: Path, tmp_path: Path, capsys):
     message = "has --env.rows 5, not 10: they cannot meet"
-    assert_refused(f"guest --opponent {by_dqn}", message, tmp_path / "run", capsys)
+    assert_refused(f"guest --opponent {dqn_run}", message, tmp_path / "run", capsys)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from jaxrl.dynamics import posterior
 from jaxrl.dynamics.planning.input_limits import Limits
 from jaxrl.dynamics.planning.next_inputs import Question
-from tests.train.vector_field.test_recorded import turning, written
+from tests.train.vector_field.test_recorded import config_with_data, damped_rotation
 from tests.train.vector_field.test_vector_field import SMALL
 from train.host.command_line import command
 from train.host.errors import UsageError
@@ -28,9 +28,9 @@ from train.vector_field.program import PROGRAM
 def fit(tmp_path_factory):
     """A short fit to a record with a gap: its directory, y and u."""
     folder = tmp_path_factory.mktemp("fit")
-    y, u = turning(500, 0.1)
+    y, u = damped_rotation(500, 0.1)
     y[100:105] = np.nan
-    config = written(folder / "data.npz", y=y, u=u, dt=0.25, time_unit="s")
+    config = config_with_data(folder / "data.npz", y=y, u=u, dt=0.25, time_unit="s")
     config = replace(config, run=replace(config.run, directory=str(folder / "run")))
     return program.train(config).directory, y, u
 
@@ -48,7 +48,7 @@ def experiment(tmp_path_factory):
 
 def test_one_input_needs_no_axis(tmp_path):
     limits = Limits(-jnp.ones(1), jnp.ones(1), jnp.inf, jnp.inf, 0.1)
-    asked: Any = Question(None, jnp.zeros(2), jnp.zeros(1), limits)  # pyright: ignore
+    question: Any = Question(None, jnp.zeros(2), jnp.zeros(1), limits)  # pyright: ignore
     u = np.random.default_rng(0).uniform(-1, 1, (3, 8)).astype(np.float32)
     for inputs, expected in (
         (u, u[..., None]),
@@ -56,7 +56,7 @@ def test_one_input_needs_no_axis(tmp_path):
         (u[..., None], u[..., None]),
     ):
         np.savez(tmp_path / "u.npz", u=inputs)
-        np.testing.assert_array_equal(rig.read_inputs(str(tmp_path / "u.npz"), asked), expected)
+        np.testing.assert_array_equal(rig.read_inputs(str(tmp_path / "u.npz"), question), expected)
 
 
 @pytest.mark.slow
@@ -65,22 +65,22 @@ def test_three_lines_filter_and_forecast_again(fit):
     model: Any = fitted.load(directory)
     belief, ahead = model.filter(y, u), model.forecast(y, u, 30)
     assert belief.covariance.shape == (len(y), 2, 2)
-    with np.load(directory / "recorded.npz") as found:
-        np.testing.assert_allclose(belief.mean, found["states"][0], atol=1e-5)
-        np.testing.assert_allclose(ahead, found["forecasts"][0], atol=1e-4)
-        grid = np.stack(np.meshgrid(found["axis"], found["axis"], indexing="ij"), -1)
-        np.testing.assert_allclose(model.velocity(grid), found["field"], atol=1e-5)
+    with np.load(directory / "recorded.npz") as arrays:
+        np.testing.assert_allclose(belief.mean, arrays["states"][0], atol=1e-5)
+        np.testing.assert_allclose(ahead, arrays["forecasts"][0], atol=1e-4)
+        grid = np.stack(np.meshgrid(arrays["axis"], arrays["axis"], indexing="ij"), -1)
+        np.testing.assert_allclose(model.velocity(grid), arrays["field"], atol=1e-5)
     np.testing.assert_allclose(model.now.z, belief.mean[-1], atol=1e-6)
     np.testing.assert_array_equal(model.now.u, u[-2].astype(np.float32))
-    states, seen = model.predict(belief.mean[50], u[50:80])
-    np.testing.assert_allclose(seen, ahead[50, :31], atol=1e-4)
+    states, observations = model.predict(belief.mean[50], u[50:80])
+    np.testing.assert_allclose(observations, ahead[50, :31], atol=1e-4)
     assert states.shape == (31, 2)
     assert (np.asarray(model.deviation(grid)) > 0).all()
     with pytest.raises(ValueError, match="expected"):
         model.filter(y, u[:-1])
-    for refused in (model.smooth, model.quantiles, model.simulate):
+    for method in (model.smooth, model.quantiles, model.simulate):
         with pytest.raises(UsageError, match="only fits of a state-space model to data have it"):
-            refused(y, u)
+            method(y, u)
 
 
 @pytest.mark.slow
@@ -126,37 +126,37 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
         np.testing.assert_allclose(arrays["states"], model.predict(model.now.z, plan)[0], atol=1e-5)
         assert arrays["random_inputs"].shape == (advice.RANDOM, 20, 2)
     assert (tmp_path / "advice.png").stat().st_size > 10_000
-    told = capsys.readouterr().out
-    assert "advised" in told
-    assert "for 5 s" in told
+    output = capsys.readouterr().out
+    assert "advised" in output
+    assert "for 5 s" in output
 
 
 @pytest.mark.slow
 def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
     model = fitted.load(fit[0])
-    given = np.random.default_rng(0).uniform(-0.5, 0.5, (6, 12, 2)).astype(np.float32)
-    given[3] = np.repeat(np.sign(given[3, ::6]) * 0.9, 6, axis=0)
-    np.savez(tmp_path / "given.npz", u=given)
+    candidates = np.random.default_rng(0).uniform(-0.5, 0.5, (6, 12, 2)).astype(np.float32)
+    candidates[3] = np.repeat(np.sign(candidates[3, ::6]) * 0.9, 6, axis=0)
+    np.savez(tmp_path / "given.npz", u=candidates)
     options = Options(run=str(fit[0]), inputs=str(tmp_path / "given.npz"), bound=(1.0,))
-    question, found = advice.advised(model, options)
-    np.testing.assert_array_equal(found.plan, given[found.candidate])
-    known = posterior.prior(len(model.planning.root), 2, 1.0, 1.0)._replace(
+    question, recommendation = advice.choose_inputs(model, options)
+    np.testing.assert_array_equal(recommendation.plan, candidates[recommendation.candidate])
+    prior = posterior.prior(len(model.planning.root), 2, 1.0, 1.0)._replace(
         root=model.planning.root
     )
     gains = []
-    for plan in given:
-        after = known
+    for plan in candidates:
+        after = prior
         for z in np.asarray(model.predict(question.z, plan)[0])[:-1]:
             x = model.planning.design(z)
-            after = posterior.observed(after, x, jnp.zeros(2), model.planning.relative_noise)
+            after = posterior.update(after, x, jnp.zeros(2), model.planning.relative_noise)
         gains.append(float(after.information))
-    assert found.candidate == np.argmax(gains)
-    np.testing.assert_allclose(found.gain, max(gains), rtol=1e-2)
+    assert recommendation.candidate == np.argmax(gains)
+    np.testing.assert_allclose(recommendation.gain, max(gains), rtol=1e-2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         ("--bound 1 2 3", "--bound has 3 numbers, expected 1 or 2"),
         ("--low 2", "--low is above --bound"),
@@ -171,13 +171,13 @@ def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
         ("--steps 5000", "--steps is 5000, expected a number at least 1 and at most 1000"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(fit, tmp_path, flags, told, capsys):
+def test_what_cannot_be_asked_is_refused_in_one_line(fit, tmp_path, flags, message, capsys):
     np.savez(tmp_path / "given.npz", u=np.full((3, 5, 2), 0.5))
     np.savez(tmp_path / "other.npz", u=np.zeros((5, 3)))
     flags = flags.format(given=tmp_path / "given.npz", other=tmp_path / "other.npz")
     assert advice.main([str(fit[0]), *flags.split(), "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
@@ -194,15 +194,15 @@ def test_an_experiment_advises_too(experiment, tmp_path):
     model: Any = fitted.load(experiment, policy="hold5")
     path = experiment / "recordings" / "hold5-limit_cycle-seed0.npz"
     with np.load(path) as record:
-        found = model.filter(record["y"], record["u"]).mean
+        means = model.filter(record["y"], record["u"]).mean
         np.testing.assert_allclose(model.now.z, record["belief"][-1], atol=1e-5)
         gap = record["y"].copy()
         gap[10:20] = np.nan
-        passed = model.filter(gap, record["u"]).mean
-        assert np.isfinite(found).all()
-        assert np.isfinite(passed).all()
-        np.testing.assert_allclose(passed[:10], found[:10], atol=1e-6)
-        assert np.abs(passed[12] - found[12]).max() > 1e-3
+        means_with_gap = model.filter(gap, record["u"]).mean
+        assert np.isfinite(means).all()
+        assert np.isfinite(means_with_gap).all()
+        np.testing.assert_allclose(means_with_gap[:10], means[:10], atol=1e-6)
+        assert np.abs(means_with_gap[12] - means[12]).max() > 1e-3
     assert advice.main([str(experiment), "--policy", "hold5", "--out", str(tmp_path)]) == 0
     content = json.loads((tmp_path / "advice.json").read_text())
     np.testing.assert_allclose(content["limits"]["high"], model.high)
@@ -211,16 +211,16 @@ def test_an_experiment_advises_too(experiment, tmp_path):
 
 @pytest.mark.slow
 def test_simple_models_are_scored_on_the_episodes_of_the_learners(experiment):
-    found, evaluation = experiment_baselines.read(experiment), read_evaluation(experiment)
-    assert found
+    baseline_r2, evaluation = experiment_baselines.read(experiment), read_evaluation(experiment)
+    assert baseline_r2
     assert evaluation
     for measure in ("r2", "r2_free"):
-        for name, x in found[measure].items():
+        for name, x in baseline_r2[measure].items():
             x = np.array(x, float)
             assert x.shape == (1, 2, 1, 31)
             assert np.isnan(x[..., 0]).all() == (name != "linear_gaussian")
             assert np.isfinite(x[..., 1:]).all()
-    held = np.array(found["r2"]["persistence"], float)
-    assert (held[..., 1] > held[..., 30]).all()
-    again = recordings.load([str(x) for x in sorted((experiment / "recordings").iterdir())])
-    assert len(again.lengths) == 2
+    persistence_r2 = np.array(baseline_r2["r2"]["persistence"], float)
+    assert (persistence_r2[..., 1] > persistence_r2[..., 30]).all()
+    recorded_data = recordings.load([str(x) for x in sorted((experiment / "recordings").iterdir())])
+    assert len(recorded_data.lengths) == 2

@@ -109,12 +109,12 @@ def test_channels_of_counts_are_found_and_may_be_overruled(tmp_path):
 
 
 def test_data_have_a_preset_unless_a_sequence_vae_is_asked_for():
-    of = lambda **fields: replace(PRESETS["vector_field"], **fields)
-    assert preset_for("vector_field", of(data=("FILE.npz",))) == "recordings"
-    assert preset_for("vector_field", of()) == "vector_field"
-    vae = of(data=("FILE.npz",), learner="sequence_vae")
+    config_with = lambda **fields: replace(PRESETS["vector_field"], **fields)
+    assert preset_for("vector_field", config_with(data=("FILE.npz",))) == "recordings"
+    assert preset_for("vector_field", config_with()) == "vector_field"
+    vae = config_with(data=("FILE.npz",), learner="sequence_vae")
     assert preset_for("vector_field", vae) == "vector_field"
-    assert preset_for("sequence_vae", of(data=("FILE.npz",))) == "sequence_vae"
+    assert preset_for("sequence_vae", config_with(data=("FILE.npz",))) == "sequence_vae"
 
 
 def test_what_cannot_be_fitted_is_refused_in_one_line(linear, tmp_path):

@@ -32,37 +32,37 @@ def worlds(key: jax.Array) -> Any:
 
 
 @pytest.fixture(scope="module")
-def seen():
-    """`(agents, rest)` of one seed, and `(agents, rest, scores)` 4 and 8 samples later."""
+def stages():
+    """`(agents, progress)` of one seed, and `(agents, progress, scores)` 4 and 8 samples later."""
     laboratory = experiments.make(ENV, worlds, LEARNER, POLICIES, BOX, samples=4)
     advance = jax.jit(laboratory.advance)
     begin = jax.jit(laboratory.init)(jax.random.key(0))
-    begun = read(begin)
+    initial_state = as_numbers(begin)
     first = advance(*begin)
-    gone = read(first)
-    return begun, gone, read(advance(*first[:2]))
+    later_state = as_numbers(first)
+    return initial_state, later_state, as_numbers(advance(*first[:2]))
 
 
-def read(tree: Any) -> Any:
-    """Of keys their numbers."""
+def as_numbers(tree: Any) -> Any:
+    """A copy of the tree in which keys are their numbers."""
     is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
     data = lambda x: jax.random.key_data(jax.random.clone(x)) if is_key(x) else x
     return jax.tree.map(data, tree)
 
 
-def of_policy(agents: dict, experiments_: dict, name: str) -> tuple[Any, Any]:
+def select_policy(agents: dict, experiments_: dict, name: str) -> tuple[Any, Any]:
     """`(agent, experiment)` of a policy, `[F, ...]`."""
     group, place = {"bang3": ("bang3", 0), "off": ("bang3", 1), "myopic": ("myopic", 0)}[name]
     return jax.tree.map(lambda x: x[place], (agents[group], experiments_[group]))
 
 
 @pytest.mark.slow
-def test_all_policies_begin_alike_and_have_the_same_chance(seen):
-    (agents, (begun, _)), (_, (gone, _), _), _ = seen
-    assert set(agents) == set(begun) == {"bang3", "myopic"}
+def test_all_policies_begin_alike_and_have_the_same_chance(stages):
+    (agents, (initial_experiments, _)), (_, (later_experiments, _), _), _ = stages
+    assert set(agents) == set(initial_experiments) == {"bang3", "myopic"}
     worlds_, starts, keys, noises = [], [], [], []
     for name in POLICIES:
-        agent, experiment = of_policy(agents, begun, name)
+        agent, experiment = select_policy(agents, initial_experiments, name)
         worlds_.append(agent.known.numbers)
         starts.append(experiment.train.env.z)
         keys.append(experiment.train.key)
@@ -71,7 +71,7 @@ def test_all_policies_begin_alike_and_have_the_same_chance(seen):
             jax.tree.map(np.testing.assert_array_equal, trees[0], trees[other])
     assert np.abs(starts[0][0] - starts[0][1]).max() > 0.01  # but each field has its own
     for name in POLICIES:
-        agent, experiment = of_policy(agents, gone, name)
+        agent, experiment = select_policy(agents, later_experiments, name)
         before, after = experiment.trail[:, -5], experiment.trail[:, -4]
         np.testing.assert_array_equal(before, starts[0][:, 0])
         drift = jax.vmap(ENV.velocity)(before, worlds_[0])
@@ -80,24 +80,24 @@ def test_all_policies_begin_alike_and_have_the_same_chance(seen):
     bound = np.asarray(worlds_[0].action_bound)[:, None]
     off = noises[2]  # no input: nothing but chance
     assert 0 < np.abs(off).max() < 5 * np.sqrt(0.02 * 0.1)
-    for moved in noises[:2]:
-        pushed = np.abs(moved - off) / (0.1 * bound)
-        for largest in pushed.max(axis=1):
+    for displacement in noises[:2]:
+        push_sizes = np.abs(displacement - off) / (0.1 * bound)
+        for largest in push_sizes.max(axis=1):
             assert np.abs(largest - np.array([0.0, 0.5, 1.0])).min() < 1e-3
     np.testing.assert_allclose((np.abs(noises[0] - off) / (0.1 * bound)).max(axis=1), 1, atol=1e-3)
 
 
 @pytest.mark.slow
-def test_scores_are_those_of_each_policy_and_field(seen):
+def test_scores_are_those_of_each_policy_and_field(stages):
     """In the order of the policies, from what was learned and where each has been."""
-    _, (_, (_, _), _), (agents, (gone, within), scores) = seen
+    _, (_, (_, _), _), (agents, (later_experiments, within), scores) = stages
     axis = np.linspace(-BOX, BOX, 25)
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
     centres, width = np.asarray(CONFIG.grid.centres()), CONFIG.grid.width
     squares = ((points[:, :, None] - centres) ** 2).sum(axis=-1)
     bumps = np.exp(-squares / (2 * width**2))
     for p, name in enumerate(POLICIES):
-        agent, experiment = of_policy(agents, gone, name)
+        agent, experiment = select_policy(agents, later_experiments, name)
         for f in range(2):
             params = jax.tree.map(lambda x, f=f: x[f], agent.known.numbers)
             true = np.asarray(ENV.velocity(jnp.asarray(points, jnp.float32), params))
@@ -107,33 +107,33 @@ def test_scores_are_those_of_each_policy_and_field(seen):
             np.testing.assert_allclose(scores["error"][f, p], expected, rtol=1e-3)
             expected = np.sqrt(miss[inside].sum() / size[inside].sum())
             np.testing.assert_allclose(scores["reachable_error"][f, p], expected, rtol=1e-3)
-            been = cells_of(np.asarray(experiment.trail[f, -8:]))
-            np.testing.assert_array_equal(experiment.visited[f], been)
-            covered = (been & inside).sum() / inside.sum()
-            np.testing.assert_allclose(scores["coverage"][f, p], covered, rtol=1e-5)
+            visited_cells = cells_of(np.asarray(experiment.trail[f, -8:]))
+            np.testing.assert_array_equal(experiment.visited[f], visited_cells)
+            coverage = (visited_cells & inside).sum() / inside.sum()
+            np.testing.assert_allclose(scores["coverage"][f, p], coverage, rtol=1e-5)
             np.testing.assert_allclose(scores["information"][f, p], agent.posterior.information[f])
     assert len(np.unique(np.asarray(scores["error"]))) == 6
 
 
 def cells_of(states: np.ndarray) -> np.ndarray:
     """The cells around the grid's points in which states lie, one by one."""
-    found, half = np.zeros((25, 25), bool), BOX / 24
+    visited, half = np.zeros((25, 25), bool), BOX / 24
     axis = np.linspace(-BOX, BOX, 25)
     for x, y in states:
         i, j = np.argmin(np.abs(axis - x)), np.argmin(np.abs(axis - y))
-        found[i, j] |= abs(axis[i] - x) <= half and abs(axis[j] - y) <= half
-    return found
+        visited[i, j] |= abs(axis[i] - x) <= half and abs(axis[j] - y) <= half
+    return visited
 
 
 def test_cells_are_those_around_the_points_of_the_grid():
     states = np.random.default_rng(0).uniform(-2.4, 2.4, (300, 2)).astype(np.float32)
-    found = jax.jit(lambda z: reach.cells(z, BOX))(states)
-    np.testing.assert_array_equal(found, cells_of(states))
+    visited = jax.jit(lambda z: reach.cells(z, BOX))(states)
+    np.testing.assert_array_equal(visited, cells_of(states))
 
 
-def test_nearly_all_that_random_inputs_come_to_is_reachable(seen):
+def test_nearly_all_that_random_inputs_come_to_is_reachable(stages):
     """Inputs at the edge of the box, held for 30 steps, from 20 starts; in NumPy."""
-    (agents, (_, within)), *_ = seen
+    (agents, (_, within)), *_ = stages
     rng, scale = np.random.default_rng(1), np.sqrt(0.02 * 0.1)
     fields = (
         lambda x, y, r: 0.1 * np.stack([x * (1 - r) - y, y * (1 - r) + x], axis=-1),
@@ -149,7 +149,7 @@ def test_nearly_all_that_random_inputs_come_to_is_reachable(seen):
             drift = field(z[:, 0], z[:, 1], (z**2).sum(axis=1))
             z = np.clip(z + 0.1 * (drift + u) + scale * rng.normal(size=z.shape), -5, 5)
             visited.append(z)
-        been = cells_of(np.concatenate(visited))
-        assert been.sum() > 60
-        assert (been & np.asarray(within[f])).sum() > 0.95 * been.sum()
+        visited_cells = cells_of(np.concatenate(visited))
+        assert visited_cells.sum() > 60
+        assert (visited_cells & np.asarray(within[f])).sum() > 0.95 * visited_cells.sum()
         assert 0.3 < within[f].mean() <= 1

@@ -14,11 +14,11 @@ from scipy import stats
 
 from jaxrl.dynamics.state_space import field_posterior
 from jaxrl.dynamics.state_space.filter import Record, filter_states
-from jaxrl.dynamics.state_space.information import gather, nothing
+from jaxrl.dynamics.state_space.information import gather, zero_information
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement
 from jaxrl.dynamics.state_space.smoother import smooth_states
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
-from tests.train.vector_field.test_recorded import turning
+from tests.train.vector_field.test_recorded import damped_rotation
 from train.host.errors import UsageError
 from train.host.running import run as host_run
 from train.host.running import runs
@@ -26,7 +26,7 @@ from train.vector_field import advice, fitted, fitted_dynamics, fitted_model
 from train.vector_field.advice import Options
 from train.vector_field.config import PRESETS
 from train.vector_field.data import recordings
-from train.vector_field.fitted_model import Fitted
+from train.vector_field.fitted_model import FittedModel
 from train.vector_field.recorded import dynamics_fit, selection
 from train.vector_field.recorded.dynamics_fit import Problem
 from train.vector_field.training import make_training
@@ -41,14 +41,14 @@ class Example(NamedTuple):
     directory: Path
     y: np.ndarray
     u: np.ndarray
-    model: Fitted
+    model: FittedModel
 
 
 @pytest.fixture(scope="module")
 def fit(tmp_path_factory) -> Example:
     """A few gradient steps on a record with a gap, the first channel of which counts."""
     folder = tmp_path_factory.mktemp("fit")
-    y, u = turning(500, 0.1)
+    y, u = damped_rotation(500, 0.1)
     y[:, 0] = np.random.default_rng(5).poisson(np.exp(np.clip(y[:, 0], -3, 2)))
     y[GAP] = np.nan
     np.savez(folder / "data.npz", y=y, u=u, dt=0.25, time_unit="s")
@@ -63,16 +63,16 @@ def fit(tmp_path_factory) -> Example:
     return Example(result.directory, y, u, fitted.load(result.directory))
 
 
-class Known(NamedTuple):
+class KnownModel(NamedTuple):
     """A model with known parameters, and a record of it."""
 
     model: StateSpace
     params: Params
     record: Record
-    learned: Fitted
+    learned: FittedModel
 
 
-def model_of(dims: int = 2, steps: int = 80, counts: tuple[bool, ...] = (False,) * 4) -> Known:
+def model_of(dims: int = 2, steps: int = 80, counts: tuple[bool, ...] = (False,) * 4) -> KnownModel:
     """Makes a model as if learned from a record of its own, in which numbers are missing."""
     model, params = random_model(None, counts, dims)
     record = simulate(model, params, steps, 0.2)
@@ -80,29 +80,31 @@ def model_of(dims: int = 2, steps: int = 80, counts: tuple[bool, ...] = (False,)
     data = recordings.Data(np.where(observed, y, 0), u, observed, np.array([steps]))
     dynamics = replace(DEFAULT.state_space, dims=dims, field="linear", prior=0.3, steps=1)
     config = replace(DEFAULT, state_space=dynamics)
-    own = fitted_dynamics.own(config, Problem(model, data, data), params, 0.1)
-    filtered = fitted_dynamics.filter_of(config, model, params)
-    forecast = partial(fitted_dynamics.forecast, model, params, filtered)
+    latent_model = fitted_dynamics.latent_model(config, Problem(model, data, data), params, 0.1)
+    run_filter = fitted_dynamics.filter_of(config, model, params)
+    forecast = partial(fitted_dynamics.forecast, model, params, run_filter)
     bound = np.ones(2)
-    trail = np.asarray(own.beliefs(*record[:3]).mean)
+    trail = np.asarray(latent_model.beliefs(*record[:3]).mean)
     now = fitted_model.Moment(trail[-1], u[0, -2])
-    learned = fitted_model.make(own, forecast, dims, -bound, bound, 0.1, now, trail)
-    return Known(model, params, record, learned)
+    learned = fitted_model.make(latent_model, forecast, dims, -bound, bound, 0.1, now, trail)
+    return KnownModel(model, params, record, learned)
 
 
-def with_gaps(record: Record) -> tuple[np.ndarray, np.ndarray]:
+def arrays_with_gaps(record: Record) -> tuple[np.ndarray, np.ndarray]:
     """y, NaN where missing, and u."""
     return np.where(record.observed, record.y, np.nan), np.asarray(record.u)
 
 
-class Dense(NamedTuple):
+class JointGaussian(NamedTuple):
     """All states of a linear model as one Gaussian, in double precision."""
 
     mean: np.ndarray  # [T, d]
     covariance: np.ndarray  # [T, d, T, d]
 
 
-def dense(params: Params, u: np.ndarray, first: tuple[np.ndarray, np.ndarray]) -> Dense:
+def joint_prior(
+    params: Params, u: np.ndarray, first: tuple[np.ndarray, np.ndarray]
+) -> JointGaussian:
     """Before any observation: z_t = Φ^t z_0 + Σ Φ^s (what came in), the first state `first`."""
     p = jax.tree.map(lambda x: np.asarray(x, float), params)
     steps, d = len(u), len(p.drift)
@@ -114,10 +116,10 @@ def dense(params: Params, u: np.ndarray, first: tuple[np.ndarray, np.ndarray]) -
         root[t] = np.tensordot(move, root[t - 1], 1)
         root[t, :, t] += np.diag(np.exp(p.log_process))
     flat = root.reshape(steps * d, -1)
-    return Dense(mean, (flat @ flat.T).reshape(root.shape))
+    return JointGaussian(mean, (flat @ flat.T).reshape(root.shape))
 
 
-def given(prior: Dense, params: Params, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def condition(prior: JointGaussian, params: Params, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean `[T d]` and covariance of all states given the numbers in `y`, by one linear system."""
     p = jax.tree.map(lambda x: np.asarray(x, float), params)
     steps, d = prior.mean.shape
@@ -130,23 +132,23 @@ def given(prior: Dense, params: Params, y: np.ndarray) -> tuple[np.ndarray, np.n
     return mean, covariance - gain @ observe @ covariance
 
 
-def before_records(params: Params) -> tuple[np.ndarray, np.ndarray]:
+def first_state_moments(params: Params) -> tuple[np.ndarray, np.ndarray]:
     deviation = np.exp(np.asarray(params.first_log_deviation, float))
     return np.asarray(params.first_mean, float), np.diag(deviation**2)
 
 
 def test_filter_and_smoother_are_those_of_the_joint_gaussian():
     _, params, record, learned = model_of(steps=25)
-    y, u = with_gaps(record)
-    mean, covariance = given(dense(params, u, before_records(params)), params, y)
+    y, u = arrays_with_gaps(record)
+    mean, covariance = condition(joint_prior(params, u, first_state_moments(params)), params, y)
     smooth = learned.smooth(y, u)
     np.testing.assert_allclose(smooth.mean, mean.reshape(-1, 2), atol=2e-4)
     blocks = covariance.reshape(25, 2, 25, 2)[range(25), :, range(25)]
     np.testing.assert_allclose(smooth.covariance, blocks, atol=2e-4)
     filtered = learned.filter(y, u)
     for t in (0, 9, 24):
-        prior = dense(params, u[: t + 1], before_records(params))
-        mean, covariance = given(prior, params, y[: t + 1])
+        prior = joint_prior(params, u[: t + 1], first_state_moments(params))
+        mean, covariance = condition(prior, params, y[: t + 1])
         np.testing.assert_allclose(filtered.mean[t], mean[-2:], atol=2e-4)
         np.testing.assert_allclose(filtered.covariance[t], covariance[-2:, -2:], atol=2e-4)
 
@@ -154,7 +156,7 @@ def test_filter_and_smoother_are_those_of_the_joint_gaussian():
 def test_forecasts_and_quantiles_are_those_of_the_gaussian(monkeypatch):
     """The errors of particles cancel on average over starts, each of which draws its own."""
     _, params, record, learned = model_of()
-    y, u = with_gaps(record)
+    y, u = arrays_with_gaps(record)
     levels, ahead = (0.05, 0.5, 0.95), 6
     monkeypatch.setattr(fitted_dynamics, "MOST_VALUES", 30 * 400 * (ahead + 1) * 4)  # 30 starts
     quantiles = np.asarray(learned.quantiles(y, u, ahead, levels))
@@ -163,17 +165,19 @@ def test_forecasts_and_quantiles_are_those_of_the_gaussian(monkeypatch):
     assert expected.shape == (len(y), ahead + 1, 4)
     later = np.concatenate([u, np.zeros((ahead, 2))])
     p, beliefs = jax.tree.map(lambda x: np.asarray(x, float), (params, learned.filter(y, u)))
-    missed, below = np.zeros(expected.shape), np.zeros(quantiles.shape)
+    mean_errors, below = np.zeros(expected.shape), np.zeros(quantiles.shape)
     for t in range(len(y)):
-        states = dense(params, later[t : t + ahead + 1], (beliefs.mean[t], beliefs.covariance[t]))
+        states = joint_prior(
+            params, later[t : t + ahead + 1], (beliefs.mean[t], beliefs.covariance[t])
+        )
         for k in range(ahead + 1):
             variance = (p.matrix @ states.covariance[k, :, k] * p.matrix).sum(1)
             deviation = np.sqrt(variance + np.exp(2 * p.log_noise))
             mean = p.matrix @ states.mean[k] + p.offset
-            missed[t, k] = (expected[t, k] - mean) / np.sqrt(variance)
+            mean_errors[t, k] = (expected[t, k] - mean) / np.sqrt(variance)
             below[t, k] = stats.norm.cdf((quantiles[t, k] - mean[None]) / deviation[None])
-    assert np.abs(missed).max() < 5 / np.sqrt(100)
-    assert np.abs(missed.mean(0)).max() < 5 / np.sqrt(100 * len(y))
+    assert np.abs(mean_errors).max() < 5 / np.sqrt(100)
+    assert np.abs(mean_errors.mean(0)).max() < 5 / np.sqrt(100 * len(y))
     for q, level in enumerate(levels):
         error = np.sqrt(level * (1 - level) / 400)
         assert np.abs(below[:, :, q] - level).max() < 5.5 * error
@@ -183,9 +187,9 @@ def test_forecasts_and_quantiles_are_those_of_the_gaussian(monkeypatch):
 def test_blocks_of_forecasts_are_in_their_places(monkeypatch):
     monkeypatch.setattr(fitted_dynamics, "MOST_VALUES", 40)
     u = jnp.arange(11.0)[:, None]
-    of_block: Any = lambda belief, u, key: belief[:, None] * 100 + u[..., 0]
+    forecast_block: Any = lambda belief, u, key: belief[:, None] * 100 + u[..., 0]
     beliefs: Any = jnp.arange(11.0)
-    blocks = fitted_dynamics.in_blocks(of_block, beliefs, u, 3, 10)  # blocks of 4
+    blocks = fitted_dynamics.forecast_in_blocks(forecast_block, beliefs, u, 3, 10)  # blocks of 4
     padded = np.concatenate([np.arange(11.0), np.zeros(3)])
     expected = [t * 100 + padded[t : t + 3] for t in range(11)]
     np.testing.assert_array_equal(blocks, expected)
@@ -195,20 +199,20 @@ def test_blocks_of_forecasts_are_in_their_places(monkeypatch):
 def test_simulations_have_the_mean_and_covariance_of_the_model(z):
     _, params, record, learned = model_of(counts=(False, False, True))
     u, count = np.asarray(record.u)[:8], 4_000
-    drawn = learned.simulate(z, u, 3, count)
-    assert drawn.states.shape == (count, 8, 2)
-    first = before_records(params) if z is None else (z, np.zeros((2, 2)))
-    exact, states = dense(params, u, first), np.asarray(drawn.states, float)
+    simulation = learned.simulate(z, u, 3, count)
+    assert simulation.states.shape == (count, 8, 2)
+    first = first_state_moments(params) if z is None else (z, np.zeros((2, 2)))
+    exact, states = joint_prior(params, u, first), np.asarray(simulation.states, float)
     deviation = np.sqrt(np.einsum("titi->ti", exact.covariance))
     errors = np.abs(states.mean(0) - exact.mean)
     assert (errors <= 4.5 * deviation / np.sqrt(count) + 1e-6).all()
     flat = (states - exact.mean).reshape(count, -1)
     expected = exact.covariance.reshape(16, 16)
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
-    missed = np.abs(flat.T @ flat / count - expected)
-    assert (missed <= 5 * np.sqrt(2 / count) * scale + 1e-6).all()
+    covariance_errors = np.abs(flat.T @ flat / count - expected)
+    assert (covariance_errors <= 5 * np.sqrt(2 / count) * scale + 1e-6).all()
     p = jax.tree.map(lambda x: np.asarray(x, float), params)
-    eta, observations = states @ p.matrix.T + p.offset, np.asarray(drawn.observations, float)
+    eta, observations = states @ p.matrix.T + p.offset, np.asarray(simulation.observations, float)
     noise = (observations - eta)[..., :2]
     np.testing.assert_allclose(noise.std((0, 1)), np.exp(p.log_noise[:2]), rtol=0.03)
     assert np.abs(noise.mean((0, 1))).max() < 0.02
@@ -248,9 +252,9 @@ def test_a_run_filters_and_smooths_as_the_library_does(fit):
 def test_the_field_is_what_predictions_move_by(fit):
     model = fit.model
     z = np.random.default_rng(2).normal(size=(20, 2)).astype(np.float32)
-    moved = np.stack([np.asarray(model.predict(x, np.zeros((1, 2)))[0])[1] - x for x in z])
+    displacements = np.stack([np.asarray(model.predict(x, np.zeros((1, 2)))[0])[1] - x for x in z])
     assert model.dt == model.time.length == 0.25  # that of the data
-    np.testing.assert_allclose(model.velocity(z), moved / 0.25, atol=2e-5)
+    np.testing.assert_allclose(model.velocity(z), displacements / 0.25, atol=2e-5)
     assert model.velocity(z.reshape(4, 5, 2)).shape == (4, 5, 2)
     assert (model.time.length, model.time.unit) == (0.25, "s")
 
@@ -268,11 +272,11 @@ def test_deviations_are_those_of_fields_drawn_from_the_posterior(fit):
     )
     places = jnp.asarray([[0.0, 0.0], [1.0, -0.5], [6.0, 6.0]])
 
-    def of_draw(key: jax.Array) -> jax.Array:
-        drawn = field_posterior.draw(problem.model, posterior, key)
-        return jax.vmap(lambda z: displacement(problem.model, drawn, z))(places)
+    def draw_field(key: jax.Array) -> jax.Array:
+        drawn_params = field_posterior.draw(problem.model, posterior, key)
+        return jax.vmap(lambda z: displacement(problem.model, drawn_params, z))(places)
 
-    fields = np.asarray(jax.jit(jax.vmap(of_draw))(jax.random.split(jax.random.key(0), 4_000)))
+    fields = np.asarray(jax.jit(jax.vmap(draw_field))(jax.random.split(jax.random.key(0), 4_000)))
     expected = np.sqrt(fields.var(0).mean(-1)) / fit.model.dt
     deviations = np.asarray(fit.model.deviation(places))
     np.testing.assert_allclose(deviations, expected, rtol=0.05)
@@ -287,7 +291,7 @@ def test_what_plans_need_is_gathered_once_and_only_when_asked_for(fit, monkeypat
 
     def count_calls(model, params, records, prediction):
         calls.append(records.y.shape)
-        return nothing(model, params)
+        return zero_information(model, params)
 
     monkeypatch.setattr(fitted_dynamics, "gather_all", count_calls)
     monkeypatch.setattr(selection, "MOST_STEPS", 150)
@@ -332,9 +336,9 @@ def test_advice_is_drawn_in_any_number_of_dimensions(dims, tmp_path):
     model = model_of(dims).learned
     np.savez(tmp_path / "given.npz", u=np.random.default_rng(0).uniform(-1, 1, (5, 8, 2)))
     options = Options(run="run", inputs=str(tmp_path / "given.npz"))  # quicker than a search
-    question, advised = advice.advised(model, options)
-    assert advised.gain > advised.quiet_gain
-    advice.write(tmp_path, model, question, advised, options)
+    question, recommendation = advice.choose_inputs(model, options)
+    assert recommendation.gain > recommendation.quiet_gain
+    advice.write(tmp_path, model, question, recommendation, options)
     with np.load(tmp_path / "advice.npz") as arrays:
         plane = (25,) * min(dims, 2)
         assert arrays["field"].shape == (*plane, dims)

@@ -34,12 +34,12 @@ def states_of(stop: StopRule | None) -> list[Any]:
     laboratory = experiments.make(
         ENV, worlds, LEARNER, POLICIES, BOX, samples=4, keep=8, stop=stop, goal=(0.5,)
     )
-    advance, found = jax.jit(laboratory.advance), []
+    advance, states = jax.jit(laboratory.advance), []
     state = (*jax.jit(laboratory.init)(jax.random.key(0)), {})
     for _ in range(4):
         state = advance(*state[:2])
-        found.append(jax.tree.map(np.asarray, as_numbers(state)))
-    return found
+        states.append(jax.tree.map(np.asarray, as_numbers(state)))
+    return states
 
 
 def as_numbers(tree: Any) -> Any:
@@ -48,19 +48,21 @@ def as_numbers(tree: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def endless() -> list[Any]:
+def unstopped_states() -> list[Any]:
     return states_of(None)
 
 
 def test_places_are_states_that_a_controller_reached():
     params = ENV.params()
-    found = np.asarray(jax.jit(lambda k: reach.reachable(ENV, params, BOX, k))(jax.random.key(1)))
-    assert found.shape == (reach.SAMPLE, 3)
-    assert (np.abs(found) <= 5).all()
-    assert np.std(found, axis=0).min() > 0.3
+    reachable_states = np.asarray(
+        jax.jit(lambda k: reach.reachable(ENV, params, BOX, k))(jax.random.key(1))
+    )
+    assert reachable_states.shape == (reach.SAMPLE, 3)
+    assert (np.abs(reachable_states) <= 5).all()
+    assert np.std(reachable_states, axis=0).min() > 0.3
     path = np.random.default_rng(0).uniform(-2, 2, (9, 3)).astype(np.float32)
-    distance = np.linalg.norm(found[:, None] - path, axis=-1).min(axis=1)
-    visited = reach.visits(jnp.asarray(path), BOX, jnp.asarray(found))
+    distance = np.linalg.norm(reachable_states[:, None] - path, axis=-1).min(axis=1)
+    visited = reach.visits(jnp.asarray(path), BOX, jnp.asarray(reachable_states))
     np.testing.assert_array_equal(visited, distance < 0.15 * BOX * 3**0.5)
     points = np.asarray(reach.scored_points(BOX, 3))
     assert points.shape == (reach.SAMPLE, 3)
@@ -73,13 +75,13 @@ def test_a_plane_through_the_origin():
     assert points.shape == (25, 25, 3)
     assert not points[..., 1].any()
     np.testing.assert_array_equal(points[..., [0, 2]], reach.grid_points(BOX))
-    np.testing.assert_array_equal(reach.projected(points, (0, 2)), reach.grid_points(BOX))
-    np.testing.assert_array_equal(reach.embedded(points[..., [0, 2]], 3, (0, 2)), points)
+    np.testing.assert_array_equal(reach.project(points, (0, 2)), reach.grid_points(BOX))
+    np.testing.assert_array_equal(reach.embed(points[..., [0, 2]], 3, (0, 2)), points)
 
 
 @pytest.mark.slow
-def test_scores_are_of_drawn_points_and_of_reachable_states(endless):
-    agents, (running, within), scores = endless[-1]
+def test_scores_are_of_drawn_points_and_of_reachable_states(unstopped_states):
+    agents, (running, within), scores = unstopped_states[-1]
     points = np.asarray(reach.scored_points(BOX, 3))
     for p in range(2):
         weights = agents["bang3"].posterior.mean[p, 0]
@@ -100,35 +102,41 @@ def test_scores_are_of_drawn_points_and_of_reachable_states(endless):
 
 
 @pytest.mark.slow
-def test_an_experiment_that_gains_too_little_stops_and_stays(endless):
+def test_an_experiment_that_gains_too_little_stops_and_stays(unstopped_states):
     """After two poor updates in a row: then nothing changes but zeros in its record."""
-    stopped = states_of(StopRule(1e9, 8))
-    np.testing.assert_array_equal([s[2]["stopped_at"][0] for s in stopped], [[0, 0]] + 3 * [[8, 8]])
+    stopped_states = states_of(StopRule(1e9, 8))
+    np.testing.assert_array_equal(
+        [s[2]["stopped_at"][0] for s in stopped_states], [[0, 0]] + 3 * [[8, 8]]
+    )
     for k in (0, 1):
-        without = lambda x: {n: v for n, v in x[2].items() if n != "stopped_at"}
-        jax.tree.map(np.testing.assert_array_equal, stopped[k][0], endless[k][0])
-        jax.tree.map(np.testing.assert_array_equal, without(stopped[k]), without(endless[k]))
+        other_scores = lambda x: {n: v for n, v in x[2].items() if n != "stopped_at"}
+        jax.tree.map(np.testing.assert_array_equal, stopped_states[k][0], unstopped_states[k][0])
+        jax.tree.map(
+            np.testing.assert_array_equal,
+            other_scores(stopped_states[k]),
+            other_scores(unstopped_states[k]),
+        )
     for k in (2, 3):
-        jax.tree.map(np.testing.assert_array_equal, stopped[k][0], stopped[1][0])
+        jax.tree.map(np.testing.assert_array_equal, stopped_states[k][0], stopped_states[1][0])
         for name in ("error", "coverage", "information", "goal_distance", "stopped_at"):
-            np.testing.assert_array_equal(stopped[k][2][name], stopped[1][2][name])
-        before, after = (stopped[i][1][0]["bang3"] for i in (1, k))
+            np.testing.assert_array_equal(stopped_states[k][2][name], stopped_states[1][2][name])
+        before, after = (stopped_states[i][1][0]["bang3"] for i in (1, k))
         before, after = (x._replace(train=x.train._replace(key=())) for x in (before, after))
         for name in ("trail", "visited", "train"):
             jax.tree.map(np.testing.assert_array_equal, getattr(before, name), getattr(after, name))
-    seen = stopped[2][1][0]["bang3"].recent
-    np.testing.assert_array_equal(seen.z[..., 4:, :], 0)  # the newest four of eight
+    newest_samples = stopped_states[2][1][0]["bang3"].recent
+    np.testing.assert_array_equal(newest_samples.z[..., 4:, :], 0)  # the newest four of eight
     np.testing.assert_array_equal(
-        seen.z[..., :4, :], stopped[1][1][0]["bang3"].recent.z[..., 4:, :]
+        newest_samples.z[..., :4, :], stopped_states[1][1][0]["bang3"].recent.z[..., 4:, :]
     )
-    assert np.abs(seen.z[..., :4, :]).min() > 0
+    assert np.abs(newest_samples.z[..., :4, :]).min() > 0
 
 
-def test_an_experiment_that_goes_on_learning_does_not_stop(endless):
-    going = states_of(StopRule(1e-9, 8))
-    assert not any(s[2]["stopped_at"].any() for s in going)
+def test_an_experiment_that_goes_on_learning_does_not_stop(unstopped_states):
+    ongoing_states = states_of(StopRule(1e-9, 8))
+    assert not any(s[2]["stopped_at"].any() for s in ongoing_states)
     for k in range(4):
-        jax.tree.map(np.testing.assert_array_equal, going[k][0], endless[k][0])
+        jax.tree.map(np.testing.assert_array_equal, ongoing_states[k][0], unstopped_states[k][0])
 
 
 @pytest.mark.slow
@@ -137,8 +145,8 @@ def test_each_experiment_stops_by_itself():
     gains = [s[2]["information"][0] for s in states_of(None)]
     per_sample = np.diff([[0, 0], *gains], axis=0) / 4  # [4, P]
     limit = float(per_sample[-2:].mean())
-    found = states_of(StopRule(limit, 4))[-1][2]["stopped_at"][0]
+    stop_steps = states_of(StopRule(limit, 4))[-1][2]["stopped_at"][0]
     for p in range(2):
         poor = np.flatnonzero(per_sample[:, p] < limit)
-        assert found[p] == (4 * (poor[0] + 1) if len(poor) else 0)
-    assert len({*found.tolist()}) == 2
+        assert stop_steps[p] == (4 * (poor[0] + 1) if len(poor) else 0)
+    assert len({*stop_steps.tolist()}) == 2

@@ -34,7 +34,7 @@ SMALL = (
 UNDRAWN = PROGRAM._replace(pictures=lambda *_, **__: (), tables=lambda run: ())
 
 
-def configured(flags: str):
+def parse_config(flags: str):
     return command.parse(PROGRAM, flags.split())[0]
 
 
@@ -44,11 +44,12 @@ def configured(flags: str):
 )
 def test_a_perfect_model_has_no_error(flags):
     """In other coordinates than those of the world: its states are R z + t."""
-    config = configured(f"latent --online.fields polynomial {flags}")
+    config = parse_config(f"latent --online.fields polynomial {flags}")
     env, learner = make_env(config), make_learner(config)
     world = env.params(jax.random.key(3), 1.0, bin_width=config.env.bin_width)
     agent = learner.make(stimulation.Config(kind="hold"), world)
     state = agent.init(jax.random.key(0), jnp.zeros(env.channels))
+    # The true decoder in the coordinates of the model.
     turn, shift = np.array([[0.8, -0.3], [0.2, 0.6]]), np.array([0.3, -0.2])
     back = np.linalg.inv(turn)
     candidate = state.params.choice.candidates[0]
@@ -68,20 +69,21 @@ def test_a_perfect_model_has_no_error(flags):
         params,
         move.parameters(models[0], params)._replace(move=jnp.asarray(weights, jnp.float32)),
     )
+    # The agent that has learned just that; its field, aligned with the true one, has no error.
     params = params._replace(
         matrix=jnp.asarray(matrix, jnp.float32),
         offset=jnp.asarray(bias - matrix @ shift, jnp.float32),
     )
     candidate = candidate._replace(posterior=candidate.posterior._replace(params=params))
-    known = state.params._replace(choice=choice.choose([candidate]))
-    state = state._replace(params=known)
+    agent_params = state.params._replace(choice=choice.choose([candidate]))
+    state = state._replace(params=agent_params)
     points = scored_points(2.0, 2)
     learned, field = fields_at(env, learner, state, points)
     assert float(relative_error(learned, field, jnp.ones(points.shape[:-1]))) < 1e-2
     # Its deviation is that of a displacement, mapped back and by time.
     z = jnp.array([0.4, -0.7])
     covariance = choice.covariance(
-        models, known.choice, jnp.asarray(turn @ np.asarray(z) + shift, jnp.float32)
+        models, agent_params.choice, jnp.asarray(turn @ np.asarray(z) + shift, jnp.float32)
     )
     by_time = back / float(world.dt)
     expected = np.trace(by_time @ np.asarray(covariance) @ by_time.T) / 2
@@ -106,7 +108,7 @@ def test_stopping_and_resuming_changes_nothing(tmp_path, monkeypatch):
             shutil.rmtree(path)
     assert checkpoint.steps(broken / CHECKPOINTS) == [first]
     assert run(["--resume", str(broken)]) == 0
-    chex.assert_trees_all_equal(bits(whole), bits(broken))
+    chex.assert_trees_all_equal(last_state_leaves(whole), last_state_leaves(broken))
     rows = read_metrics(whole)
     errors = [row["agent"]["error"][0][0] for row in rows]
     assert errors[:2] == pytest.approx([1.0, 1.0])  # nothing is known before the first fit
@@ -114,13 +116,13 @@ def test_stopping_and_resuming_changes_nothing(tmp_path, monkeypatch):
     assert np.isfinite(errors).all()
 
 
-def bits(directory) -> list:
-    """The last state of a run; of keys their numbers."""
-    config = configured(f"--resume {directory}")
+def last_state_leaves(directory) -> list:
+    """The leaves of the last state of a run, keys as their numbers."""
+    config = parse_config(f"--resume {directory}")
     beginning = compiled.init_all(make_training(config).init, config.run.members.starts)
-    like = jax.eval_shape(beginning, config.run.members.starts)
+    template = jax.eval_shape(beginning, config.run.members.starts)
     is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, like)[0])
+    leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, template)[0])
     return [jax.random.key_data(x) if is_key(x) else x for x in leaves]
 
 

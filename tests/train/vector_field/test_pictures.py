@@ -15,11 +15,11 @@ from PIL import Image
 from rich.table import Table
 
 from jaxrl.dynamics import rbf
-from jaxrl.loop import Metrics
-from tests.train.images import assert_drawn, saved, size_alone, words_fit
+from jaxrl.loop import LoopMetrics
+from tests.train.images import assert_drawn, saved_figures, size_alone, words_fit
 from train.host.files import metrics_file, snapshots
 from train.host.machine import compiled
-from train.host.program import Run, Wanted
+from train.host.program import EpisodeSelection, Run
 from train.host.scoring import scores
 from train.host.showing.live import Game
 from train.host.training import Evaluation, Training
@@ -28,7 +28,7 @@ from train.vector_field.data import recordings
 from train.vector_field.experiment import experiments
 from train.vector_field.pictures import curves, film, maps, run_pictures, scene
 from train.vector_field.program import PROGRAM
-from train.vector_field.training import State, looked_at, make_training, samples
+from train.vector_field.training import State, field_snapshot, make_training, samples
 
 SEEN = PRESETS["seen"]
 SMALL = replace(
@@ -43,7 +43,7 @@ RNG = np.random.default_rng(0)
 
 
 def evaluation_of(config: Config, steps: int = 4) -> dict:
-    """As in `eval.json`."""
+    """The content of `eval.json`, with R² that fall from 1 to -9 in all forecasts."""
     fields, policies = config.env.fields, config.policies
     falling = [np.linspace(1, -9, steps).tolist()] * len(fields)
     rows = [
@@ -56,7 +56,7 @@ def evaluation_of(config: Config, steps: int = 4) -> dict:
     return {**content, **times, "seeds": rows}
 
 
-class Finished(NamedTuple):
+class FinishedRun(NamedTuple):
     """A run of two seeds and two policies, drawn."""
 
     config: Config
@@ -66,7 +66,7 @@ class Finished(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Finished:
+def finished_run(tmp_path_factory) -> FinishedRun:
     directory = tmp_path_factory.mktemp("fields")
     with pytest.MonkeyPatch.context() as patch:  # to search for what is in reach takes long
         patch.setattr(experiments, "reachable", lambda *_, **__: jnp.ones((25, 25), bool))
@@ -85,40 +85,40 @@ def finished(tmp_path_factory) -> Finished:
     agents = scores.agents_of(state.agent, 2)
     traces = run_pictures.traces_of(SMALL, state)
     paths = run_pictures.draw_all(directory, SMALL, agents, traces)
-    return Finished(SMALL, states, rows, paths)
+    return FinishedRun(SMALL, states, rows, paths)
 
 
-def replayed(finished: Finished) -> Training:
+def replay_training(finished_run: FinishedRun) -> Training:
     """The first seed, policy and field of a run, as a training of their own."""
-    alone = lambda kept: jax.tree.map(
-        lambda x: np.asarray(x)[0, :1], kept
+    first_only = lambda tree: jax.tree.map(
+        lambda x: np.asarray(x)[0, :1], tree
     )  # seeds, policies, fields
 
     def of_first(state: State) -> State:
-        traced = alone(state.experiments["random"]._replace(train=()))
-        agent, nothing = {"random": alone(state.agent["random"])}, cast(Any, ())
+        experiment = first_only(state.experiments["random"]._replace(train=()))
+        agent, nothing = {"random": first_only(state.agent["random"])}, cast(Any, ())
         within = cast(Any, np.asarray(state.reachable[0]))
-        return State(agent, {"random": traced}, within, nothing, state.updates[0])
+        return State(agent, {"random": experiment}, within, nothing, state.updates[0])
 
-    states = jax.tree.map(lambda *x: np.stack(x), *map(of_first, finished.states))
-    at = lambda time: jax.tree.map(lambda x: jnp.asarray(x)[time], states)
-    nothing = Metrics(jnp.zeros((), jnp.int32), {}, {})
+    states = jax.tree.map(lambda *x: np.stack(x), *map(of_first, finished_run.states))
+    state_at = lambda time: jax.tree.map(lambda x: jnp.asarray(x)[time], states)
+    nothing = LoopMetrics(jnp.zeros((), jnp.int32), {}, {})
     return Training(
-        init=lambda key: at(0),
-        update=lambda state: (at(state.updates + 1), nothing),
+        init=lambda key: state_at(0),
+        update=lambda state: (state_at(state.updates + 1), nothing),
         evaluate=lambda *_: Evaluation({}, Table()),
         steps_per_update=50,
     )
 
 
 @pytest.mark.slow
-def test_a_run_leaves_its_arrays_and_four_pictures(finished):
-    paths = finished.paths
+def test_a_run_leaves_its_arrays_and_four_pictures(finished_run):
+    paths = finished_run.paths
     names = ["experiments.npz", "fields.png", "information.png", "errors.png", "forecasts.png"]
     assert [path.name for path in paths] == names
     with np.load(paths[0]) as arrays:
-        found = dict(arrays)
-    assert {name: x.shape for name, x in found.items()} == {
+        saved_arrays = dict(arrays)
+    assert {name: x.shape for name, x in saved_arrays.items()} == {
         "trails": (2, 2, 1, 1000, 2),
         "visited": (2, 2, 1, 25, 25),
         "reachable": (2, 1, 25, 25),
@@ -126,54 +126,56 @@ def test_a_run_leaves_its_arrays_and_four_pictures(finished):
         "true": (2, 1, 25, 25, 2),
     }
     x, y = np.meshgrid(*[np.linspace(-2, 2, 25)] * 2, indexing="ij")
-    inward = np.sum(found["true"][0, 0] * np.stack([x, y], -1), axis=-1)  # to a circle of radius 1
+    inward = np.sum(
+        saved_arrays["true"][0, 0] * np.stack([x, y], -1), axis=-1
+    )  # to a circle of radius 1
     assert (inward[np.hypot(x, y) > 1.1] < 0).all()
     assert (inward[(np.hypot(x, y) < 0.9) & (np.hypot(x, y) > 0)] > 0).all()
-    last = finished.rows[-2:]
+    last = finished_run.rows[-2:]
     for seed, policy in product((0, 1), (0, 1)):
-        missed = found["learned"][seed, policy, 0] - found["true"][seed, 0]
-        error = np.sqrt(np.sum(missed**2) / np.sum(found["true"][seed, 0] ** 2))
+        residuals = saved_arrays["learned"][seed, policy, 0] - saved_arrays["true"][seed, 0]
+        error = np.sqrt(np.sum(residuals**2) / np.sum(saved_arrays["true"][seed, 0] ** 2))
         assert error == pytest.approx(last[seed]["agent"]["error"][0][policy], rel=1e-4)
-        states = found["trails"][seed, policy, 0][-100:]
+        states = saved_arrays["trails"][seed, policy, 0][-100:]
         visited = np.zeros((25, 25), bool)
         near = np.round((states + 2) * 6).astype(int)
         inside = ((near >= 0) & (near < 25)).all(axis=1)
         visited[tuple(near[inside].T)] = True
-        np.testing.assert_array_equal(found["visited"][seed, policy, 0], visited)
+        np.testing.assert_array_equal(saved_arrays["visited"][seed, policy, 0], visited)
 
 
-def test_pictures_drawn_again_have_the_trails_of_before(finished, monkeypatch):
-    directory, state = finished.paths[0].parent, finished.states[-1]
-    drawn = []
+def test_pictures_drawn_again_have_the_trails_of_before(finished_run, monkeypatch):
+    directory, state = finished_run.paths[0].parent, finished_run.states[-1]
+    drawn_trails = []
     for name, place in (("fields", 4), ("information", 3)):
-        given = lambda *arguments, place=place: drawn.append(arguments[place])
-        monkeypatch.setattr(maps, name, given)
-    arrays = finished.paths[0].read_bytes()
+        record_trails = lambda *arguments, place=place: drawn_trails.append(arguments[place])
+        monkeypatch.setattr(maps, name, record_trails)
+    arrays = finished_run.paths[0].read_bytes()
     agents, traces = scores.agents_of(state.agent, 2), run_pictures.traces_of(SMALL, state)
-    assert run_pictures.draw_all(directory, SMALL, agents, traces) == finished.paths
-    assert finished.paths[0].read_bytes() == arrays
-    assert len(drawn) == 2
-    for trails in drawn:
+    assert run_pictures.draw_all(directory, SMALL, agents, traces) == finished_run.paths
+    assert finished_run.paths[0].read_bytes() == arrays
+    assert len(drawn_trails) == 2
+    for trails in drawn_trails:
         for place, name in enumerate(SMALL.policies):
             newest = state.experiments["random"].train.env.z[0, place, 0, 0]
             np.testing.assert_array_equal(trails[name][0, -1], newest)
 
 
-def test_a_film_shows_what_the_record_says(finished, monkeypatch, tmp_path):
-    shown = []
+def test_a_film_shows_what_the_record_says(finished_run, monkeypatch, tmp_path):
+    film_moments = []
     write = film.write
 
-    def kept(path, true, moments, *rest):
-        shown.extend(moments)
-        write(path, true, moments, *rest)
+    def record_moments(path, true, moments, *arguments):
+        film_moments.extend(moments)
+        write(path, true, moments, *arguments)
 
-    monkeypatch.setattr(film, "write", kept)
-    path = film.film(tmp_path, SMALL, lambda config: replayed(finished), 2)
-    rows = [row for row in finished.rows if row["seed"] == 0]
-    assert [moment.samples for moment in shown] == [0, 50, 100]
+    monkeypatch.setattr(film, "write", record_moments)
+    path = film.film(tmp_path, SMALL, lambda config: replay_training(finished_run), 2)
+    rows = [row for row in finished_run.rows if row["seed"] == 0]
+    assert [moment.samples for moment in film_moments] == [0, 50, 100]
     expected = [1.0, *(row["agent"]["error"][0][0] for row in rows)]
-    np.testing.assert_allclose([moment.error for moment in shown], expected, rtol=1e-4)
-    assert not film.lengths(shown[0].lines).any()  # nothing is known yet
+    np.testing.assert_allclose([moment.error for moment in film_moments], expected, rtol=1e-4)
+    assert not film.lengths(film_moments[0].lines).any()  # nothing is known yet
     with Image.open(path) as gif:
         gif.seek(2)
         frame = np.asarray(gif.convert("RGB"))
@@ -185,7 +187,7 @@ def test_a_film_shows_what_the_record_says(finished, monkeypatch, tmp_path):
 
 
 def test_streamlines_around_a_centre_are_arcs():
-    """Of v = (-y, x) with speed r: each step turns by pace √r / r, at the same distance."""
+    """In v = (-y, x), of speed r, each step turns by pace √r / r, at the same distance."""
     turning = lambda z: jnp.stack([-z[..., 1], z[..., 0]], axis=-1)
     begin = jnp.array([[1.0, 0.0], [0.0, 4.0]])
     follow = jax.jit(lambda pace: film.streamlines(turning, begin, pace))
@@ -200,19 +202,25 @@ def test_traces_of_one_seed_have_its_axis_too():
     config = replace(SMALL, run=replace(SMALL.run, num_seeds=1))
     trail = RNG.normal(size=(2, 1, 30, 2)).astype(np.float32)
     within = np.ones((1, 3, 3), bool)
-    kept: Any = jax.random.key(0)  # as there are some in the state of a loop
-    experiment = experiments.Experiment(kept, trail, np.zeros((2, 1, 3, 3), bool))  # type: ignore
-    state = State({}, {"random": experiment}, cast(Any, within), kept, cast(Any, 0))
-    found = run_pictures.traces_of(config, state)
-    np.testing.assert_array_equal(found.trails, trail[None])
-    assert (found.visited.shape, found.reachable.shape) == ((1, 2, 1, 3, 3), (1, 1, 3, 3))
+    key: Any = jax.random.key(0)  # as there are some in the state of a loop
+    experiment = experiments.Experiment(key, trail, np.zeros((2, 1, 3, 3), bool))  # type: ignore
+    state = State({}, {"random": experiment}, cast(Any, within), key, cast(Any, 0))
+    traces = run_pictures.traces_of(config, state)
+    np.testing.assert_array_equal(traces.trails, trail[None])
+    assert (traces.visited.shape, traces.reachable.shape) == ((1, 2, 1, 3, 3), (1, 1, 3, 3))
 
 
 def test_groups_are_put_into_the_order_of_the_policies():
     config = replace(SMALL, policies=("d_optimal", "bang50", "myopic", "off"))
-    held = np.array([[10.0, 30.0]])
-    found = {"bang50": held, "d_optimal": np.array([[0.0]]), "myopic": np.array([[20.0]])}
-    np.testing.assert_array_equal(run_pictures.in_order(config, found, axis=1), [[0, 10, 20, 30]])
+    hold_group = np.array([[10.0, 30.0]])
+    group_arrays = {
+        "bang50": hold_group,
+        "d_optimal": np.array([[0.0]]),
+        "myopic": np.array([[20.0]]),
+    }
+    np.testing.assert_array_equal(
+        run_pictures.join_groups(config, group_arrays, axis=1), [[0, 10, 20, 30]]
+    )
 
 
 def test_what_the_first_policy_is_held_against():
@@ -233,15 +241,15 @@ def test_an_outline_runs_between_cells_within_and_without():
             expected.add((right, top - size, right, top))
         if inside(i, j) != inside(i, j + 1):
             expected.add((right - size, top, right, top))
-    found = maps.outline(within, 3.0)
-    assert {tuple(np.sort(edge, axis=0).ravel()) for edge in found} == expected
-    assert len(found) == len(expected)
+    edges = maps.outline(within, 3.0)
+    assert {tuple(np.sort(edge, axis=0).ravel()) for edge in edges} == expected
+    assert len(edges) == len(expected)
 
 
 def test_maps_of_two_fields_are_drawn_where_nothing_is_known(tmp_path):
     true = RNG.normal(size=(2, 6, 6, 2))
     learned, path = {"o$f": np.zeros_like(true)}, tmp_path / "maps.png"
-    with saved() as figures:
+    with saved_figures() as figures:
         maps.fields(path, ("limit_cycle", "duffing"), true, learned, {}, 2.0, "Both")
     (figure,) = figures
     assert_drawn(path)
@@ -266,9 +274,9 @@ def test_rows_that_are_still_being_written_are_left_out(tmp_path):
     ]
     whole = tmp_path / "whole.png"
     curves.errors(whole, config, rows[:-3])
-    drawn = whole.read_bytes()
+    picture_bytes = whole.read_bytes()
     curves.errors(whole, config, rows[:-1])
-    assert whole.read_bytes() == drawn
+    assert whole.read_bytes() == picture_bytes
     assert min(size_alone(whole)) >= 300
 
 
@@ -284,49 +292,53 @@ def test_intervals_of_forecasts_are_those_of_their_fall(tmp_path, monkeypatch):
         evaluation["seeds"], np.array([[0.9], [0.6], [0.3]]) - falls, strict=True
     ):
         row["random"] = {name: [values.tolist()] for name in ("r2", "r2_free")}
-    drawn = []
-    monkeypatch.setattr(curves, "_draw", lambda axes, x, *numbers: drawn.append(numbers))
+    drawn_numbers = []
+    monkeypatch.setattr(curves, "_draw", lambda axes, x, *numbers: drawn_numbers.append(numbers))
     monkeypatch.setattr(curves, "_legend", lambda *_: None)
     curves.forecasts(tmp_path / "forecasts.png", evaluation)
-    for means, margins, policies in drawn:
+    for means, margins, policies in drawn_numbers:
         assert policies == ["random", "bang50"]
         np.testing.assert_allclose(means[0], 0.6 - 0.3 * np.arange(4))
         half = 0.1 * np.arange(4) * 4.3027 * np.sqrt(7 / 3)
         np.testing.assert_allclose(margins[0], half, rtol=0.01)
-    assert len(drawn) == 2  # stimulated and left alone
+    assert len(drawn_numbers) == 2  # stimulated and left alone
 
 
-def joined(finished: Finished) -> dict[str, np.ndarray]:
+def join_samples(finished_run: FinishedRun) -> dict[str, np.ndarray]:
     """The samples of both chunks, `[S, P, F, T, ...]`."""
-    kept = [jax.vmap(partial(samples, SMALL))(state) for state in finished.states[1:]]
-    return {name: np.concatenate([x[name] for x in kept], axis=3) for name in kept[0]}
+    chunks = [jax.vmap(partial(samples, SMALL))(state) for state in finished_run.states[1:]]
+    return {name: np.concatenate([x[name] for x in chunks], axis=3) for name in chunks[0]}
 
 
-def test_recordings_are_what_the_experiments_went_through(finished):
-    found, last = joined(finished), finished.states[-1]
-    assert found["u"].shape == (2, 2, 1, 100, 2)
+def test_recordings_are_what_the_experiments_went_through(finished_run):
+    recorded_samples, last = join_samples(finished_run), finished_run.states[-1]
+    assert recorded_samples["u"].shape == (2, 2, 1, 100, 2)
     trail = run_pictures.traces_of(SMALL, last).trails[..., -100:, :]
-    np.testing.assert_array_equal(found["z"][..., 1:, :], trail[..., :-1, :])
-    np.testing.assert_array_equal(found["y"], found["z"])  # the state itself is seen
-    np.testing.assert_array_equal(found["belief"], found["z"])
+    np.testing.assert_array_equal(recorded_samples["z"][..., 1:, :], trail[..., :-1, :])
+    np.testing.assert_array_equal(
+        recorded_samples["y"], recorded_samples["z"]
+    )  # the state itself is seen
+    np.testing.assert_array_equal(recorded_samples["belief"], recorded_samples["z"])
     env = make_env(SMALL)
     for s in range(2):
         for p in range(2):
             agent = jax.tree.map(lambda x, s=s, p=p: x[s, p, 0], last.agent["random"])
-            z, u = found["z"][s, p, 0], found["u"][s, p, 0]
+            z, u = recorded_samples["z"][s, p, 0], recorded_samples["u"][s, p, 0]
             drift = env.velocity(jnp.asarray(z[:-1]), agent.known.numbers) + u[:-1]
             noise = z[1:] - z[:-1] - 0.1 * np.asarray(drift)
             assert 0.7 < noise.std() / np.sqrt(SMALL.env.process_noise * 0.1) < 1.3
 
 
-def test_a_recording_can_be_learned_from(finished, tmp_path):
-    found = joined(finished)
-    paths = recordings.write_experiments(tmp_path, found, [0, 1], SMALL.policies, ("limit_cycle",))
+def test_a_recording_can_be_learned_from(finished_run, tmp_path):
+    recorded_samples = join_samples(finished_run)
+    paths = recordings.write_experiments(
+        tmp_path, recorded_samples, [0, 1], SMALL.policies, ("limit_cycle",)
+    )
     assert len(paths) == 4
     assert paths[1].name == "bang50-limit_cycle-seed0.npz"
     data = recordings.load(str(paths[1]))
-    np.testing.assert_array_equal(data.y[0], found["y"][0, 1, 0])
-    np.testing.assert_array_equal(data.u[0], found["u"][0, 1, 0])
+    np.testing.assert_array_equal(data.y[0], recorded_samples["y"][0, 1, 0])
+    np.testing.assert_array_equal(data.u[0], recorded_samples["u"][0, 1, 0])
     with np.load(paths[1]) as arrays:
         assert set(arrays) == {"y", "u", "z", "belief"}
 
@@ -334,46 +346,53 @@ def test_a_recording_can_be_learned_from(finished, tmp_path):
 def test_the_path_of_an_angle_is_broken_where_it_goes_round():
     trail = np.array([[2.9, 0.0], [3.1, 0.1], [-3.1, 0.2], [-2.9, 0.3]])
     np.testing.assert_array_equal(maps.jumps(trail, 3.0), [False, True, False])
-    broken = maps.unbroken(trail, 3.0)
+    broken = maps.break_at_jumps(trail, 3.0)
     np.testing.assert_array_equal(broken[[0, 1, 3, 4]], trail)
     assert np.isnan(broken[2]).all()
-    np.testing.assert_array_equal(maps.unbroken(trail[:2], 3.0), trail[:2])
+    np.testing.assert_array_equal(maps.break_at_jumps(trail[:2], 3.0), trail[:2])
 
 
-def test_snapshots_show_the_learned_fields(finished):
-    look = partial(looked_at, SMALL, make_learner(SMALL))
-    found = jax.jit(jax.vmap(look))(finished.states[-1])
-    agents = scores.agents_of(finished.states[-1].agent, 2)
+def test_snapshots_show_the_learned_fields(finished_run):
+    look = partial(field_snapshot, SMALL, make_learner(SMALL))
+    snapshot = jax.jit(jax.vmap(look))(finished_run.states[-1])
+    agents = scores.agents_of(finished_run.states[-1].agent, 2)
     learned, _, deviation = run_pictures.learned_fields(SMALL, agents)
-    np.testing.assert_allclose(found["velocity"], learned, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(found["deviation"][0], deviation, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(snapshot["velocity"], learned, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(snapshot["deviation"][0], deviation, rtol=1e-4, atol=1e-6)
 
 
-def test_the_report_shows_each_experiment(finished, tmp_path):
-    kept = {"velocity": [], "deviation": []}
-    for state in finished.states:
-        found = jax.vmap(partial(looked_at, SMALL, make_learner(SMALL)))(state)
-        for name, rows in kept.items():
-            rows.append(np.asarray(found[name]))
-    looks = snapshots.Kept(np.array([0, 1, 2]), {name: np.stack(x) for name, x in kept.items()})
-    run = Run(tmp_path, PROGRAM, SMALL, 2, scores.agents_of(finished.states[-1].agent, 2))
+def test_the_report_shows_each_experiment(finished_run, tmp_path):
+    rows_by_name = {"velocity": [], "deviation": []}
+    for state in finished_run.states:
+        snapshot = jax.vmap(partial(field_snapshot, SMALL, make_learner(SMALL)))(state)
+        for name, rows in rows_by_name.items():
+            rows.append(np.asarray(snapshot[name]))
+    looks = snapshots.SavedArrays(
+        np.array([0, 1, 2]), {name: np.stack(x) for name, x in rows_by_name.items()}
+    )
+    run = Run(tmp_path, PROGRAM, SMALL, 2, scores.agents_of(finished_run.states[-1].agent, 2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshots, "snapshots", lambda *_: looks)
-        patch.setattr(scene, "samples_of", lambda run: joined(finished))
-        shown = scene.show(run, Wanted(5, jax.random.key(0), 70, 1))
-    assert shown is not None
-    assert len(shown.episodes) == 2
-    first = shown.episodes[0]
+        patch.setattr(scene, "samples_of", lambda run: join_samples(finished_run))
+        report = scene.show(run, EpisodeSelection(5, jax.random.key(0), 70, 1))
+    assert report is not None
+    assert len(report.episodes) == 2
+    first = report.episodes[0]
     assert first.title.startswith("random on limit cycle, error ")
-    np.testing.assert_array_equal(first.frames["z"], joined(finished)["z"][1, 0, 0, :70])
-    np.testing.assert_array_equal(first.frames["push"], joined(finished)["u"][1, 0, 0, :70])
+    np.testing.assert_array_equal(first.frames["z"], join_samples(finished_run)["z"][1, 0, 0, :70])
+    np.testing.assert_array_equal(
+        first.frames["push"], join_samples(finished_run)["u"][1, 0, 0, :70]
+    )
     np.testing.assert_array_equal(first.frames["look"], [0] * 50 + [1] * 20)
     assert first.lines["error of the field"][0] > first.lines["error of the field"][-1]
-    assert scene.show(run._replace(directory=tmp_path), Wanted(1, jax.random.key(0), 5)) is None
+    assert (
+        scene.show(run._replace(directory=tmp_path), EpisodeSelection(1, jax.random.key(0), 5))
+        is None
+    )
 
 
-def test_a_live_experiment_learns_and_can_be_pushed(finished, tmp_path):
-    run = Run(tmp_path, PROGRAM, SMALL, 2, scores.agents_of(finished.states[-1].agent, 2))
+def test_a_live_experiment_learns_and_can_be_pushed(finished_run, tmp_path):
+    run = Run(tmp_path, PROGRAM, SMALL, 2, scores.agents_of(finished_run.states[-1].agent, 2))
     live = scene.live(run, 0)
     game = Game(live, 0)
     before = game.now.agent_state.posterior.information
@@ -383,9 +402,9 @@ def test_a_live_experiment_learns_and_can_be_pushed(finished, tmp_path):
     game.edit("push", [0.5, -1.0])
     np.testing.assert_allclose(game.now.state.z, [0.5, -1.0])
     np.testing.assert_allclose(game.now.obs, [0.5, -1.0])
-    shown = game.shown()
-    assert set(shown["lines"]) == {"error of the field", "mean deviation"}
-    assert shown["frames"]["velocity"].shape == (1, 25 * 25 * 2)
-    assert shown["frames"]["push"].shape == shown["frames"]["z"].shape
+    view = game.moment_data()
+    assert set(view["lines"]) == {"error of the field", "mean deviation"}
+    assert view["frames"]["velocity"].shape == (1, 25 * 25 * 2)
+    assert view["frames"]["push"].shape == view["frames"]["z"].shape
     game.edit("push", [1e5, 0.0])  # into the wall
     assert abs(float(game.now.state.z[0])) <= float(live.params.reach)

@@ -9,7 +9,7 @@ import pytest
 from jaxrl.dynamics.phase_portrait.attractors import Effort
 from jaxrl.dynamics.phase_portrait.kinds import kind_of
 from jaxrl.dynamics.phase_portrait.portrait import portrait_of
-from tests.train.images import saved, size_alone, words_fit
+from tests.train.images import saved_figures, size_alone, words_fit
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.pictures import portrait_picture
 from train.vector_field.pictures.portrait_panels import displacement_on, plane_of
@@ -47,7 +47,7 @@ def test_a_panel_for_each_portrait(step, d, inputs, heading, tmp_path: Path):
     trajectories = trajectories_in(d)
     portraits = [portrait_of(step, trajectories.reshape(-1, d), u, LITTLE) for u in inputs]
     broken = [trajectories[0], np.concatenate([trajectories[1], np.full((3, d), np.nan)])]
-    with saved() as figures:
+    with saved_figures() as figures:
         path = tmp_path / "portrait.png"
         portrait_picture.draw(path, step, broken, portraits, StepTime(0.05, "s"))
     assert min(size_alone(path)) >= 300

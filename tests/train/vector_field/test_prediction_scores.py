@@ -21,7 +21,7 @@ AHEAD = 12
 IS_COUNT = np.array([True, False, True])
 
 
-def noisy(seed: int, *lengths: int) -> Data:
+def noisy_channels(seed: int, *lengths: int) -> Data:
     """A channel of counts, one of numbers and another of counts, a tenth of them missing."""
     rng, pairs = np.random.default_rng(seed), []
     for length in lengths:
@@ -29,7 +29,7 @@ def noisy(seed: int, *lengths: int) -> Data:
         y = np.where(IS_COUNT, y, rng.normal(1, 3, (length, 3)))
         y[rng.random(y.shape) < 0.1] = np.nan
         pairs.append((y, rng.normal(size=(length, 1))))
-    return recordings.joined(pairs)
+    return recordings.join_episodes(pairs)
 
 
 def guesses(data: Data, seed: int) -> Forecasts:
@@ -49,7 +49,7 @@ def scores_of(data: Data, whole: Forecasts, training: Data) -> scoring.Scores:
 def test_scores_are_sums_over_all_that_is_observed(block, monkeypatch):
     """Against loops, and R² against the rule of the library, in blocks of any size."""
     monkeypatch.setattr(scoring, "BLOCK_VALUES", block)
-    training, data = noisy(0, 90), noisy(1, 60, 25, 45, 33)
+    training, data = noisy_channels(0, 90), noisy_channels(1, 60, 25, 45, 33)
     data.y[:, SKIPPED + 5 :, 2] = 7  # constant from 5 steps ahead on
     whole = guesses(data, 2)
     scores = scores_of(data, whole, training)
@@ -63,18 +63,20 @@ def test_scores_are_sums_over_all_that_is_observed(block, monkeypatch):
             for i in range(3):
                 for j, k in enumerate((1, 10)):
                     low, high = whole.below[e, t, j, i], whole.at_most[e, t, j, i]
-                    held = max(min(high, 0.95) - max(low, 0.05), 0) / (high - low)
-                    inside[j] += [held] if data.observed[e, t + k, i] else []
+                    covered_share = max(min(high, 0.95) - max(low, 0.05), 0) / (high - low)
+                    inside[j] += [covered_share] if data.observed[e, t + k, i] else []
                 if data.observed[e, t + 1, i]:
                     y = data.y[e, t + 1, i]
-                    of_mean = constant(y, mean[i], variance[i], IS_COUNT[i], training, i)
-                    gain.append(whole.log_likelihood[e, t, i] - of_mean)
+                    mean_log_likelihood = constant_log_likelihood(
+                        y, mean[i], variance[i], IS_COUNT[i], training, i
+                    )
+                    gain.append(whole.log_likelihood[e, t, i] - mean_log_likelihood)
     np.testing.assert_allclose(scores.coverage, [np.mean(x) for x in inside])
     np.testing.assert_allclose(scores.gain, np.mean(gain), rtol=1e-5)
 
 
-def constant(y, mean, variance, is_count, training, i) -> float:
-    """Log-likelihood of y when only mean and variance are of_mean; half a count is added."""
+def constant_log_likelihood(y, mean, variance, is_count, training, i) -> float:
+    """Log-likelihood of y when only mean and variance are known; half a count is added."""
     if not is_count:
         return -0.5 * ((y - mean) ** 2 / variance + math.log(2 * math.pi * variance))
     number = training.observed[..., i].sum()
@@ -90,24 +92,24 @@ def constant(y, mean, variance, is_count, training, i) -> float:
 
 
 def test_the_truth_scores_one():
-    data = noisy(3, 80, 50)
+    data = noisy_channels(3, 80, 50)
     later = np.minimum(np.arange(80)[:, None] + np.arange(AHEAD + 1), 79)
     perfect = guesses(data, 0)._replace(mean=data.y[:, later])
     np.testing.assert_allclose(scores_of(data, perfect, data).r2, 1, atol=1e-6)
 
 
 def test_what_cannot_be_scored_is_refused():
-    data = noisy(0, SKIPPED + AHEAD, 10)
+    data = noisy_channels(0, SKIPPED + AHEAD, 10)
     with pytest.raises(ValueError, match="no held-out episode is longer than 32 steps"):
         scores_of(data, guesses(data, 0), data)
-    data = noisy(0, 60)
+    data = noisy_channels(0, 60)
     whole = guesses(data, 0)
     with pytest.raises(
         ValueError, match=r"below of the forecasts has shape \(28, 1, 3\), expected"
     ):
         scores_of(data, whole._replace(below=whole.below[:, :, :1]), data)
     with pytest.raises(ValueError, match="no training episode is long enough for a forecast 12"):
-        baseline_forecasts.forecasters(noisy(0, 30), data, 1, IS_COUNT, AHEAD)
+        baseline_forecasts.forecasters(noisy_channels(0, 30), data, 1, IS_COUNT, AHEAD)
 
 
 def test_blocks_hold_every_start_once():
@@ -119,7 +121,7 @@ def test_blocks_hold_every_start_once():
     np.testing.assert_array_equal(counted, starts.episode)
 
 
-def rotating(seed: int, *lengths: int) -> Data:
+def noisy_rotation(seed: int, *lengths: int) -> Data:
     """A damped rotation seen by five channels of numbers, of offsets and units of their own."""
     rng, pairs = np.random.default_rng(seed), []
     loadings = np.random.default_rng(7).normal(size=(5, 2))
@@ -130,13 +132,13 @@ def rotating(seed: int, *lengths: int) -> Data:
             rows.append((loadings @ z + 1.5 * rng.normal(size=5)) * np.arange(1, 6) + 10)
             z = move @ z + 0.2 * rng.normal(size=2) + np.array([0.3, 0]) * u[t]
         pairs.append((np.array(rows), u))
-    return recordings.joined(pairs)
+    return recordings.join_episodes(pairs)
 
 
 @pytest.mark.slow
 def test_baselines_cover_what_they_should_of_linear_data():
     """Intervals of 90 %; the R² are those of `baselines.r2`; what is learned gains."""
-    training, held_out = rotating(0, *[1000] * 6), rotating(1, *[1000] * 5, 420)
+    training, held_out = noisy_rotation(0, *[1000] * 6), noisy_rotation(1, *[1000] * 5, 420)
     is_count = np.zeros(5, bool)
     scores, order = baseline_forecasts.scores(training, held_out, 2, is_count, 30)
     r2 = baselines.r2(training, held_out, 2, 30)
@@ -151,7 +153,7 @@ def test_baselines_cover_what_they_should_of_linear_data():
 @pytest.mark.slow
 def test_baselines_cover_what_they_should_of_counts():
     recording = record("stuart_landau", 4, small=True)
-    data = recordings.joined(
+    data = recordings.join_episodes(
         [
             (y[:n], u[:n])
             for y, u, n in zip(recording.y, recording.u, recording.lengths, strict=True)
@@ -171,10 +173,12 @@ def test_linear_forecasts_are_those_of_a_kalman_filter():
     full = lambda x: jnp.full((1, 1), x)
     first = Belief(jnp.zeros(1), full(1.0))
     params = Params(full(a), full(b), full(q), full(c), jnp.array([d]), jnp.array([r]), first)
-    data = recordings.joined([(np.random.default_rng(0).normal(2, 3, (70, 1)), np.ones((70, 1)))])
+    data = recordings.join_episodes(
+        [(np.random.default_rng(0).normal(2, 3, (70, 1)), np.ones((70, 1)))]
+    )
     scales = baselines.scales(data)
     target = baseline_forecasts.Target(data, scales, np.array([False]), 10)
-    scaled = baselines.scaled(data, data)
+    scaled = baselines.standardise(data, data)
     forecaster = baseline_forecasts.linear(params, scaled, target)
     forecasts = forecaster(Starts(np.zeros(5, int), np.arange(30, 35)))
     m, P = 0.0, 1.0
@@ -207,18 +211,18 @@ def test_a_true_model_covers_90_percent_and_gains_most(name):
     """On a small recording, scored as any model; no baseline comes near in likelihood."""
     recording = record(name, 1, small=True)
     lengths = recording.lengths
-    data = recordings.joined(
+    data = recordings.join_episodes(
         [(y[:n], u[:n]) for y, u, n in zip(recording.y, recording.u, lengths, strict=True)]
     )
     training, held_out = episodes.split(data, 0.4, 60)
     y = np.where(held_out.observed, held_out.y, np.nan)
-    filtered = particle_filter.filter_episodes(recording.model, y, held_out.u, particles=300)
+    filtered_states = particle_filter.filter_episodes(recording.model, y, held_out.u, particles=300)
 
     def forecaster(starts: Starts) -> Forecasts:
         forecast = particle_filter.forecast(
-            recording.model, filtered, y, held_out.u, *starts, particles=100
+            recording.model, filtered_states, y, held_out.u, *starts, particles=100
         )
-        log_likelihood = scoring.at(filtered.log_predictive, starts, 1)
+        log_likelihood = scoring.rows_at(filtered_states.log_predictive, starts, 1)
         return Forecasts(forecast.mean, forecast.below, forecast.at_most, log_likelihood)
 
     scores = score(training, held_out, forecaster, recording.is_count, 30)

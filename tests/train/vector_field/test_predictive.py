@@ -27,15 +27,17 @@ def chances(mean: float, variance: float, most: int) -> np.ndarray:
     ("mean", "variance"), [(0.3, 0.3), (0.3, 0.2), (0.3, 0.5), (4.0, 30.0), (20.0, 20.5)]
 )
 def test_counts_have_their_probabilities(mean, variance):
-    of_each = chances(mean, variance, 400)
+    probabilities = chances(mean, variance, 400)
     y = np.arange(40)
     place = predictive.counts(np.full(40, mean), np.full(40, variance), y)
-    np.testing.assert_allclose(np.exp(place.log_likelihood), of_each[:40], atol=1e-10)
-    np.testing.assert_allclose(place.at_most, np.cumsum(of_each)[:40], atol=1e-10)
-    np.testing.assert_allclose(place.below, np.cumsum(of_each)[:40] - of_each[:40], atol=1e-10)
+    np.testing.assert_allclose(np.exp(place.log_likelihood), probabilities[:40], atol=1e-10)
+    np.testing.assert_allclose(place.at_most, np.cumsum(probabilities)[:40], atol=1e-10)
+    np.testing.assert_allclose(
+        place.below, np.cumsum(probabilities)[:40] - probabilities[:40], atol=1e-10
+    )
     every = np.arange(401)
-    np.testing.assert_allclose(of_each @ every, mean, rtol=1e-6)
-    np.testing.assert_allclose(of_each @ (every - mean) ** 2, max(mean, variance), rtol=1e-6)
+    np.testing.assert_allclose(probabilities @ every, mean, rtol=1e-6)
+    np.testing.assert_allclose(probabilities @ (every - mean) ** 2, max(mean, variance), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("mean", "variance"), [(0.02, 0.02), (0.3, 0.5), (4.0, 30.0)])

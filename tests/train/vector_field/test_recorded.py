@@ -21,19 +21,19 @@ from train.vector_field.training import make_training
 STEPS = 400
 
 
-def turning(steps: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+def damped_rotation(steps: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     """A damped rotation that inputs keep going, seen in four channels: `y`, `u`."""
     rng = np.random.default_rng(0)
     u = np.repeat(rng.uniform(-1, 1, (steps // 10 + 1, 2)), 10, axis=0)[:steps]
-    z, seen = np.zeros(2), []
-    shown = rng.normal(size=(4, 2))
+    z, observations = np.zeros(2), []
+    loadings = rng.normal(size=(4, 2))
     for action in u:
-        seen.append(shown @ z + noise * rng.normal(size=4))
+        observations.append(loadings @ z + noise * rng.normal(size=4))
         z = z + 0.1 * (np.array([[-0.5, -2.0], [2.0, -0.5]]) @ z + 2 * action)
-    return np.array(seen), u
+    return np.array(observations), u
 
 
-def written(path, *more, **arrays) -> Config:
+def config_with_data(path, *more, **arrays) -> Config:
     """The configuration of a small fit to arrays in a file."""
     np.savez(path, **arrays)
     default = PRESETS["vector_field"]
@@ -53,13 +53,13 @@ def written(path, *more, **arrays) -> Config:
     )
 
 
-Y, U = turning(STEPS, 0.1)
+Y, U = damped_rotation(STEPS, 0.1)
 RNG = np.random.default_rng(1)
 HOLE = np.where(np.arange(STEPS)[:, None] == 7, np.inf, Y)
 
 
 @pytest.mark.parametrize(
-    ("arrays", "told"),
+    ("arrays", "message"),
     [
         ({"y": Y}, "no array 'u'"),
         ({"y": HOLE, "u": U}, "y in .* has 4 infinite values; mark them as missing"),
@@ -82,15 +82,15 @@ HOLE = np.where(np.arange(STEPS)[:, None] == 7, np.inf, Y)
         ({"y": Y[:0], "u": U[:0]}, r"y in .* has shape \(0, 4\)"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, arrays, told):
-    config = written(tmp_path / "data.npz", **arrays)
-    with pytest.raises(ValueError, match=told) as error:
+def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, arrays, message):
+    config = config_with_data(tmp_path / "data.npz", **arrays)
+    with pytest.raises(ValueError, match=message) as error:
         make_training(config)
     assert "\n" not in str(error.value)
 
 
 def test_counts_must_be_whole(tmp_path):
-    config = written(tmp_path / "data.npz", y=Y, u=U)
+    config = config_with_data(tmp_path / "data.npz", y=Y, u=U)
     env = replace(config.env, observation="loglinear", noise="poisson")
     with pytest.raises(ValueError, match="not counts"):
         make_training(replace(config, env=env))
@@ -107,7 +107,7 @@ def test_data_that_never_change_in_one_part_are_refused(tmp_path, spoilt):
     y = Y.copy()
     y[spoilt] = y[0]
     with pytest.raises(ValueError, match=r"y (is constant|has no values) in .* choose another"):
-        make_training(written(tmp_path / "data.npz", y=y, u=U))
+        make_training(config_with_data(tmp_path / "data.npz", y=y, u=U))
 
 
 @pytest.mark.parametrize("reason", [MemoryError("no room"), ValueError("shapes\ndiffer")])
@@ -118,7 +118,7 @@ def test_a_simple_model_that_fails_takes_no_score_with_it(reason, monkeypatch, c
         raise reason
 
     monkeypatch.setattr(baselines, "r2", fail)
-    data = recordings.joined([(Y, U)])
+    data = recordings.join_episodes([(Y, U)])
     simple = vae_fit.simple_r2(data, data, 2)
     reason_in_one_line = " ".join(str(reason).split())
     assert f"cannot be fitted ({type(reason).__name__}: {reason_in_one_line})" in caplog.text
@@ -136,21 +136,21 @@ def test_a_simple_model_that_fails_takes_no_score_with_it(reason, monkeypatch, c
 
 def test_pictures_show_the_longest_episode_that_was_held_out():
     """The last of them: an aborted trial after it has no forecast to be shown."""
-    data = recordings.joined([(Y[:n], U[:n]) for n in (300, 90, 120, 120, 5)])
+    data = recordings.join_episodes([(Y[:n], U[:n]) for n in (300, 90, 120, 120, 5)])
     assert vae_fit.shown_part(data, data.episodes(slice(2, None))) == (-2, slice(0, 120))
-    whole = recordings.joined([(Y, U)])
-    rest = whole.cut(slice(None), slice(320, STEPS), np.array([80]))
-    assert vae_fit.shown_part(whole, rest) == (-1, slice(320, STEPS))
+    whole = recordings.join_episodes([(Y, U)])
+    held_out = whole.cut(slice(None), slice(320, STEPS), np.array([80]))
+    assert vae_fit.shown_part(whole, held_out) == (-1, slice(320, STEPS))
 
 
 @pytest.mark.slow
 def test_a_fit_foretells_what_it_has_not_seen(tmp_path):
     """Against the mean, whose R² is 0, from two files of unequal length, one with a gap."""
-    y, u = turning(2 * STEPS, 0.1)
+    y, u = damped_rotation(2 * STEPS, 0.1)
     gap = y.copy()
     gap[100:110] = gap[300:340, 2] = np.nan
     np.savez(tmp_path / "second.npz", y=y[:200], u=u[:200])
-    config = written(tmp_path / "first.npz", tmp_path / "second.npz", y=gap, u=u)
+    config = config_with_data(tmp_path / "first.npz", tmp_path / "second.npz", y=gap, u=u)
     config = replace(config, run=replace(config.run, directory=str(tmp_path / "run")))
     result = program.train(config)
     evaluation = read_evaluation(result.directory)
@@ -158,29 +158,31 @@ def test_a_fit_foretells_what_it_has_not_seen(tmp_path):
     assert evaluation["seeds"][0]["r2"][1] > 0.5
     assert evaluation["baselines"]["linear_gaussian"][10] > 0.8  # the truth is of this kind
     assert (result.directory / "recorded.png").stat().st_size > 10_000
-    with np.load(result.directory / "recorded.npz") as found:
-        assert found["states"].shape == found["variances"].shape == (2, len(y), 2)
-        np.testing.assert_array_equal(found["lengths"], [len(y), 200])
-        assert np.isnan(found["states"][1, 200:]).all()
-        assert np.isfinite(found["states"][0]).all()
-        np.testing.assert_allclose(found["r2"][0], evaluation["seeds"][0]["r2"], atol=1e-4)
+    with np.load(result.directory / "recorded.npz") as arrays:
+        assert arrays["states"].shape == arrays["variances"].shape == (2, len(y), 2)
+        np.testing.assert_array_equal(arrays["lengths"], [len(y), 200])
+        assert np.isnan(arrays["states"][1, 200:]).all()
+        assert np.isfinite(arrays["states"][0]).all()
+        np.testing.assert_allclose(arrays["r2"][0], evaluation["seeds"][0]["r2"], atol=1e-4)
         for name in baselines.NAMES:
             of_simple = np.array(evaluation["baselines"][name], float)
-            np.testing.assert_allclose(found[f"r2_{name}"], of_simple, atol=1e-4)
-        now = found["states"] @ found["decoder"].T + found["offset"]  # what the filter makes of y
-        np.testing.assert_allclose(found["forecasts"][:, :, 0], now, atol=1e-3)
-        seen = now[0, 100:110] - y[100:110]  # in the gap, which it has not seen
-        assert np.square(seen).mean() < 0.5 * np.square(y - y.mean(0)).mean()
-        assert found["field"].shape == (len(found["axis"]), len(found["axis"]), 2)
+            np.testing.assert_allclose(arrays[f"r2_{name}"], of_simple, atol=1e-4)
+        now = (
+            arrays["states"] @ arrays["decoder"].T + arrays["offset"]
+        )  # what the filter makes of y
+        np.testing.assert_allclose(arrays["forecasts"][:, :, 0], now, atol=1e-3)
+        gap_errors = now[0, 100:110] - y[100:110]  # in the gap, which it has not seen
+        assert np.square(gap_errors).mean() < 0.5 * np.square(y - y.mean(0)).mean()
+        assert arrays["field"].shape == (len(arrays["axis"]), len(arrays["axis"]), 2)
     assert jnp.isfinite(result.state.agent.params["process"]).all()
 
 
 def test_data_are_no_constants_of_the_program(tmp_path):
-    config = written(tmp_path / "wide.npz", y=np.tile(Y, (1, 32)), u=U)
+    config = config_with_data(tmp_path / "wide.npz", y=np.tile(Y, (1, 32)), u=U)
     model = replace(config.model, recognition="mlp", field="linear")
     training = make_training(replace(config, model=model))
     state = jax.eval_shape(training.init, jax.random.key(0))
     traced = constants.trace(training.update, state)
-    assert sum(x.size for x in traced.data) > 32 * Y.size
+    assert sum(x.size for x in traced.arrays) > 32 * Y.size
     literals = re.findall(r'dense<"([^"]*)">', traced.program.lower().as_text())  # in hexadecimals
     assert max(map(len, literals), default=0) < 2 * constants.LARGE

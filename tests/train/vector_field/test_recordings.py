@@ -22,34 +22,36 @@ Y, U = RNG.normal(size=(3, 50, 4)), RNG.normal(size=(3, 50, 2))
 LENGTHS = np.array([50, 20, 33])
 
 
-def saved(path, **arrays) -> str:
+def save_arrays(path, **arrays) -> str:
     np.savez(path, **arrays)
     return str(path)
 
 
 def test_episodes_of_unequal_length_in_three_ways(tmp_path):
-    """With `lengths`, with NaN to the end, and one file each: the same data."""
-    one = saved(tmp_path / "one.npz", y=Y, u=U, lengths=LENGTHS)
-    over = np.arange(50)[None, :, None] >= LENGTHS[:, None, None]
-    nans = saved(tmp_path / "nan.npz", y=np.where(over, np.nan, Y), u=np.where(over, np.nan, U))
+    """A file with `lengths`, one with NaN to the end, and a file for each hold the same data."""
+    one = save_arrays(tmp_path / "one.npz", y=Y, u=U, lengths=LENGTHS)
+    is_padding = np.arange(50)[None, :, None] >= LENGTHS[:, None, None]
+    nans = save_arrays(
+        tmp_path / "nan.npz", y=np.where(is_padding, np.nan, Y), u=np.where(is_padding, np.nan, U)
+    )
     files = [
-        saved(tmp_path / f"{e}.npz", y=Y[e, :length], u=U[e, :length])
+        save_arrays(tmp_path / f"{e}.npz", y=Y[e, :length], u=U[e, :length])
         for e, length in enumerate(LENGTHS)
     ]
     expected = recordings.load(one)
     np.testing.assert_array_equal(expected.lengths, LENGTHS)
-    np.testing.assert_array_equal(expected.observed, np.broadcast_to(~over, Y.shape))
-    np.testing.assert_array_equal(expected.y, np.where(over, 0, Y).astype(np.float32))
-    np.testing.assert_array_equal(expected.u, np.where(over, 0, U).astype(np.float32))
+    np.testing.assert_array_equal(expected.observed, np.broadcast_to(~is_padding, Y.shape))
+    np.testing.assert_array_equal(expected.y, np.where(is_padding, 0, Y).astype(np.float32))
+    np.testing.assert_array_equal(expected.u, np.where(is_padding, 0, U).astype(np.float32))
     assert expected.is_complete
     for other in (nans, files):
-        same(recordings.load(other), expected)
+        assert_same_data(recordings.load(other), expected)
 
 
 def test_nan_is_a_missing_sample(tmp_path):
     y = Y[0].copy()
     y[3:6], y[10, 2], y[-5:] = np.nan, np.nan, np.nan  # at the end the inputs are known
-    data = recordings.load(saved(tmp_path / "gap.npz", y=y, u=U[0]))
+    data = recordings.load(save_arrays(tmp_path / "gap.npz", y=y, u=U[0]))
     np.testing.assert_array_equal(data.observed[0], ~np.isnan(y))
     assert data.lengths == [50]
     assert not data.is_complete
@@ -57,19 +59,19 @@ def test_nan_is_a_missing_sample(tmp_path):
 
 
 def test_a_file_is_read_once_until_it_changes(tmp_path):
-    path = saved(tmp_path / "data.npz", y=Y[0], u=U[0])
+    path = save_arrays(tmp_path / "data.npz", y=Y[0], u=U[0])
     before = recordings.load(path)
     assert recordings.load([path]) is before
     with pytest.raises(ValueError, match="read-only"):
         before.y[:] = 0  # it would change what the next reader gets
-    saved(tmp_path / "data.npz", y=Y[1, :40], u=U[1, :40])
+    save_arrays(tmp_path / "data.npz", y=Y[1, :40], u=U[1, :40])
     np.testing.assert_array_equal(recordings.load(path).y[0], Y[1, :40].astype(np.float32))
     (tmp_path / "data.npz").unlink()
     with pytest.raises(ValueError, match="there is no file"):
         recordings.load(path)
 
 
-def same(data: recordings.Data, expected: recordings.Data) -> None:
+def assert_same_data(data: recordings.Data, expected: recordings.Data) -> None:
     for a, b in zip(data, expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -77,30 +79,30 @@ def same(data: recordings.Data, expected: recordings.Data) -> None:
 def test_arrays_of_other_kinds_and_axes_are_the_same_data(tmp_path):
     """Booleans, one channel or input without an axis, columns of MATLAB, whole floats."""
     number = iter(range(100))
-    load = lambda **arrays: recordings.load(saved(tmp_path / f"{next(number)}.npz", **arrays))
+    load = lambda **arrays: recordings.load(save_arrays(tmp_path / f"{next(number)}.npz", **arrays))
     raster, u = RNG.random((3, 50, 4)) < 0.2, U[..., :1]
     counts = raster.astype(float)
     expected = load(y=counts, u=u)
     np.testing.assert_array_equal(expected.y, counts)
-    same(load(y=raster, u=u[..., 0]), expected)
-    same(load(y=np.asfortranarray(raster.astype(">i2")), u=u.astype(">f8")), expected)
-    same(load(y=raster.reshape(150, 4), u=u.reshape(150), lengths=[50.0] * 3), expected)
+    assert_same_data(load(y=raster, u=u[..., 0]), expected)
+    assert_same_data(load(y=np.asfortranarray(raster.astype(">i2")), u=u.astype(">f8")), expected)
+    assert_same_data(load(y=raster.reshape(150, 4), u=u.reshape(150), lengths=[50.0] * 3), expected)
     one = load(y=counts[..., :1], u=u)
-    same(load(y=raster[..., 0], u=u), one)
+    assert_same_data(load(y=raster[..., 0], u=u), one)
     first = load(y=counts[0, :, :1], u=u[0])
     for y in (raster[0, :, 0], counts[0, :, :1], raster[0, :, 0].astype(np.int8)):
         for inputs in (u[0, :, 0], u[0]):
-            same(load(y=y, u=inputs), first)
+            assert_same_data(load(y=y, u=inputs), first)
     cut = load(y=counts, u=u, lengths=LENGTHS)
     for lengths in (LENGTHS.astype(float), LENGTHS[:, None].astype(np.uint8), LENGTHS[None]):
-        same(load(y=counts, u=u, lengths=lengths), cut)
+        assert_same_data(load(y=counts, u=u, lengths=lengths), cut)
 
 
 def test_episodes_in_a_row(tmp_path):
-    expected = recordings.load(saved(tmp_path / "a.npz", y=Y, u=U, lengths=LENGTHS))
+    expected = recordings.load(save_arrays(tmp_path / "a.npz", y=Y, u=U, lengths=LENGTHS))
     row = lambda x: np.concatenate([part[:n] for part, n in zip(x, LENGTHS, strict=True)])
-    file = saved(tmp_path / "b.npz", y=row(Y), u=row(U), lengths=LENGTHS.astype(float))
-    same(recordings.load(file), expected)
+    file = save_arrays(tmp_path / "b.npz", y=row(Y), u=row(U), lengths=LENGTHS.astype(float))
+    assert_same_data(recordings.load(file), expected)
 
 
 TICKS = RNG.permutation(np.arange(0, 6_000, 7))  # as they are sampled, in no order
@@ -119,7 +121,7 @@ def test_spikes_on_an_edge_are_in_the_bin_after_it(tmp_path, kind):
             "spike_units": np.concatenate([owners, np.zeros(10, int)]),
             "u": np.zeros(bins),
         }
-        data = recordings.load(saved(tmp_path / f"{name}.npz", **arrays), PER_BIN / RATE).y[0]
+        data = recordings.load(save_arrays(tmp_path / f"{name}.npz", **arrays), PER_BIN / RATE).y[0]
         expected = np.zeros((bins, 3))
         np.add.at(expected, (ticks // PER_BIN, arrays["spike_units"]), 1)
         np.testing.assert_array_equal(data, expected)
@@ -129,7 +131,7 @@ def test_tenths_of_a_second_are_ten_bins(tmp_path):
     times = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     arrays = {"spike_times": times, "spike_units": [0] * 10, "u": np.zeros((10, 1))}
     for change in ({}, {"duration": 1.05}, {"duration": np.float32(1)}):
-        data = recordings.load(saved(tmp_path / "s.npz", **arrays | change), 0.1)
+        data = recordings.load(save_arrays(tmp_path / "s.npz", **arrays | change), 0.1)
         np.testing.assert_array_equal(data.y.ravel(), np.ones(10))
 
 
@@ -137,25 +139,25 @@ def test_tenths_of_a_second_are_ten_bins(tmp_path):
 def test_a_spike_at_the_very_end_is_in_the_last_bin(tmp_path, duration, last):
     """If that is where the last bin ends, and not a rest that is left out."""
     arrays = {"spike_times": [0.7, 0.65], "spike_units": [0, 0], "u": np.zeros(7)}
-    file = saved(tmp_path / "end.npz", **arrays, duration=duration)
+    file = save_arrays(tmp_path / "end.npz", **arrays, duration=duration)
     np.testing.assert_array_equal(recordings.load(file, 0.1).y.ravel(), [0] * 6 + [last])
 
 
 def test_units_that_never_fired_are_channels(tmp_path, capsys):
     arrays = {"spike_times": [[0.5], [2.0]], "spike_units": [[0.0], [17.0]], "u": np.ones((3, 1))}
-    assert recordings.load(saved(tmp_path / "18.npz", **arrays)).y.shape == (1, 3, 18)
+    assert recordings.load(save_arrays(tmp_path / "18.npz", **arrays)).y.shape == (1, 3, 18)
     assert (
         "18 units, 0 to 17, up to the last that fired; an array num_units" in capsys.readouterr()[1]
     )
     for number in (20, np.array([[20.0]])):
-        file = saved(tmp_path / "20.npz", **arrays, num_units=number)
+        file = save_arrays(tmp_path / "20.npz", **arrays, num_units=number)
         data = recordings.load(file)
         assert data.y.shape == (1, 3, 20)
         np.testing.assert_array_equal(data.y.sum((0, 1)), np.isin(np.arange(20), (0, 17)))
     assert capsys.readouterr().err == ""
-    silent = saved(tmp_path / "silent.npz", spike_times=[], spike_units=[], u=np.ones(3))
+    silent = save_arrays(tmp_path / "silent.npz", spike_times=[], spike_units=[], u=np.ones(3))
     assert recordings.load([str(tmp_path / "20.npz"), silent]).y.shape == (2, 3, 20)
-    few = saved(tmp_path / "few.npz", **SPIKES, num_units=2)
+    few = save_arrays(tmp_path / "few.npz", **SPIKES, num_units=2)
     with pytest.raises(ValueError, match=r"few.npz says that num_units is 2, but there are 20"):
         recordings.load([str(tmp_path / "20.npz"), few])
 
@@ -171,10 +173,10 @@ def test_units_that_never_fired_are_channels(tmp_path, capsys):
 )
 def test_spikes_in_another_unit_of_time_are_named(tmp_path, capsys, times, changes, line):
     spikes = {"spike_times": times, "spike_units": np.zeros(len(times), int), "num_units": 1}
-    path = saved(tmp_path / "s.npz", u=np.zeros((100, 1)), **spikes, **changes)
+    path = save_arrays(tmp_path / "s.npz", u=np.zeros((100, 1)), **spikes, **changes)
     recordings.load(path)
-    told = capsys.readouterr().err
-    assert told.startswith(f"{path}: {line}") if line else not told
+    output = capsys.readouterr().err
+    assert output.startswith(f"{path}: {line}") if line else not output
 
 
 def test_spike_times_are_counted_as_numpy_counts_them(tmp_path):
@@ -183,7 +185,7 @@ def test_spike_times_are_counted_as_numpy_counts_them(tmp_path):
     times = RNG.uniform(0, 3, 400)
     owners = RNG.integers(0, units, len(times))
     owners[0] = units - 1
-    file = saved(
+    file = save_arrays(
         tmp_path / "spikes.npz", spike_times=times, spike_units=owners, u=U[0, :1].repeat(bins, 0)
     )
     data = recordings.load(file, width)
@@ -204,8 +206,8 @@ def test_spikes_of_several_episodes_and_files(tmp_path):
         "duration": np.array([2.5, 1.0]),
         "u": np.ones((2, 2, 1)),
     }
-    first = saved(tmp_path / "a.npz", **arrays)
-    other = saved(tmp_path / "b.npz", spike_times=[0.5], spike_units=[2], u=np.ones((3, 1)))
+    first = save_arrays(tmp_path / "a.npz", **arrays)
+    other = save_arrays(tmp_path / "b.npz", spike_times=[0.5], spike_units=[2], u=np.ones((3, 1)))
     data = recordings.load([first, other], 1.0)
     np.testing.assert_array_equal(data.lengths, [2, 1, 3])
     np.testing.assert_array_equal(data.y[0, :2], [[1, 1, 0], [0, 1, 0]])
@@ -218,7 +220,7 @@ TWO = {**SPIKES, "u": np.ones((2, 10, 1)), "lengths": [10, 5]}
 
 
 @pytest.mark.parametrize(
-    ("arrays", "told"),
+    ("arrays", "message"),
     [
         ({"y": Y, "u": U, "lengths": [50, 20]}, "lengths must be [3] whole numbers from 1 to 50"),
         ({"y": Y, "u": U, "lengths": [50, 51, 1]}, "lengths must be"),
@@ -271,21 +273,21 @@ TWO = {**SPIKES, "u": np.ones((2, 10, 1)), "lengths": [10, 5]}
         ({**SPIKES, "u": np.ones((1, 3))}, "u (1, 3); expected a row for each step"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(tmp_path, arrays, told):
-    with pytest.raises(ValueError, match=re.escape(told)) as error:
-        recordings.load(saved(tmp_path / "data.npz", **arrays))
+def test_what_cannot_be_is_refused_in_one_line(tmp_path, arrays, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        recordings.load(save_arrays(tmp_path / "data.npz", **arrays))
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("width", [0, -1.0, np.inf, np.nan])
 def test_a_width_of_bins_is_above_0(tmp_path, width):
     with pytest.raises(ValueError, match=f"bin_width is {width}; expected a finite time above 0"):
-        recordings.load(saved(tmp_path / "s.npz", **SPIKES), width)
+        recordings.load(save_arrays(tmp_path / "s.npz", **SPIKES), width)
 
 
 def test_files_must_fit_together(tmp_path):
-    first = saved(tmp_path / "a.npz", y=Y, u=U)
-    second = saved(tmp_path / "b.npz", y=Y[..., :3], u=U)
+    first = save_arrays(tmp_path / "a.npz", y=Y, u=U)
+    second = save_arrays(tmp_path / "b.npz", y=Y[..., :3], u=U)
     with pytest.raises(ValueError, match=r"b.npz has 3 channels and 2 inputs, and .*a.npz 4 and 2"):
         recordings.load([first, second])
 
@@ -293,14 +295,14 @@ def test_files_must_fit_together(tmp_path):
 def test_what_is_no_file_of_arrays_is_refused(tmp_path):
     path = tmp_path / "text.npz"
     path.write_text("y, u")
-    for name, told in ((path, "cannot be read"), (tmp_path / "none.npz", "there is no file")):
-        with pytest.raises(ValueError, match=told):
+    for name, message in ((path, "cannot be read"), (tmp_path / "none.npz", "there is no file")):
+        with pytest.raises(ValueError, match=message):
             recordings.load(str(name))
 
 
 def test_what_is_unusual_is_named():
     y, u = Y.astype(np.float32), U.astype(np.float32)
-    data = lambda y, u: recordings.joined(list(zip(y, u, strict=True)))
+    data = lambda y, u: recordings.join_episodes(list(zip(y, u, strict=True)))
     assert recordings.oddities(data(y, u)) == []
     assert recordings.oddities(data(y, 0 * u)) == []  # nothing was put in
     still = y.copy()
@@ -343,7 +345,7 @@ def test_what_float32_would_round_to_few_values_is_refused(tmp_path, name, offse
     arrays = {"y": SMALL, "u": SMALL, name: x}
     span = np.nanmax(x[:, 1]) - np.nanmin(x[:, 1])
     with pytest.raises(ValueError, match=f"channel 1 of {name} in ") as error:
-        recordings.load(saved(tmp_path / "far.npz", **arrays))
+        recordings.load(save_arrays(tmp_path / "far.npz", **arrays))
     assert f"has a spread of {span:.2g} around {offset:.2g}, which float32" in str(error.value)
     assert str(error.value).endswith("cannot hold: subtract its mean")
 
@@ -354,7 +356,7 @@ def test_what_float32_holds_is_taken(tmp_path):
     constant = np.full(SMALL.shape, 1234.1)
     constant[1] = np.nextafter(constant[1], 0)
     for x in (exact, 1e7 + np.round(SMALL), 1e3 + SMALL, constant, 1e6 * SMALL, 0 * SMALL + 0.1):
-        data = recordings.load(saved(tmp_path / "x.npz", y=x, u=x))
+        data = recordings.load(save_arrays(tmp_path / "x.npz", y=x, u=x))
         np.testing.assert_array_equal(data.y[0], np.asarray(x, np.float32))
 
 
@@ -362,7 +364,7 @@ def test_counts_are_whole_before_float32(tmp_path):
     wide = 2e7 + 1e5 * SMALL
     assert (wide.astype(np.float32) % 1 == 0).all()
     for y, expected in ((wide, False), (np.round(wide), True), (-np.round(wide), False)):
-        data = recordings.load(saved(tmp_path / "x.npz", y=y, u=SMALL))
+        data = recordings.load(save_arrays(tmp_path / "x.npz", y=y, u=SMALL))
         assert data.holds_counts is expected
         assert data.cut(slice(None), slice(20), np.array([20])).holds_counts is expected
 
@@ -404,6 +406,7 @@ def test_what_any_experiment_records_can_be_fitted(preset, tmp_path):
         model=Model(grid=rbf.Grid(per_axis=4, half_width=3.0), hidden=4),
         run=replace(config.run, num_seeds=1),
     )
+    # Records two updates of every experiment.
     training = make_training(config)
     assert training.samples
     state, pieces = jax.jit(training.init)(jax.random.key(0)), []
@@ -416,6 +419,7 @@ def test_what_any_experiment_records_can_be_fitted(preset, tmp_path):
     fields = config.env.fields
     paths = recordings.write_experiments(tmp_path, whole, [0], config.policies, fields)
     assert len(paths) == len(fields) * len(config.policies)
+    # One update of a fit to all files together.
     observed = config.env if config.env.noise != "none" else replace(config.env, noise="gaussian")
     if observed.dimension > 2:  # the latent plane of the fit is not the state itself
         observed = replace(observed, observation="linear")
@@ -432,7 +436,7 @@ def test_what_any_experiment_records_can_be_fitted(preset, tmp_path):
 @pytest.mark.slow
 def test_recordings_of_random_inputs_are_the_same_with_any_learner():
     """Which `bench.vector_field_baselines` takes for granted."""
-    found = []
+    learner_samples = []
     for learner in ("bayesian", "sequence_vae"):
         config = PRESETS["vector_field"]
         config = replace(
@@ -446,6 +450,6 @@ def test_recordings_of_random_inputs_are_the_same_with_any_learner():
         training = make_training(config)
         assert training.samples
         state, _ = jax.jit(training.update)(jax.jit(training.init)(jax.random.key(0)))
-        found.append(jax.device_get(jax.jit(training.samples)(state)))
+        learner_samples.append(jax.device_get(jax.jit(training.samples)(state)))
     for name in ("y", "u", "z"):
-        np.testing.assert_array_equal(found[0][name], found[1][name])
+        np.testing.assert_array_equal(learner_samples[0][name], learner_samples[1][name])

@@ -11,13 +11,13 @@ FIELDS = ["double_limit_cycle", "duffing"]
 
 
 def measures(*bases: str) -> dict[str, Any]:
-    """Of one seed and policy on both fields, with R² up to 30 steps ahead."""
+    """The measures of one seed and policy on both fields, with R² up to 30 steps ahead."""
     r2 = np.full((2, 31), 0.5).tolist()
     numbers: dict[str, Any] = {"error": [0.25, 0.5], "cosine": [0.9, 0.8], "r2": r2, "r2_free": r2}
     return numbers | ({"basis": list(bases)} if bases else {})
 
 
-def shown(seeds: list[dict[str, Any]]) -> list[str]:
+def table_lines(seeds: list[dict[str, Any]]) -> list[str]:
     """The lines of the table on a terminal of 80 columns."""
     console = Console(width=80)
     content = {"fields": FIELDS, "policies": ["d_optimal"], "seeds": seeds}
@@ -28,7 +28,7 @@ def shown(seeds: list[dict[str, Any]]) -> list[str]:
 
 def test_names_stay_whole_in_80_columns_and_the_basis_of_most_seeds_is_named():
     waves, cubic = "fourier + linear", "polynomial"
-    lines = shown([{"d_optimal": measures(waves, x)} for x in (cubic, "bumps", cubic)])
+    lines = table_lines([{"d_optimal": measures(waves, x)} for x in (cubic, "bumps", cubic)])
     assert max(map(len, lines)) <= 80
     first = next(i for i, line in enumerate(lines) if "double_limit_cycle d_optimal" in line)
     assert "fourier +" in lines[first]
@@ -39,4 +39,4 @@ def test_names_stay_whole_in_80_columns_and_the_basis_of_most_seeds_is_named():
 
 
 def test_no_basis_is_named_where_there_is_no_choice():
-    assert not any("basis" in line for line in shown([{"d_optimal": measures()}]))
+    assert not any("basis" in line for line in table_lines([{"d_optimal": measures()}]))

@@ -20,10 +20,10 @@ def trial(dims: int, error: float, field: str = "rbf", spread: float = 0.01, **n
     return Trial(Dynamics(dims=dims, field=field, **settings), errors)  # pyright: ignore
 
 
-def problem(channels: int = 20, **asked) -> selection.Problem:
+def problem(channels: int = 20, **settings) -> selection.Problem:
     nothing = np.zeros(0)
     is_count = np.ones(channels, bool)
-    return selection.Problem(Dynamics(**asked), is_count, *[nothing] * 5, 400)  # pyright: ignore
+    return selection.Problem(Dynamics(**settings), is_count, *[nothing] * 5, 400)  # pyright: ignore
 
 
 class Forecasts:
@@ -57,10 +57,12 @@ def test_more_dimensions_are_tried_while_they_help_but_no_more_than_channels():
 
 def test_what_is_asked_for_is_not_tried_against_others():
     run = Forecasts({(3, "mlp"): 0.9})
-    asked = problem(dims=3, field="mlp")
-    assert selection.choose_dims(asked, run).dynamics == Dynamics(3, "mlp", prior=0.3, steps=200)
+    fixed_problem = problem(dims=3, field="mlp")
+    assert selection.choose_dims(fixed_problem, run).dynamics == Dynamics(
+        3, "mlp", prior=0.3, steps=200
+    )
     chosen = trial(3, 0.9, "mlp")
-    assert selection.choose_kind(asked, chosen, run) is chosen
+    assert selection.choose_kind(fixed_problem, chosen, run) is chosen
     assert run.tried == [(3, "mlp")]
 
 
@@ -89,7 +91,7 @@ def test_a_fit_that_overfits_has_a_narrow_prior_and_ends_early(early, prior, ste
 
 
 def test_a_difference_counts_only_beyond_its_error():
-    """As one standard error of means of stretches says, since neighbours in time are alike."""
+    """It is one standard error of means of stretches, since neighbours in time are alike."""
     slow = np.repeat(RNG.normal(size=20), 50)
     assert selection.is_as_good(0.9 + 0.1 * slow - 0.1 * slow.mean(), np.full(1000, 0.9))
     assert not selection.is_as_good(0.95 + 0.1 * NOISE, np.full(1000, 0.9))

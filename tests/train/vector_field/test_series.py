@@ -12,12 +12,12 @@ RNG = np.random.default_rng(0)
 
 def test_a_forecast_is_drawn_at_the_step_it_is_of():
     forecasts = RNG.normal(size=(9, 4, 2))
-    found = series.aligned(forecasts, 3)
-    assert np.isnan(found[:3]).all()
+    aligned_forecasts = series.align_forecasts(forecasts, 3)
+    assert np.isnan(aligned_forecasts[:3]).all()
     for t in range(3, 9):
-        np.testing.assert_array_equal(found[t], forecasts[t - 3, 3])
+        np.testing.assert_array_equal(aligned_forecasts[t], forecasts[t - 3, 3])
     with pytest.raises(ValueError, match="forecasts of 9 steps, each 3 ahead, hold none 4 steps"):
-        series.aligned(forecasts, 4)
+        series.align_forecasts(forecasts, 4)
 
 
 def test_the_channels_that_vary_most_are_shown_in_their_order():
@@ -32,9 +32,9 @@ def test_the_channels_that_vary_most_are_shown_in_their_order():
 
 def test_r2_is_1_for_what_was_seen_and_0_for_its_mean():
     x = RNG.normal(size=50)
-    assert series.explained(x, x) == 1
-    np.testing.assert_allclose(series.explained(x, np.full(50, x.mean())), 0, atol=1e-9)
-    assert np.isnan(series.explained(np.ones(3), np.ones(3)))
+    assert series.r2_score(x, x) == 1
+    np.testing.assert_allclose(series.r2_score(x, np.full(50, x.mean())), 0, atol=1e-9)
+    assert np.isnan(series.r2_score(np.ones(3), np.ones(3)))
 
 
 def test_a_picture_of_few_channels_and_inputs(tmp_path):
@@ -42,8 +42,8 @@ def test_a_picture_of_few_channels_and_inputs(tmp_path):
     observed = np.stack([np.sin(time / 9), np.cos(time / 9), 0.1 * time % 2], axis=1)
     forecasts = np.stack([np.roll(observed, -k, axis=0) for k in range(11)], axis=1)
     inputs = np.sign(np.sin(time / 20))[:, None]
-    path, drawn = tmp_path / "channels.png", (observed, forecasts, inputs)
-    series.channels(path, *drawn, StepTime(0.1, "s"), "three channels")
+    path, series_arrays = tmp_path / "channels.png", (observed, forecasts, inputs)
+    series.channels(path, *series_arrays, StepTime(0.1, "s"), "three channels")
     assert_drawn(path)
 
 

@@ -68,6 +68,6 @@ def test_what_contradicts_itself_or_is_no_time_is_refused_in_one_line(
 def test_a_run_says_how_long_its_steps_are(capsys, time, line, axis):
     for _ in range(2):  # but once
         step_time.tell(f"{time}.npz", time, (300, 400), 0.1)
-    (line_told,) = capsys.readouterr().err.splitlines()
-    assert f"700 steps in 2 episodes, {line}" in line_told
+    (printed_line,) = capsys.readouterr().err.splitlines()
+    assert f"700 steps in 2 episodes, {line}" in printed_line
     assert time.axis() == axis

@@ -9,7 +9,7 @@ import pytest
 
 from tests.train.images import assert_drawn
 from train.host.command_line import command
-from train.host.program import Wanted
+from train.host.program import EpisodeSelection
 from train.host.running.runs import load
 from train.vector_field import fitted
 from train.vector_field.experiment import scores
@@ -26,7 +26,7 @@ FLAGS = (
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def run_directory(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scores, "HELD_OUT_STEPS", 100)
         directory = tmp_path_factory.mktemp("latent") / "run"
@@ -35,14 +35,14 @@ def finished(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-def test_its_field_is_the_learned_one_after_least_squares(finished):
+def test_its_field_is_the_learned_one_after_least_squares(run_directory):
     """In NumPy: the affine map that takes the true decoder to the learned one, by `lstsq`."""
-    run, model = load(finished), fitted.load(finished, policy="bang5")
+    run, model = load(run_directory), fitted.load(run_directory, policy="bang5")
     agent = jax.tree.map(lambda x: np.asarray(x[0, 0]), run.agents[0]["bang5"])
     ours, true = agent.params["decoder"], agent.known.numbers.emission[0]
     linear = np.linalg.lstsq(ours["matrix"], true.weight, rcond=None)[0]
     shift = np.linalg.lstsq(ours["matrix"], true.bias - ours["offset"], rcond=None)[0]
-    arrays = np.load(finished / "experiments.npz")
+    arrays = np.load(run_directory / "experiments.npz")
     axis = np.linspace(-2, 2, 25)
     for i, j in ((0, 0), (12, 12), (3, 20)):
         z = np.array([axis[i], 0.0, axis[j]])
@@ -51,23 +51,23 @@ def test_its_field_is_the_learned_one_after_least_squares(finished):
 
 
 @pytest.mark.slow
-def test_what_it_records_and_scores_is_finite(finished):
-    content = json.loads((finished / "eval.json").read_text())
+def test_what_it_records_and_scores_is_finite(run_directory):
+    content = json.loads((run_directory / "eval.json").read_text())
     for name in ("d_optimal", "bang5"):
         measures = content["seeds"][0][name]
         assert np.shape(measures["r2"]) == (1, 31)
         assert np.isfinite(measures["r2"]).all()
         assert np.isfinite(measures["error"]).all()
-        recorded = np.load(finished / "recordings" / f"{name}-lorenz-seed0.npz")
+        recorded = np.load(run_directory / "recordings" / f"{name}-lorenz-seed0.npz")
         assert recorded["y"].shape == (150, 20)
         assert recorded["z"].shape == recorded["belief"].shape == (150, 3)
         assert np.isfinite(recorded["belief"]).all()
 
 
 @pytest.mark.slow
-def test_its_pictures_and_report_show_a_plane(finished):
+def test_its_pictures_and_report_show_a_plane(run_directory):
     for name in ("fields.png", "information.png", "errors.png", "forecasts.png", "channels.png"):
-        assert_drawn(finished / name)
-    shown = scene.show(load(finished), Wanted(9, jax.random.key(0), 1_000, 0))
-    assert shown is not None
-    assert shown.episodes[0].frames["z"].shape == (150, 2)
+        assert_drawn(run_directory / name)
+    report = scene.show(load(run_directory), EpisodeSelection(9, jax.random.key(0), 1_000, 0))
+    assert report is not None
+    assert report.episodes[0].frames["z"].shape == (150, 2)

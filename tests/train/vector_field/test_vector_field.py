@@ -35,7 +35,7 @@ TIMES = ("seconds", "steps_per_second", "compile_seconds")
 field_command = partial(command.main, PROGRAM)
 
 
-def configured(flags: str) -> Config:
+def parse_config(flags: str) -> Config:
     return command.parse(PROGRAM, flags.split())[0]
 
 
@@ -44,7 +44,7 @@ def without_times(content: dict) -> dict:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def run_directory(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scores, "HELD_OUT_STEPS", 100)
         directory = tmp_path_factory.mktemp("vector_field") / "run"
@@ -52,23 +52,23 @@ def finished(tmp_path_factory) -> Path:
     return directory
 
 
-def test_a_run_leaves_a_record_and_a_score(finished):
-    rows = read_metrics(finished)
+def test_a_run_leaves_a_record_and_a_score(run_directory):
+    rows = read_metrics(run_directory)
     assert [(row["seed"], row["steps"]) for row in rows] == [
         (seed, steps) for steps in (50, 100) for seed in (0, 1)
     ]
-    content = json.loads((finished / "eval.json").read_text())
+    content = json.loads((run_directory / "eval.json").read_text())
     assert (content["fields"], content["policies"]) == (["limit_cycle"], ["random", "hold5"])
     for row, last in zip(content["seeds"], rows[-2:], strict=True):
         (of_policies,) = last["agent"]["error"]  # [F, P]
-        found = [row[name]["error"][0] for name in ("random", "hold5")]
-        np.testing.assert_allclose(found, of_policies, rtol=1e-5)
-        assert row["field_error"] == pytest.approx(found[0])
-        assert last["agent"]["field_error"] == pytest.approx(found[0])
+        errors = [row[name]["error"][0] for name in ("random", "hold5")]
+        np.testing.assert_allclose(errors, of_policies, rtol=1e-5)
+        assert row["field_error"] == pytest.approx(errors[0])
+        assert last["agent"]["field_error"] == pytest.approx(errors[0])
         assert np.shape(row["random"]["r2"]) == np.shape(row["random"]["r2_free"]) == (1, 31)
         assert row["random"]["r2"][0][0] == pytest.approx(1)  # the state is seen
     assert rows[0]["agent"]["error"] != rows[1]["agent"]["error"]
-    config = configured(SMALL)
+    config = parse_config(SMALL)
     steps, values = scores.error_curves(rows, config)
     assert steps.tolist() == [50, 100]
     assert values.shape == (2, 2, 1, 2)  # seeds, rows, fields, policies
@@ -76,15 +76,15 @@ def test_a_run_leaves_a_record_and_a_score(finished):
         np.testing.assert_array_equal(values[seed, time], row["agent"]["error"])
 
 
-def test_a_run_leaves_pictures_but_no_film(finished):
+def test_a_run_leaves_pictures_but_no_film(run_directory):
     """Which makes an experiment again, and is left to `train.render`."""
-    pictures = {path.name for path in finished.iterdir() if path.suffix in (".png", ".gif")}
+    pictures = {path.name for path in run_directory.iterdir() if path.suffix in (".png", ".gif")}
     assert pictures == {
         *("fields.png", "information.png", "errors.png", "forecasts.png", "channels.png")
     }
 
 
-def test_stopping_and_resuming_changes_nothing(finished, tmp_path, monkeypatch):
+def test_stopping_and_resuming_changes_nothing(run_directory, tmp_path, monkeypatch):
     """From what a crash after the first of two checkpoints leaves."""
     nothing = {"score": "field_error", "compile_seconds": 0.0, "seconds": 0.0, "seeds": []}
     unscored = Evaluation(nothing, Table())
@@ -92,8 +92,8 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path, monkeypatch):
     interrupted = tmp_path / "run"
     interrupted.mkdir()
     for name in ("config.yaml", "metrics.jsonl"):
-        shutil.copy(finished / name, interrupted)
-    shutil.copytree(finished / CHECKPOINTS, interrupted / CHECKPOINTS)
+        shutil.copy(run_directory / name, interrupted)
+    shutil.copytree(run_directory / CHECKPOINTS, interrupted / CHECKPOINTS)
     first, last = sorted(checkpoint.steps(interrupted / CHECKPOINTS))
     assert (first, last) == (1, 2)
     for path in (interrupted / CHECKPOINTS).iterdir():
@@ -102,18 +102,18 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path, monkeypatch):
     assert checkpoint.steps(interrupted / CHECKPOINTS) == [first]
     undrawn = PROGRAM._replace(pictures=lambda *_: (), tables=lambda run: ())
     assert command.main(undrawn, ["--resume", str(interrupted)]) == 0
-    chex.assert_trees_all_equal(bits(finished), bits(interrupted))
-    rows = [list(map(without_times, read_metrics(run))) for run in (finished, interrupted)]
+    chex.assert_trees_all_equal(last_state_leaves(run_directory), last_state_leaves(interrupted))
+    rows = [list(map(without_times, read_metrics(run))) for run in (run_directory, interrupted)]
     assert rows[0] == rows[1]
 
 
-def bits(directory: Path) -> list:
-    """The last state of a run; of keys their numbers."""
-    config = configured(f"--resume {directory}")
+def last_state_leaves(directory: Path) -> list:
+    """The leaves of the last state of a run, keys as their numbers."""
+    config = parse_config(f"--resume {directory}")
     beginning = compiled.init_all(make_training(config).init, config.run.members.starts)
-    like = jax.eval_shape(beginning, config.run.members.starts)
+    template = jax.eval_shape(beginning, config.run.members.starts)
     is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, like)[0])
+    leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, template)[0])
     return [jax.random.key_data(x) if is_key(x) else x for x in leaves]
 
 
@@ -136,7 +136,7 @@ CHANGES: dict[str, Any] = {
 
 
 def test_every_field_of_a_world_arrives_in_it():
-    """Those that are numbers in the environment's parameters, the others in itself."""
+    """Numbers arrive in the parameters of the environment, other fields in the environment."""
     assert {*CHANGES, "dimension"} == {field.name for field in fields(World)}
     five = World(fields=("network",), dimension=5, encoder="linear")
     assert make_env(Config(env=five)).dims == 5
@@ -164,22 +164,25 @@ def test_every_field_of_a_world_arrives_in_it():
 
 def test_policies_are_what_they_are_called():
     config = Config()
-    shown = lambda name: policy(config, name)
-    held = [(shown(n).hold_steps, shown(n).at_edge, shown(n).kind) for n in ("hold20", "bang7")]
-    assert held == [(20, False, "hold"), (7, True, "hold")]
-    assert (shown("random").hold_steps, shown("random").at_edge) == (1, False)
-    assert (shown("off").strength, shown("random").strength) == (0.0, 1.0)
+    policy_of = lambda name: policy(config, name)
+    hold_settings = [
+        (policy_of(n).hold_steps, policy_of(n).at_edge, policy_of(n).kind)
+        for n in ("hold20", "bang7")
+    ]
+    assert hold_settings == [(20, False, "hold"), (7, True, "hold")]
+    assert (policy_of("random").hold_steps, policy_of("random").at_edge) == (1, False)
+    assert (policy_of("off").strength, policy_of("random").strength) == (0.0, 1.0)
     for name in ("d_optimal", "a_optimal", "disagreement"):
-        assert (shown(name).kind, shown(name).objective) == ("planned", name)
-    assert shown("myopic").kind == "myopic"
-    mixed = shown("d_optimal+goal+rnd")
+        assert (policy_of(name).kind, policy_of(name).objective) == ("planned", name)
+    assert policy_of("myopic").kind == "myopic"
+    mixed = policy_of("d_optimal+goal+rnd")
     assert (mixed.kind, mixed.objectives) == ("planned", ("d_optimal", "goal", "rnd"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", EXPERIMENTS)
 def test_an_update_of_any_preset_keeps_all_shapes(preset):
-    """With its first policy, which plans, or with one that is traced sooner."""
+    """The policy is the preset's first one, which plans, or one that is traced sooner."""
     config = PRESETS[preset]
     plans = preset in ("vector_field", "family", "sequence_vae")
     config = replace(config, policies=(config.policies[0] if plans else "myopic",))
@@ -260,18 +263,18 @@ def test_samples_ratio_is_of_the_first_sample_as_good_as_the_baseline():
     steps = np.array([50, 100, 150, 200])
     baseline = np.array([[1.0, 0.8, 0.6, 0.5], [1.0, 0.9, 0.9, 0.7], [1.0, 0.5, 0.4, 0.3]])
     errors = np.array([[0.7, 0.5, 0.4, 0.3], [1.0, 0.9, 0.8, 0.7], [0.9, 0.8, 0.7, 0.6]])
-    found = scores.samples_ratio(steps, errors, baseline, at=200)
-    np.testing.assert_allclose(found, [2.0, 1.0, 0.0])
-    found = scores.samples_ratio(steps, errors, baseline, at=150)
-    np.testing.assert_allclose(found, [1.5, 1.5, 0.0])
+    ratios = scores.samples_ratio(steps, errors, baseline, at=200)
+    np.testing.assert_allclose(ratios, [2.0, 1.0, 0.0])
+    ratios = scores.samples_ratio(steps, errors, baseline, at=150)
+    np.testing.assert_allclose(ratios, [1.5, 1.5, 0.0])
 
 
 @pytest.mark.parametrize(("number", "low", "high"), [(4, 1, 4), (6, 1, 6), (9, 2, 8), (10, 2, 9)])
 def test_intervals_of_medians_are_those_of_the_tables(number, low, high):
     """Which order statistics bound a median with 95 % confidence; (20: the 6th and the 15th)."""
     values = np.random.default_rng(0).permutation(np.arange(1.0, number + 1))
-    found = scores.median_interval(values)
-    assert found == ((number + 1) / 2, low, high)
+    interval = scores.median_interval(values)
+    assert interval == ((number + 1) / 2, low, high)
     assert scores.median_interval(np.arange(1.0, 21.0))[1:] == (6, 15)
 
 
@@ -282,13 +285,13 @@ def test_forecasts_are_compared_with_what_was_seen_so_many_steps_later():
     for t in range(12 - ahead):
         expected[t, 0] = obs[t]
         expected[t, 2] = obs[t + 2] + 0.1
-    found = scores.forecast_r2(*(jnp.asarray(x, jnp.float32) for x in (expected, obs)))
-    assert found.shape == (4,)
+    r2 = scores.forecast_r2(*(jnp.asarray(x, jnp.float32) for x in (expected, obs)))
+    assert r2.shape == (4,)
     for k in range(ahead + 1):
         shares = []
         for c in range(2):
             truth = [obs[t + k, c] for t in range(9)]
             miss = sum((obs[t + k, c] - expected[t, k, c]) ** 2 for t in range(9))
             shares.append(1 - miss / sum((y - np.mean(truth)) ** 2 for y in truth))
-        np.testing.assert_allclose(found[k], np.mean(shares), rtol=1e-4, atol=1e-5)
-    assert math.isclose(found[0], 1, abs_tol=1e-5)
+        np.testing.assert_allclose(r2[k], np.mean(shares), rtol=1e-4, atol=1e-5)
+    assert math.isclose(r2[0], 1, abs_tol=1e-5)

@@ -46,7 +46,7 @@ class Tile(NamedTuple):
     learned: np.ndarray  # [S]
 
 
-def aligned(true: np.ndarray, learned: np.ndarray) -> np.ndarray:
+def align_phases(true: np.ndarray, learned: np.ndarray) -> np.ndarray:
     """Learned complex columns `[S, d]`, each times the phase that brings it nearest to the true."""
     inner = np.sum(learned.conj() * true, axis=0)
     size = np.abs(inner)
@@ -55,39 +55,41 @@ def aligned(true: np.ndarray, learned: np.ndarray) -> np.ndarray:
 
 def tiles(
     values: np.ndarray,
-    found: np.ndarray,
+    learned_values: np.ndarray,
     true: np.ndarray,
     learned: np.ndarray,
     cosines: np.ndarray,
 ) -> list[Tile]:
     """The maps of one side, of true and found values `[d]` and vectors `[S, d]`, all complex."""
-    made = []
+    tile_list = []
     for k, value in enumerate(values):
         if value.imag < -REAL:
             continue  # the conjugate of the one before
         number = f"{k + 1}"
-        say = lambda mu: f"{mu.real:.4f}" + (f"{mu.imag:+.4f}i" if abs(mu.imag) > REAL else "")
-        below = f"μ {say(value)}"
+        format_mu = lambda mu: (
+            f"{mu.real:.4f}" + (f"{mu.imag:+.4f}i" if abs(mu.imag) > REAL else "")
+        )
+        below = f"μ {format_mu(value)}"
         if abs(value.imag) <= REAL:
             labels = f"{number}  |cos| {cosines[k]:.3f}", below
-            made.append(Tile(labels, np.real(true[:, k]), np.real(learned[:, k])))
+            tile_list.append(Tile(labels, np.real(true[:, k]), np.real(learned[:, k])))
             continue
         parts = {"Re": np.real, "Im": np.imag, "| |": np.abs}
-        below = below, f"found {say(found[k])}", f"|cos| {cosines[k]:.3f}"
+        below = below, f"found {format_mu(learned_values[k])}", f"|cos| {cosines[k]:.3f}"
         for (name, part), label in zip(parts.items(), below, strict=True):
             labels = f"{number}  {name}", label
-            made.append(Tile(labels, part(true[:, k]), part(learned[:, k])))
-    return made
+            tile_list.append(Tile(labels, part(true[:, k]), part(learned[:, k])))
+    return tile_list
 
 
-def eigenvector_maps(layout: Layout, shown: list[Tile], path: str | Path, title: str) -> None:
+def eigenvector_maps(layout: Layout, tile_list: list[Tile], path: str | Path, title: str) -> None:
     """Draws every tile: the true map above the learned one."""
-    columns = min(ACROSS, len(shown))
+    columns = min(ACROSS, len(tile_list))
     width, height = size_of(layout, 1.45, 1.6)
     pitch = max(width, 1.45) + GAP, LABELS + 2 * height + BETWEEN + GAP
-    bands = -(-len(shown) // columns)
+    bands = -(-len(tile_list) // columns)
     figure, head = sheet(2 * EDGE + columns * pitch[0] - GAP, bands * pitch[1], title, LEGEND)
-    for i, tile in enumerate(shown):
+    for i, tile in enumerate(tile_list):
         left, top = EDGE + i % columns * pitch[0], head + i // columns * pitch[1]
         for j, text in enumerate(tile.labels):
             write(figure, left, top + LINE * j, text, size=7, weight="normal" if j else "bold")
@@ -120,7 +122,7 @@ def hitting_time_maps(
     """
     for name, table in {"true": true, "learned": learned}.items():
         check_shape(name, table, (layout.num_states,) * 2)
-    goals = spread(layout, 3)
+    goals = distant_states(layout, 3)
     width, height = size_of(layout, 1.9, 1.9)
     pitch = max(width, 1.9) + GAP, LABELS + 2 * height + BETWEEN + GAP
     caption = (
@@ -159,31 +161,31 @@ def _draw_ranks(
     write(figure, left, top + LINE, f"sources (below) {sources.mean():.3f}", size=7)
     for j, values in enumerate((goals, sources)):
         axes = axes_at(figure, left, top + LABELS + j * (height + BETWEEN), width, height)
-        shown = np.clip(np.nan_to_num(values), RANK, 1)
-        draw_map(axes, layout, shown, SEQUENTIAL, (RANK, 1))
+        clipped = np.clip(np.nan_to_num(values), RANK, 1)
+        draw_map(axes, layout, clipped, SEQUENTIAL, (RANK, 1))
 
 
-def spread(layout: Layout, count: int) -> list[int]:
+def distant_states(layout: Layout, count: int) -> list[int]:
     """States far apart: the first one, then always the one farthest from those chosen."""
     cells = layout.cells.astype(float)
     chosen = [0]
     while len(chosen) < min(count, layout.num_states):
-        apart = np.abs(cells[:, None] - cells[None, chosen]).sum(axis=-1).min(axis=1)
-        chosen.append(int(np.argmax(apart)))
+        distances = np.abs(cells[:, None] - cells[None, chosen]).sum(axis=-1).min(axis=1)
+        chosen.append(int(np.argmax(distances)))
     return chosen
 
 
-def eigenvalue_plane(true: np.ndarray, found: np.ndarray, path: str | Path, title: str) -> None:
+def eigenvalue_plane(true: np.ndarray, learned: np.ndarray, path: str | Path, title: str) -> None:
     """Draws learned eigenvalues `[seeds, d]` and true ones `[d]`, complex, in the plane."""
-    figure = pictures.titled((6.6, 4.2), f"Eigenvalues of the walk: {title}")
+    figure = pictures.titled_figure((6.6, 4.2), f"Eigenvalues of the walk: {title}")
     axes = figure.subplots()
-    pictures.dress(axes, "real part", ((1, ""),), 1)
+    pictures.style_axes(axes, "real part", ((1, ""),), 1)
     axes.axhline(0, color=GREY, linewidth=0.6)
-    place = lambda x: (np.real(x), np.imag(x))
-    axes.scatter(*place(true), 70, edgecolors=GREY, facecolors="none", label="true")
-    many = "learned, all seeds" if len(found) > 1 else "learned"
-    axes.scatter(*place(found), 16, color=VERMILLION, marker="x", label=many)
-    real, imag = place(np.concatenate([true, found.ravel()]))
+    real_imag = lambda x: (np.real(x), np.imag(x))
+    axes.scatter(*real_imag(true), 70, edgecolors=GREY, facecolors="none", label="true")
+    learned_label = "learned, all seeds" if len(learned) > 1 else "learned"
+    axes.scatter(*real_imag(learned), 16, color=VERMILLION, marker="x", label=learned_label)
+    real, imag = real_imag(np.concatenate([true, learned.ravel()]))
     room = 0.06 * np.ptp(real) or 0.1
     axes.set_xlim(real.min() - room, real.max() + room)
     size = max(1.3 * np.abs(imag).max(), 1e-3)

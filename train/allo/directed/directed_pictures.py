@@ -22,15 +22,19 @@ def draw_all(
     directory: Path, config: Config, problem: Problem, agents: list[AgentState]
 ) -> list[Path]:
     """Writes `eigenvectors.npz` and six pictures into a run directory."""
+    # Arrays: eigenpairs and hitting times of every seed, beside the true ones.
     truth, d = jax.device_get(problem.truth), config.agent.num_features
-    learned = [jax.device_get(directed_run.learned(config, problem, agent)[0]) for agent in agents]
-    true_times = hitting_times.exact(problem.chain.toarray())
-    times = np.stack([directed_scores.times_of(found) for found in learned])
+    learned = [
+        jax.device_get(directed_run.eigenpairs_and_chain(config, problem, agent)[0])
+        for agent in agents
+    ]
+    true_times = hitting_times.exact_times(problem.chain.toarray())
+    times = np.stack([directed_scores.times_of(estimate) for estimate in learned])
     arrays = {
-        "eigenvalues": np.stack([found.values for found in learned]),  # [seeds, E] complex
-        "right": np.stack([found.right for found in learned]),  # [seeds, S, E] complex
-        "left": np.stack([found.left for found in learned]),  # densities relative to `weight`
-        "weight": np.stack([found.weight for found in learned]),  # [seeds, S]
+        "eigenvalues": np.stack([estimate.values for estimate in learned]),  # [seeds, E] complex
+        "right": np.stack([estimate.right for estimate in learned]),  # [seeds, S, E] complex
+        "left": np.stack([estimate.left for estimate in learned]),  # densities relative to `weight`
+        "weight": np.stack([estimate.weight for estimate in learned]),  # [seeds, S]
         "hitting_times": times,  # [seeds, S, S] from row to column
         "true_eigenvalues": truth.values,  # [d] complex
         "true_right": truth.right.eigenvectors,  # [S, d]
@@ -40,24 +44,26 @@ def draw_all(
         "seeds": np.array(config.run.seeds),
     }
     run_directory.write_arrays(directory / "eigenvectors.npz", arrays)
+    # Titles, which name the seeds that have not converged.
     evaluation = scores.read_evaluation(directory)
     unfinished = directed_scores.unfinished_seeds(evaluation["seeds"]) if evaluation else ""
     title = f"{problem.layout.name}, {quantity(problem.layout.num_states, 'states')}"
     title += f"; {unfinished}" if unfinished else ""
     name = lambda stem: directory / f"{stem}.png"
     first = f"{title}, seed {config.run.seeds[0]}"
-    found = jax.device_get(directed_scores.measured(learned[0], truth))
+    # Eigenvectors and hitting times of the first seed, eigenvalues of all.
+    measures = jax.device_get(directed_scores.compiled_similarities(learned[0], truth))
     for side in directed_scores.SIDES:
-        true, mine = getattr(truth, side).eigenvectors, getattr(learned[0], side)[:, :d]
-        shown = directed_maps.tiles(
+        true, learned_vectors = getattr(truth, side).eigenvectors, getattr(learned[0], side)[:, :d]
+        tiles = directed_maps.tiles(
             truth.values,
             learned[0].values,
             true,
-            directed_maps.aligned(true, mine),
-            found[f"cosines_{side}"],
+            directed_maps.align_phases(true, learned_vectors),
+            measures[f"cosines_{side}"],
         )
         heading = f"{side.capitalize()} eigenvectors, true and learned: {first}"
-        directed_maps.eigenvector_maps(problem.layout, shown, name(side), heading)
+        directed_maps.eigenvector_maps(problem.layout, tiles, name(side), heading)
     ranks = hitting_times.rank_correlations(times[0], true_times)
     directed_maps.hitting_time_maps(
         problem.layout, true_times, times[0], ranks, name("hitting_times"), first
@@ -65,6 +71,7 @@ def draw_all(
     directed_maps.eigenvalue_plane(
         truth.values, arrays["eigenvalues"][:, :d], name("eigenvalues"), title
     )
+    # Curves over training and visits, of all seeds.
     rows = metrics_file.read_metrics(directory)
     curves.similarity_curves(rows, name("similarity"), _ceiling(evaluation), title)
     visits = np.sum([allo_walks.visits(learning_config(config), agent) for agent in agents], axis=0)

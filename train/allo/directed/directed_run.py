@@ -12,47 +12,49 @@ from jaxrl.spectral.learning.allo_config import outputs
 from jaxrl.types import AgentState
 from train.allo import directed_scores as scores
 from train.allo.config import Config, learning_config, make_network
-from train.allo.directed_scores import Found, Truth
+from train.allo.directed_scores import EigenpairEstimate, Truth
 from train.allo.problem import Problem
 from train.host.scoring import scores as host_scores
-from train.host.training import Evaluation, Trained
+from train.host.training import Evaluation, TrainedAgents
 
 
-def found_by(network: Any, state: AgentState, inputs: Any, weight: Any = None) -> Found:
+def learned_eigenpairs(
+    network: Any, state: AgentState, inputs: Any, weight: Any = None
+) -> EigenpairEstimate:
     """The eigenpairs of a learner; `weight` stands in where nothing was recorded."""
     arrivals = weight if weight is not None else 2 * state.law.weight[len(inputs) :]
-    return Found(*allo_state.eigenpairs(network, state, inputs), arrivals)
+    return EigenpairEstimate(*allo_state.eigenpairs(network, state, inputs), arrivals)
 
 
 def measures(network: Any, state: AgentState, truth: Truth) -> dict[str, jax.Array]:
     """The numbers of a row of the record."""
-    found = found_by(network, state, state.inputs)
+    estimate = learned_eigenpairs(network, state, state.inputs)
     d = len(truth.values)
-    values = found.values[:d]
+    values = estimate.values[:d]
     parts = {"eigenvalues": jnp.real(values), "eigenvalues_imag": jnp.imag(values)}
-    return scores.similarities(found, truth) | parts
+    return scores.similarities(estimate, truth) | parts
 
 
 def snapshot(network: Any, d: int, state: AgentState) -> dict[str, jax.Array]:
     """The eigenvectors `[S, d]`, in parts that are real."""
-    found = found_by(network, state, state.inputs)
-    sides = {"right": found.right[:, :d], "left": found.left[:, :d]}
+    estimate = learned_eigenpairs(network, state, state.inputs)
+    sides = {"right": estimate.right[:, :d], "left": estimate.left[:, :d]}
     parts = {"real": jnp.real, "imag": jnp.imag}
     return {f"{side}_{name}": part(x) for side, x in sides.items() for name, part in parts.items()}
 
 
-def evaluate(config: Config, problem: Problem, *trained: *Trained) -> Evaluation:
+def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Evaluation:
     """Scores of every seed's eigenpairs and hitting times, and the data's ceiling."""
     truth, d = problem.truth, config.agent.num_features
-    true_times = hitting_times.exact(problem.chain.toarray())
+    true_times = hitting_times.exact_times(problem.chain.toarray())
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
-        found, chain = learned(config, problem, agent)
-        row = scores.seed_scores(found, chain, truth, true_times, config.agent.discount)
-        return row if chain is None else row | convergence(config, found, chain)
+        estimate, chain = eigenpairs_and_chain(config, problem, agent)
+        row = scores.seed_scores(estimate, chain, truth, true_times, config.agent.discount)
+        return row if chain is None else row | convergence(config, estimate, chain)
 
-    return host_scores.measured(
+    return host_scores.evaluate_by_measure(
         *trained,
         "similarity",
         measure,
@@ -63,22 +65,24 @@ def evaluate(config: Config, problem: Problem, *trained: *Trained) -> Evaluation
     )
 
 
-def convergence(config: Config, found: Found, chain: np.ndarray) -> dict[str, Any]:
+def convergence(config: Config, estimate: EigenpairEstimate, chain: np.ndarray) -> dict[str, Any]:
     """The angle by which an eigenvector may still be wrong, and whether it is small."""
     agent = config.agent
-    transitions, arrivals = (jnp.asarray(x, jnp.float32) for x in (chain, found.weight))
-    one_side = outputs(agent, len(chain))
-    errors = directed.eigenpair_errors(found[:3], transitions, arrivals, one_side)
+    transitions, arrivals = (jnp.asarray(x, jnp.float32) for x in (chain, estimate.weight))
+    num_features = outputs(agent, len(chain))
+    errors = directed.eigenpair_errors(estimate[:3], transitions, arrivals, num_features)
     angle = float(jnp.max(errors[: agent.num_features]))
     return {"eigenpair_angle": angle, "is_converged": angle < directed.CONVERGED}
 
 
-def learned(config: Config, problem: Problem, agent: AgentState) -> tuple[Found, np.ndarray | None]:
+def eigenpairs_and_chain(
+    config: Config, problem: Problem, agent: AgentState
+) -> tuple[EigenpairEstimate, np.ndarray | None]:
     """Eigenpairs of one seed and its recorded transition frequencies, None for a policy."""
     network = make_network(config, problem.layout.num_states)
     inputs = jnp.asarray(problem.inputs)
     law = np.asarray(allo_walks.pair_law(learning_config(config), agent))
     has_data = bool(np.isfinite(law).all()) and law.sum() > 0
     weight = None if has_data else problem.truth.weight
-    found = jax.jit(lambda agent: found_by(network, agent, inputs, weight))(agent)
-    return found, np.asarray(pairs.chain_of(agent.walk), float) if has_data else None
+    estimate = jax.jit(lambda agent: learned_eigenpairs(network, agent, inputs, weight))(agent)
+    return estimate, np.asarray(pairs.estimate_chain(agent.walk), float) if has_data else None

@@ -16,8 +16,8 @@ class Cells(NamedTuple):
     """P cells: a vector belongs to the one whose middle is nearest."""
 
     middles: np.ndarray  # float32 [P, D]
-    of_first: np.ndarray  # int32 [n]
-    of_second: np.ndarray  # int32 [n]
+    first_cells: np.ndarray  # int32 [n]
+    second_cells: np.ndarray  # int32 [n]
 
 
 def divide(first: np.ndarray, second: np.ndarray, least: int) -> Cells:
@@ -27,16 +27,16 @@ def divide(first: np.ndarray, second: np.ndarray, least: int) -> Cells:
     cells. Raises ValueError if there are fewer distinct vectors than `least`.
     """
     rng = np.random.default_rng(0)
-    shown = np.unique(first[rng.permutation(len(first))[:SHOWN]].astype(float), axis=0)
-    distinct = len(shown)
+    sample = np.unique(first[rng.permutation(len(first))[:SHOWN]].astype(float), axis=0)
+    distinct = len(sample)
     count = int(min(CELLS, distinct, max(len(first) // 50, least)))
     if count < least:
         raise ValueError(
             f"{distinct} different vectors were recorded; expected at least {least}, as many as "
             "agent.num_features"
         )
-    first_middles = shown[rng.permutation(len(shown))[:count]]
-    middles, label = vq.kmeans2(shown, first_middles, minit="matrix", iter=20)
+    first_middles = sample[rng.permutation(len(sample))[:count]]
+    middles, label = vq.kmeans2(sample, first_middles, minit="matrix", iter=20)
     middles = middles[np.unique(label)].astype(np.float32)  # none is empty
     tree = KDTree(middles)
     nearest = lambda x: np.asarray(tree.query(x)[1], np.int32)

@@ -13,7 +13,7 @@ from envs.grid.layouts import Layout, outcomes
 from envs.grid.passages import Cell
 from train.host.files import array_files
 
-WANTED = (
+EXPECTED = (
     "expected uniform, greedy, four numbers for up, right, down and left such as "
     "0.4,0.2,0.2,0.2, or an .npy file with a table of states by actions"
 )
@@ -33,14 +33,14 @@ def table(
     if text == "greedy":
         ways = tables.sparse_transitions(tables.dynamics(layout, wind))
         return epsilon_greedy(layout, ways, goal_cell(layout, goal), epsilon)
-    numbers = _numbers(text)
+    numbers = _parse_numbers(text)
     if numbers is not None:
         if numbers.shape != (4,) or not (numbers >= 0).all() or not 0 < numbers.sum() < np.inf:
-            raise ValueError(f"env.policy is {text!r}; {WANTED}")
+            raise ValueError(f"env.policy is {text!r}; {EXPECTED}")
         return np.broadcast_to(numbers / numbers.sum(), shape).copy()
     if not text.endswith(".npy"):
-        raise ValueError(f"env.policy is {text!r}; {WANTED}")
-    return _of_file(text, shape)
+        raise ValueError(f"env.policy is {text!r}; {EXPECTED}")
+    return _read_table(text, shape)
 
 
 def goal_cell(layout: Layout, text: str) -> Cell:
@@ -65,12 +65,14 @@ def epsilon_greedy(
     `ways` `[S, S]` holds an entry wherever a move may lead.
     Distances are numbers of moves, over doors and portals as they may be passed; ties share.
     """
-    away = csgraph.shortest_path(ways.T, unweighted=True, indices=layout.index[goal])  # [S]
-    away = np.where(np.isfinite(away), away, layout.num_states)
+    distances = csgraph.shortest_path(ways.T, unweighted=True, indices=layout.index[goal])  # [S]
+    distances = np.where(np.isfinite(distances), distances, layout.num_states)
     greedy = np.zeros((layout.num_states, 4))
     for state, (row, col) in enumerate(layout.cells.tolist()):
-        reached = [_nearest(layout, away, (row, col), action) for action in range(4)]
-        best = np.isclose(reached, min(reached))
+        action_distances = [
+            _expected_distance(layout, distances, (row, col), action) for action in range(4)
+        ]
+        best = np.isclose(action_distances, min(action_distances))
         greedy[state] = best / best.sum()
     return epsilon / 4 + (1 - epsilon) * greedy
 
@@ -86,30 +88,30 @@ def walker(policy: np.ndarray):
     return walk
 
 
-def _nearest(layout: Layout, away: np.ndarray, cell: Cell, action: int) -> float:
+def _expected_distance(layout: Layout, distances: np.ndarray, cell: Cell, action: int) -> float:
     """Expected distance to the goal after an action."""
     ends = outcomes(layout, cell, action)
-    return float(sum(chance * away[layout.index[end]] for end, chance in ends))
+    return float(sum(chance * distances[layout.index[end]] for end, chance in ends))
 
 
-def _numbers(text: str) -> np.ndarray | None:
+def _parse_numbers(text: str) -> np.ndarray | None:
     try:
         return np.array([float(part) for part in text.split(",")])
     except ValueError:
         return None
 
 
-def _of_file(path: str, shape: tuple[int, int]) -> np.ndarray:
+def _read_table(path: str, shape: tuple[int, int]) -> np.ndarray:
     try:
-        found = array_files.read_npy(Path(path)).astype(np.float64)
+        policy = array_files.read_npy(Path(path)).astype(np.float64)
     except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; {WANTED}") from None
+        raise ValueError(f"there is no file {path}; {EXPECTED}") from None
     except ValueError as error:
-        raise ValueError(f"{path} cannot be read ({error}); {WANTED}") from None
-    if found.shape != shape:
-        raise ValueError(f"{path} has shape {found.shape}; expected {shape}, states by actions")
-    off = np.abs(found.sum(axis=1) - 1)
-    if not (found >= 0).all() or not (off <= ROUNDING).all():
-        row = int(np.argmax(~(found >= 0).all(axis=1) | ~(off <= ROUNDING)))
+        raise ValueError(f"{path} cannot be read ({error}); {EXPECTED}") from None
+    if policy.shape != shape:
+        raise ValueError(f"{path} has shape {policy.shape}; expected {shape}, states by actions")
+    row_errors = np.abs(policy.sum(axis=1) - 1)
+    if not (policy >= 0).all() or not (row_errors <= ROUNDING).all():
+        row = int(np.argmax(~(policy >= 0).all(axis=1) | ~(row_errors <= ROUNDING)))
         raise ValueError(f"row {row} of {path} is no distribution; expected numbers that sum to 1")
-    return found / found.sum(axis=1, keepdims=True)
+    return policy / policy.sum(axis=1, keepdims=True)

@@ -33,15 +33,15 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     problem = make_problem(config)
     truth, d = jax.device_get(problem.truth), problem.agent.num_features
     arrays = {
-        "learned": np.stack([learned(problem, agent) for agent in agents]),
+        "learned": np.stack([learned_features(problem, agent) for agent in agents]),
         "learned_eigenvalues": np.stack([allo_state.eigenvalues(problem.agent, x) for x in agents]),
         "true": truth.vectors[:, :d],
         "true_eigenvalues": truth.values,
         "seeds": np.array(config.run.seeds),
     }
-    data = problem.recording
+    recording = problem.recording
     if problem.cells is not None:
-        arrays["cells"] = problem.cells.middles * data.scale + data.middle
+        arrays["cells"] = problem.cells.middles * recording.scale + recording.middle
     paths = [directory / "eigenvectors.npz"]
     run_directory.write_arrays(paths[0], arrays)
     rows, title = metrics_file.read_metrics(directory), Path(config.transitions).name
@@ -52,7 +52,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
             rows, path, truth.values, 4 * problem.agent.graph_weight, title
         ),
     }
-    points = data.points if not data.num_ids else data.positions
+    points = recording.points if not recording.num_ids else recording.positions
     if points is not None:
         seed = f"{title}, seed {config.run.seeds[0]}"
         draw["eigenvectors"] = lambda path: scatter(
@@ -64,7 +64,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     return paths
 
 
-def learned(problem: Problem, agent: AgentState) -> np.ndarray:
+def learned_features(problem: Problem, agent: AgentState) -> np.ndarray:
     """Features of every recorded state in the file's order `[m, d]`, or of all ids `[S, d]`."""
     apply = partial(jax.jit(partial(allo_state.features, problem.network, problem.agent)), agent)
     inputs = problem.points if problem.recording.num_ids else problem.recording.places
@@ -76,12 +76,14 @@ def scatter(
     points: np.ndarray, features: np.ndarray, values: np.ndarray, path: Path, title: str
 ) -> None:
     """Draws learned eigenvectors `[m, d]` as colours at points `[m, 2 or 3]`."""
-    some = np.random.default_rng(0).permutation(len(points))[:POINTS]
-    points, features = points[some], features[some]
+    sample_indices = np.random.default_rng(0).permutation(len(points))[:POINTS]
+    points, features = points[sample_indices], features[sample_indices]
     d = features.shape[1]
     columns = min(d, COLUMNS)
     rows = -(-d // columns)
-    figure = pictures.titled((2.3 * columns, 2.4 * rows + 0.5), f"Learned eigenvectors: {title}")
+    figure = pictures.titled_figure(
+        (2.3 * columns, 2.4 * rows + 0.5), f"Learned eigenvectors: {title}"
+    )
     for i in range(d):
         axes = _axes(figure, rows, columns, i + 1, points.shape[1])
         largest = np.abs(features[:, i]).max() or 1.0
@@ -92,7 +94,7 @@ def scatter(
 
 
 def _axes(figure: Figure, rows: int, columns: int, place: int, dimensions: int) -> Axes:
-    """Of a map: no ticks, equal units, and a grey ground on which white is seen."""
+    """The axes of a map: no ticks, equal units, and a grey ground on which white is seen."""
     if dimensions == 3:
         axes = figure.add_subplot(rows, columns, place, projection="3d")
     else:

@@ -52,18 +52,19 @@ def moments(
 
     The last are means of u(s) and u(s') by the place of s, `[P, d]`, and the weights of places.
     """
-    data, pairs = problem.recording, problem.pairs
+    recording, pairs = problem.recording, problem.pairs
     apply = partial(jax.jit(partial(allo_state.features, problem.network, problem.agent)), agent)
-    if data.num_ids:
+    if recording.num_ids:
         u, weight = np.asarray(apply(jnp.asarray(problem.points)), float), pairs.sum(axis=1)
         graph = np.diag(weight + pairs.sum(axis=0)) - pairs - pairs.T
         after = pairs @ u / np.where(weight > 0, weight, 1.0)[:, None]
         return u.T @ graph @ u / 2, (u * weight[:, None]).T @ u, (u, after, weight)
-    begin, end = drawn_pairs(data.left, problem.agent.discount, key)
+    begin, end = drawn_pairs(recording.left, problem.agent.discount, key)
     u, after = (
-        np.asarray(apply(jnp.asarray(x)), float) for x in (data.state[begin], data.next_state[end])
+        np.asarray(apply(jnp.asarray(x)), float)
+        for x in (recording.state[begin], recording.next_state[end])
     )
-    difference, place = u - after, problem.cells.of_first[begin]
+    difference, place = u - after, problem.cells.first_cells[begin]
     count = np.bincount(place, minlength=len(pairs)).astype(float)
     mean = lambda x: (
         np.stack([np.bincount(place, column, minlength=len(pairs)) for column in x.T], axis=1)
@@ -80,14 +81,14 @@ def drawn_pairs(left: np.ndarray, discount: float, key: jax.Array) -> tuple[np.n
     share, n = rng.random(PAIRS), left[begin]
     if discount == 0:
         return begin, begin
-    reached = np.log1p(-share * (1 - float(discount) ** n)) / np.log(discount)
-    return begin, begin + np.minimum(np.floor(reached).astype(int), n - 1)
+    offsets = np.log1p(-share * (1 - float(discount) ** n)) / np.log(discount)
+    return begin, begin + np.minimum(np.floor(offsets).astype(int), n - 1)
 
 
 def residuals(
     conditional: tuple[np.ndarray, np.ndarray, np.ndarray], values: np.ndarray
 ) -> np.ndarray:
-    """Of each feature `[d]`, from means of u(s) and u(s') by place; `values` are its λ."""
+    """Residual of each feature `[d]`, from means of u(s) and u(s') by place; `values` are the λ."""
     first, second, weight = conditional
     miss = np.sum(weight[:, None] * (second - (1 - values) * first) ** 2, axis=0)
     size = np.sum(weight[:, None] * first**2, axis=0)
@@ -100,7 +101,7 @@ def table(problem: Any, content: dict[str, Any]) -> Table:
     places = (
         "the recorded ids" if is_ids else f"a division of the data into {content['states']} cells"
     )
-    made = Table(
+    scores_table = Table(
         title="learned eigenvectors of recorded data",
         caption=(
             f"score: similarity with the eigenvectors of {places}; explained: Σ (1 - λ) in the "
@@ -119,10 +120,10 @@ def table(problem: Any, content: dict[str, Any]) -> Table:
         "orthogonality",
         "residual",
     ):
-        made.add_column(heading, justify="right")
+        scores_table.add_column(heading, justify="right")
     for row in content["seeds"]:
         numbers = (row["similarity"], row["cosine"], row["eigenvalues_within"], row["explained"])
         slow = max(row["residual"][: max(1, d // 2)])
         cells = [scores.number(x) for x in (*numbers, row["orthogonality"], slow)]
-        made.add_row(str(row["seed"]), *cells)
-    return made
+        scores_table.add_row(str(row["seed"]), *cells)
+    return scores_table

@@ -2,7 +2,7 @@
 
 `train.allo.recorded.recordings` says what the file holds. Ids are learned from the exact law of
 their recorded pairs, or from samples; vectors from samples. What is learned is compared with the
-eigenvectors of that same law, of vectors after dividing the data into cells (`places_of`).
+eigenvectors of that same law, of vectors after dividing the data into cells (`divide`).
 """
 
 import logging
@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from jaxrl.replay import uniform
 from jaxrl.spectral import laplacian, recorded_pairs
 from jaxrl.spectral.learning import allo, allo_state, allo_walks, pair_replay
@@ -25,9 +25,9 @@ from train.allo.recorded.cells import Cells, divide
 from train.allo.recorded.recorded_scores import measures, table
 from train.allo.recorded.recordings import Recording
 from train.allo.scores import Truth
-from train.host.machine.progress import busy
+from train.host.machine.progress import show_activity
 from train.host.scoring import scores as host_scores
-from train.host.training import Evaluation, Trained, Training
+from train.host.training import Evaluation, TrainedAgents, Training
 
 SCORE = "similarity"
 _log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def make_training(config: Config) -> Training:
     """Raises ValueError, in one line, for a file that cannot be used."""
     problem = make_problem(config)
     network, agent_config, points = problem.network, problem.agent, jnp.asarray(problem.points)
-    walk, law = recorded(problem)
+    walk, law = replay_and_law(problem)
     features_of = lambda learner: allo_state.features(network, agent_config, learner, points)
 
     def init(key: jax.Array) -> State:
@@ -67,19 +67,19 @@ def make_training(config: Config) -> Training:
         learner = allo_state.first_learner(agent_config, params, problem.recording.num_ids)
         return State(allo_state.State(learner, (), (), ()), key, jnp.zeros((), jnp.int32))
 
-    def update(state: State) -> tuple[State, Metrics]:
+    def update(state: State) -> tuple[State, LoopMetrics]:
         key, learn_key, permute_key = jax.random.split(state.key, 3)
-        whole = allo_state.State(state.agent.learner, walk, law, problem.inputs)
-        learned, metrics = allo.learn(network, agent_config, whole, learn_key)
-        metrics |= scores.similarities(features_of(learned), problem.truth)
-        metrics["eigenvalues"] = allo_state.eigenvalues(agent_config, learned)
-        metrics["settled"] = allo_state.is_settled(agent_config, learned).astype(jnp.float32)
-        learner, updates = learned.learner, state.updates + 1
+        full_state = allo_state.State(state.agent.learner, walk, law, problem.inputs)
+        learned_state, metrics = allo.learn(network, agent_config, full_state, learn_key)
+        metrics |= scores.similarities(features_of(learned_state), problem.truth)
+        metrics["eigenvalues"] = allo_state.eigenvalues(agent_config, learned_state)
+        metrics["settled"] = allo_state.is_settled(agent_config, learned_state).astype(jnp.float32)
+        learner, updates = learned_state.learner, state.updates + 1
         if config.permute_every:
             due = updates % (config.permute_every // agent_config.steps_per_update) == 0
-            learner = allo.permuted(learner, permute_key, due)
+            learner = allo.permute_outputs(learner, permute_key, due)
         state = State(allo_state.State(learner, (), (), ()), key, updates)
-        return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
+        return state, LoopMetrics(jnp.zeros((), jnp.int32), {}, metrics)
 
     return Training(
         init=init,
@@ -90,7 +90,7 @@ def make_training(config: Config) -> Training:
         unit="gradient steps",
         score=SCORE,
         budget_shapes_learning=agent_config.schedule != "constant",
-        settled="settled" if agent_config.schedule == "measured" else "",
+        converged_metric="settled" if agent_config.schedule == "measured" else "",
     )
 
 
@@ -118,32 +118,36 @@ def make_problem(config: Config) -> Problem:
                 "the preset continuous, or number the states"
             )
         inputs, cells = (), divide(recording.state, recording.next_state, d)
-        points, first, second = cells.middles, cells.of_first, cells.of_second
-    with busy(f"counting the pairs of {len(first):,} transitions"):
+        points, first, second = cells.middles, cells.first_cells, cells.second_cells
+    with show_activity(f"counting the pairs of {len(first):,} transitions"):
         law = recorded_pairs.pair_law(first, second, recording.left, agent.discount, len(points))
-        found = laplacian.eigensystem(law, missing="drop")
-    if len(found.values) < d:
+        eigensystem = laplacian.eigensystem(law, missing="drop")
+    if len(eigensystem.values) < d:
         raise ValueError(
-            f"agent.num_features is {d}, but pairs begin in {len(found.values)} states of "
+            f"agent.num_features is {d}, but pairs begin in {len(eigensystem.values)} states of "
             f"{config.transitions}: ask for so many or fewer"
         )
     network = make_network(config, recording.num_ids, observation)
-    return Problem(recording, network, agent, inputs, points, cells, law, scores.truth_of(found, d))
+    return Problem(
+        recording, network, agent, inputs, points, cells, law, scores.truth_of(eigensystem, d)
+    )
 
 
 def observation_of(config: Config, recording: Recording) -> str:
     """What the network sees. Raises ValueError for what the data do not have."""
-    wanted = config.network.observation
-    if wanted in ("pixels", "rendered") or (wanted == "one_hot" and not recording.num_ids):
+    observation = config.network.observation
+    if observation in ("pixels", "rendered") or (
+        observation == "one_hot" and not recording.num_ids
+    ):
         raise ValueError(
-            f"network.observation is {wanted}, which recorded "
+            f"network.observation is {observation}, which recorded "
             f"{'ids' if recording.num_ids else 'vectors'} do not have: choose fourier or "
             "coordinates, or one_hot for ids"
         )
-    if recording.num_ids and recording.positions is None and wanted != "one_hot":
+    if recording.num_ids and recording.positions is None and observation != "one_hot":
         _log.info("%s: ids without positions are seen one-hot", config.transitions)
         return "one_hot"
-    return wanted
+    return observation
 
 
 def inputs_of(recording: Recording, observation: str) -> np.ndarray:
@@ -157,28 +161,28 @@ def inputs_of(recording: Recording, observation: str) -> np.ndarray:
     return ((places - (low + high) / 2) / scale).astype(np.float32)
 
 
-def recorded(problem: Problem) -> tuple[Any, Any]:
+def replay_and_law(problem: Problem) -> tuple[Any, Any]:
     """The replay that pairs are sampled from, or the law of all of them, as ALLO takes them."""
-    data = problem.recording
+    recording = problem.recording
     if problem.agent.expectation == "exact":
         pairs = jnp.asarray(problem.pairs, jnp.float32)
         return (), allo_walks.law_of(problem.agent, pairs)
-    rows = pair_replay.Step(*(jnp.asarray(x)[:, None] for x in data[:3]))
-    count = jnp.asarray(len(data.left), jnp.int32)
+    rows = pair_replay.Step(*(jnp.asarray(x)[:, None] for x in recording[:3]))
+    count = jnp.asarray(len(recording.left), jnp.int32)
     return uniform.Replay(rows, jnp.zeros((), jnp.int32), count), ()
 
 
-def evaluate(config: Config, problem: Problem, *trained: *Trained) -> Evaluation:
+def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Evaluation:
     """Every seed's eigenvectors against those of the recorded pairs."""
-    data = problem.recording
-    return host_scores.measured(
+    recording = problem.recording
+    return host_scores.evaluate_by_measure(
         *trained,
         SCORE,
         partial(measures, problem),
         partial(table, problem),
-        transitions=len(data.left),
-        trajectories=data.trajectories,
+        transitions=len(recording.left),
+        trajectories=recording.trajectories,
         states=len(problem.points),
-        kind="ids" if data.num_ids else "vectors",
+        kind="ids" if recording.num_ids else "vectors",
         true_eigenvalues=np.asarray(problem.truth.values).tolist(),
     )

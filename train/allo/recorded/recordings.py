@@ -28,7 +28,7 @@ MOST_IDS = 5_000
 LARGEST = 1e15
 FEW = 10
 """Moments: fewer, each of more numbers, are taken for an array that is transposed."""
-WANTED = (
+EXPECTED = (
     "expected an .npz file with states: ids (integers) [T] or [E, T], or vectors [T, D] or "
     "[E, T, D]"
 )
@@ -61,12 +61,13 @@ class Recording(NamedTuple):
 
 def load(path: str) -> Recording:
     """Reads and checks a file. Raises ValueError, in one line, which says what is wrong with it."""
+    # The shape says whether states are ids or vectors.
     arrays = read(path)
     states = arrays["states"]
     is_ids = states.dtype.kind in "iu" and states.ndim in (1, 2)
     if not is_ids and states.ndim not in (2, 3):
         raise ValueError(
-            f"states in {path} have shape {states.shape} of {states.dtype}; {WANTED}: give "
+            f"states in {path} have shape {states.shape} of {states.dtype}; {EXPECTED}: give "
             "states.astype(int) if these are ids, states[:, None] if they are a coordinate"
         )
     if not is_ids and states.ndim == 2 and len(states) < min(FEW, states.shape[1]):
@@ -74,49 +75,56 @@ def load(path: str) -> Recording:
             f"states in {path} are {len(states)} moments of {states.shape[1]:,} numbers each; "
             "expected a row for each moment, [T, D]: transpose them"
         )
+    # One row for each moment; those that only fill up short episodes are left out.
     rows = states.reshape(-1) if is_ids else states.reshape(-1, states.shape[-1])
     ends, counts = endings(path, arrays, states.shape if is_ids else states.shape[:-1])
-    known = {"states": rows[counts]}  # without what only fills rows up
+    rows_by_name = {"states": rows[counts]}  # without what only fills rows up
     if "successors" in arrays:
-        known["successors"] = arrays["successors"].reshape(rows.shape)[counts]
-    for name, values in known.items():
+        rows_by_name["successors"] = arrays["successors"].reshape(rows.shape)[counts]
+    for name, values in rows_by_name.items():
         if is_ids:
             _check_ids(path, name, values)
         else:
-            known[name] = _vectors(path, name, values)
-    places, ends = known["states"], ends[counts]
-    if "successors" in known:
-        first, second = places, known["successors"]
-        breaks = second[:-1] != first[1:]
-        ends[:-1] |= np.any(breaks, axis=tuple(range(1, breaks.ndim)))
+            rows_by_name[name] = _vectors(path, name, values)
+    # Transitions: from each state to its successor, else to the next state of its episode.
+    places, ends = rows_by_name["states"], ends[counts]
+    if "successors" in rows_by_name:
+        first, second = places, rows_by_name["successors"]
+        is_break = second[:-1] != first[1:]
+        ends[:-1] |= np.any(is_break, axis=tuple(range(1, is_break.ndim)))
     else:
         begins = np.flatnonzero(~ends)
         first, second, ends = places[begins], places[begins + 1], ends[begins + 1]
     if len(first) == 0:
         raise ValueError(f"{path} holds no transition; expected trajectories of two states or more")
-    left = recorded_pairs.remaining(ends)
+    # Numbers as the network takes them.
+    left = recorded_pairs.transitions_left(ends)
     if is_ids:
-        data = _of_ids(path, first, second, left, places, _positions(path, arrays))
+        recording = _make_id_recording(path, first, second, left, places, _positions(path, arrays))
     else:
-        data = _of_vectors(path, first, second, left, places)
-    _tell(_line(path, states.shape, data))
-    return data
+        recording = _make_vector_recording(path, first, second, left, places)
+    _print_once(_line(path, states.shape, recording))
+    return recording
 
 
 @cache
-def _tell(line: str) -> None:
+def _print_once(line: str) -> None:
     """Says what was read, once for each file."""
     print(line)
 
 
-def _line(path: str, shape: tuple[int, ...], data: Recording) -> str:
+def _line(path: str, shape: tuple[int, ...], recording: Recording) -> str:
     """What a recording was taken for; whole coordinates look like ids of many short episodes."""
-    of = f"{data.num_ids:,} ids" if data.num_ids else f"vectors of {data.places.shape[1]:,} numbers"
-    amount = f"{quantity(len(data.left), 'transitions')} in "
-    amount += quantity(data.trajectories, "trajectories")
+    contents = (
+        f"{recording.num_ids:,} ids"
+        if recording.num_ids
+        else f"vectors of {recording.places.shape[1]:,} numbers"
+    )
+    amount = f"{quantity(len(recording.left), 'transitions')} in "
+    amount += quantity(recording.trajectories, "trajectories")
     hint = "; if they are coordinates, save states.astype(float)"
-    is_like_places = data.num_ids > 0 and len(shape) == 2 and shape[1] in (2, 3)
-    return f"{path}: {amount}, between {of}{hint * is_like_places}"
+    is_like_places = recording.num_ids > 0 and len(shape) == 2 and shape[1] in (2, 3)
+    return f"{path}: {amount}, between {contents}{hint * is_like_places}"
 
 
 def read(path: str) -> dict[str, np.ndarray]:
@@ -124,13 +132,13 @@ def read(path: str) -> dict[str, np.ndarray]:
     try:
         arrays = array_files.read_npz(path, NAMES)
     except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; {WANTED}") from None
+        raise ValueError(f"there is no file {path}; {EXPECTED}") from None
     except ValueError as error:
-        raise ValueError(f"{path} cannot be read ({error}); {WANTED}") from None
+        raise ValueError(f"{path} cannot be read ({error}); {EXPECTED}") from None
     if "states" not in arrays:
-        raise ValueError(f"{path} has no array 'states'; {WANTED}")
+        raise ValueError(f"{path} has no array 'states'; {EXPECTED}")
     if arrays["states"].size == 0:
-        raise ValueError(f"states in {path} are empty; {WANTED}")
+        raise ValueError(f"states in {path} are empty; {EXPECTED}")
     if arrays["states"].dtype.kind in "iu" and arrays["states"].shape[1:] == (1,):
         arrays["states"] = arrays["states"][:, 0]
     if "successors" in arrays:
@@ -138,16 +146,16 @@ def read(path: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _successors(path: str, states: np.ndarray, given: np.ndarray) -> np.ndarray:
+def _successors(path: str, states: np.ndarray, array: np.ndarray) -> np.ndarray:
     """The successors in the shape of the states; as integers if these are, and they are whole."""
-    successors = array_files.of_shape(given, states.shape)
+    successors = array_files.reshape_unit_axes(array, states.shape)
     if successors is None:
         raise ValueError(
-            f"successors in {path} have shape {given.shape}; expected {states.shape}, as states "
+            f"successors in {path} have shape {array.shape}; expected {states.shape}, as states "
             "have"
         )
-    whole = array_files.as_whole(successors) if states.dtype.kind in "iu" else None
-    return successors if whole is None else whole
+    integers = array_files.to_integers(successors) if states.dtype.kind in "iu" else None
+    return successors if integers is None else integers
 
 
 def endings(
@@ -161,24 +169,24 @@ def endings(
     if "ends" in arrays and "lengths" in arrays:
         raise ValueError(f"{path} has both ends and lengths; expected one of them")
     if "ends" in arrays:
-        given = array_files.of_shape(arrays["ends"], axes)
-        if given is None or not np.isin(given, (0, 1)).all():
+        end_flags = array_files.reshape_unit_axes(arrays["ends"], axes)
+        if end_flags is None or not np.isin(end_flags, (0, 1)).all():
             raise ValueError(
                 f"ends in {path} have shape {arrays['ends'].shape}; expected {axes}, 1 at the last "
                 "of an episode and else 0"
             )
-        ends = given.astype(bool)
+        ends = end_flags.astype(bool)
     if "lengths" in arrays:
-        ends, counts = _of_lengths(path, arrays["lengths"], axes)
+        ends, counts = _endings_by_length(path, arrays["lengths"], axes)
     ends[..., -1] = True  # a row of [E, T] ends; so does the recording
     return ends.reshape(-1), counts.reshape(-1)
 
 
-def _of_lengths(
-    path: str, given: np.ndarray, axes: tuple[int, ...]
+def _endings_by_length(
+    path: str, array: np.ndarray, axes: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same from lengths: of episodes in a row, or of the rows of E."""
-    lengths = array_files.as_whole(array_files.as_list(given))
+    lengths = array_files.to_integers(array_files.to_vector(array))
     if lengths is None or lengths.ndim != 1 or lengths.min(initial=1) < 1:
         lengths = np.zeros(0, int)  # which fit nothing
     ends, counts = np.zeros(axes, bool), np.ones(axes, bool)
@@ -211,7 +219,7 @@ def _vectors(path: str, name: str, values: np.ndarray) -> np.ndarray:
     """The vectors as float64. Raises ValueError for numbers that cannot be learned from."""
     vectors = values.astype(float)
     if vectors.size == 0:
-        raise ValueError(f"{name} in {path} have shape {vectors.shape}; {WANTED}")
+        raise ValueError(f"{name} in {path} have shape {vectors.shape}; {EXPECTED}")
     if not np.isfinite(vectors).all():
         count = int(np.sum(~np.isfinite(vectors)))
         raise ValueError(
@@ -235,7 +243,7 @@ def _positions(path: str, arrays: dict[str, np.ndarray]) -> np.ndarray | None:
     return places.astype(np.float32)
 
 
-def _of_ids(
+def _make_id_recording(
     path: str,
     first: np.ndarray,
     second: np.ndarray,
@@ -258,7 +266,7 @@ def _of_ids(
     return Recording(first, second, left, places.astype(np.int32), num_ids, positions, empty, 1.0)
 
 
-def _of_vectors(path: str, *parts: np.ndarray) -> Recording:
+def _make_vector_recording(path: str, *parts: np.ndarray) -> Recording:
     """Centred, and the widest coordinate scaled to -1 to 1."""
     first, second, left, places = (np.asarray(x, float) for x in parts)
     low = np.minimum(places.min(axis=0), second.min(axis=0))
@@ -266,7 +274,7 @@ def _of_vectors(path: str, *parts: np.ndarray) -> Recording:
     middle, scale = (low + high) / 2, float((high - low).max() / 2)
     if scale == 0:
         raise ValueError(f"states in {path} never change; there is nothing to learn")
-    seen = [((x - middle) / scale).astype(np.float32) for x in (first, second, places)]
+    scaled = [((x - middle) / scale).astype(np.float32) for x in (first, second, places)]
     left = left.astype(np.int32)
     middle = middle.astype(np.float32)
-    return Recording(seen[0], seen[1], left, seen[2], 0, None, middle, scale)
+    return Recording(scaled[0], scaled[1], left, scaled[2], 0, None, middle, scale)

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr
 
-from jaxrl.losses.distributions import Held, Squashed
+from jaxrl.losses.distributions import PartlyFixedPolicy, SquashedNormal
 from jaxrl.types import Agent
 from train.durotaxis.episodes.record import Episode
 
 
-def explaining_share(agent: Agent, network: Any) -> Agent:
+def explain_share(agent: Agent, network: Any) -> Agent:
     """An agent that also explains the distribution of the share it deletes, as "share" [4].
 
     These are mean and deviation before the squash, and the ends of the box. `network` is that of
@@ -22,42 +22,49 @@ def explaining_share(agent: Agent, network: Any) -> Agent:
 
     def explain(state: Any, memory: tuple, obs: Any) -> dict[str, jax.Array]:
         policy, _ = network.apply(state.params, obs)
-        share: Squashed = policy.policy if isinstance(policy, Held) else policy
+        share: SquashedNormal = policy.policy if isinstance(policy, PartlyFixedPolicy) else policy
         numbers = share.raw.mean, share.raw.scale, share.low, share.high
         return agent.explain(state, memory, obs) | {"share": jnp.stack([x[0] for x in numbers])}
 
     return agent._replace(explain=explain)
 
 
-def of_episode(episode: Episode) -> np.ndarray | None:
+def episode_probabilities(episode: Episode) -> np.ndarray | None:
     """The policy's probability of deleting each node, float32 `[S + 1, M]`; NaN after the last
     step and where there is no node. None of a policy that explains none."""
     colony: Any = episode.colony
     moments = len(episode.deleted) - 1
-    found = np.full(episode.alive.shape, np.nan, np.float32)
+    probabilities = np.full(episode.alive.shape, np.nan, np.float32)
     for s in range(moments):
-        explained = {name: x[s] for name, x in episode.explained.items()}
-        now = of_nodes(explained, colony.x[s], int(colony.num_nodes[s]))
-        if now is None:
+        explanation = {name: x[s] for name, x in episode.explained.items()}
+        step_probabilities = node_probabilities(explanation, colony.x[s], int(colony.num_nodes[s]))
+        if step_probabilities is None:
             return None
-        found[s, : len(now)] = now
-    return found
+        probabilities[s, : len(step_probabilities)] = step_probabilities
+    return probabilities
 
 
-def of_nodes(explained: Mapping[str, np.ndarray], x: np.ndarray, count: int) -> np.ndarray | None:
+def node_probabilities(
+    explanation: Mapping[str, np.ndarray], x: np.ndarray, count: int
+) -> np.ndarray | None:
     """The same of the `count` nodes `[N]` at `x` [slots], px, from `Agent.explain` of one step."""
-    if "node_probabilities" in explained:
-        return np.asarray(explained["node_probabilities"])[:count, 1]
-    if "share" not in explained:
+    if "node_probabilities" in explanation:
+        return np.asarray(explanation["node_probabilities"])[:count, 1]
+    if "share" not in explanation:
         return None
-    return of_share(np.asarray(x)[:count], *np.asarray(explained["share"], np.float64))
+    return leftmost_probabilities(
+        np.asarray(x)[:count], *np.asarray(explanation["share"], np.float64)
+    )
 
 
-def of_share(x: np.ndarray, mean: float, deviation: float, low: float, high: float) -> np.ndarray:
+def leftmost_probabilities(
+    x: np.ndarray, mean: float, deviation: float, low: float, high: float
+) -> np.ndarray:
     """The probability of each of N nodes at `x` [N] to be among the leftmost ⌊r N⌋, `[N]`.
 
-    The share r is a squashed normal variate, see `distributions.Squashed`. The node of rank j, from
-    0 at the left (of equal x the lower slot first), is deleted if and only if r ≥ (j + 1) / N.
+    The share r is a squashed normal variate, see `distributions.SquashedNormal`. The node of
+    rank j, from 0 at the left (of equal x the lower slot first), is deleted if and only if
+    r ≥ (j + 1) / N.
     """
     rank = np.empty(len(x))
     rank[np.argsort(x, kind="stable")] = np.arange(len(x))

@@ -9,7 +9,7 @@ import numpy as np
 
 from envs.durotaxis.pictures.export import write_graph
 from train.durotaxis.episodes.record import Episode
-from train.host.files.run_directory import replacing
+from train.host.files.run_directory import replacement_file
 
 
 def nodes(episode: Episode) -> dict[int, dict[str, float | int]]:
@@ -17,27 +17,29 @@ def nodes(episode: Episode) -> dict[int, dict[str, float | int]]:
 
     Place and stiffness of the ground; the steps of birth and death, no death for survivors.
     """
-    found: dict[int, dict[str, float | int]] = {}
+    rows: dict[int, dict[str, float | int]] = {}
     for step, slot in zip(*np.nonzero(episode.alive), strict=True):
         node = int(episode.ids[step, slot])
-        if node not in found:
-            above = int(episode.colony.parent[step, slot])
-            found[node] = {
+        if node not in rows:
+            parent_slot = int(episode.colony.parent[step, slot])
+            rows[node] = {
                 "x": float(episode.colony.x[step, slot]),
                 "y": float(episode.colony.y[step, slot]),
                 "stiffness": float(episode.intensity[step, slot]),
                 "birth": int(step),
-                "parent": int(episode.ids[step, above]) if above >= 0 else -1,
+                "parent": int(episode.ids[step, parent_slot]) if parent_slot >= 0 else -1,
             }
         if episode.deleted[step, slot]:
-            found[node]["death"] = int(step) + 1
-    return found
+            rows[node]["death"] = int(step) + 1
+    return rows
 
 
 def write(path: str | Path, episode: Episode) -> None:
     """Writes the graph of one episode, whole or not at all."""
-    found = nodes(episode)
-    edges = [(int(row["parent"]), node) for node, row in found.items() if row["parent"] >= 0]
-    about = {node: {k: v for k, v in row.items() if k != "parent"} for node, row in found.items()}
-    with replacing(path) as file:
-        write_graph(file, "descent", about, edges)
+    rows = nodes(episode)
+    edges = [(int(row["parent"]), node) for node, row in rows.items() if row["parent"] >= 0]
+    attributes = {
+        node: {k: v for k, v in row.items() if k != "parent"} for node, row in rows.items()
+    }
+    with replacement_file(path) as file:
+        write_graph(file, "descent", attributes, edges)

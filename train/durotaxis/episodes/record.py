@@ -62,35 +62,37 @@ class Episode:
         return next((name for name in Ending._fields if outcome[name]), TIME_UP)
 
 
-def joined(pieces: list[Moment]) -> Episode:
-    """One episode from its pieces `[T, ...]`; `finished` fills in the intensities later."""
+def join_moments(pieces: list[Moment]) -> Episode:
+    """One episode from its pieces `[T, ...]`; `add_intensities` fills in the intensities."""
     moments: Any = jax.tree.map(lambda *leaves: np.concatenate(leaves), *pieces)
     growth = moments.growth
     last = last_colony(jax.tree.map(lambda x: x[-1], growth), len(growth.num_nodes))
     num_nodes = np.append(growth.before.num_nodes, last.num_nodes)
     slots = max(1, int(num_nodes.max()))
     nodes: dict[str, Any] = {
-        "x": _stacked(growth.before.x, last.x, slots, 0),
-        "y": _stacked(growth.before.y, last.y, slots, 0),
-        "parent": _stacked(growth.before.parent, last.parent, slots, -1),
-        "birth": _stacked(growth.before.birth, last.birth, slots, 0),
+        "x": _stack_rows(growth.before.x, last.x, slots, 0),
+        "y": _stack_rows(growth.before.y, last.y, slots, 0),
+        "parent": _stack_rows(growth.before.parent, last.parent, slots, -1),
+        "birth": _stack_rows(growth.before.birth, last.birth, slots, 0),
         "num_nodes": num_nodes,
     }
     colony = Colony(**nodes)
     alive = np.arange(slots) < num_nodes[:, None]
-    survives = _stacked(growth.survives, np.ones(0, bool), slots, False)
+    survives = _stack_rows(growth.survives, np.ones(0, bool), slots, False)
     deleted = alive & ~survives
     deleted[-1] = False
     numbers = dict(moments.numbers)
     share = deleted[:-1].sum(1) / np.maximum(num_nodes[:-1], 1)
-    asked = numbers["delete_ratio"]  # NaN where the action chooses each node by itself
-    numbers["delete_ratio"] = np.where(np.isnan(asked), share, asked).astype(np.float32)
-    of_last = jax.tree.map(lambda x: x[-1], (moments.law, moments.ended))
+    requested_ratio = numbers["delete_ratio"]  # NaN where the action chooses each node by itself
+    numbers["delete_ratio"] = np.where(np.isnan(requested_ratio), share, requested_ratio).astype(
+        np.float32
+    )
+    law_and_result = jax.tree.map(lambda x: x[-1], (moments.law, moments.ended))
     nothing = np.zeros(0, np.float32)
-    ids = names_of(num_nodes, survives)
+    ids = node_ids(num_nodes, survives)
     centroid = _centroid(colony, alive)
-    known = numbers, moments.reward, moments.explained, *of_last
-    return Episode(colony, deleted, ids, nothing, centroid, nothing, *known)
+    other_fields = numbers, moments.reward, moments.explained, *law_and_result
+    return Episode(colony, deleted, ids, nothing, centroid, nothing, *other_fields)
 
 
 def last_colony(growth: Any, time: int) -> Any:
@@ -110,7 +112,7 @@ def last_colony(growth: Any, time: int) -> Any:
     return Colony(**children)
 
 
-def names_of(num_nodes: np.ndarray, survives: np.ndarray) -> np.ndarray:
+def node_ids(num_nodes: np.ndarray, survives: np.ndarray) -> np.ndarray:
     """Ids that nodes keep for life, int32 `[S + 1, M]`; -1 for slots without a node.
 
     From `num_nodes` `[S + 1]` and the nodes that survive each step, `survives`, bool
@@ -121,15 +123,15 @@ def names_of(num_nodes: np.ndarray, survives: np.ndarray) -> np.ndarray:
     ids[0, : num_nodes[0]] = np.arange(num_nodes[0])
     unused = int(num_nodes[0])
     for s in range(len(ids) - 1):
-        kept = ids[s, survives[s]]
-        ids[s + 1, : len(kept)] = kept
-        born = int(num_nodes[s + 1]) - len(kept)
-        ids[s + 1, len(kept) : num_nodes[s + 1]] = unused + np.arange(born)
-        unused += born
+        surviving_ids = ids[s, survives[s]]
+        ids[s + 1, : len(surviving_ids)] = surviving_ids
+        num_born = int(num_nodes[s + 1]) - len(surviving_ids)
+        ids[s + 1, len(surviving_ids) : num_nodes[s + 1]] = unused + np.arange(num_born)
+        unused += num_born
     return ids
 
 
-def _stacked(rows: np.ndarray, last: np.ndarray, slots: int, blank: Any) -> np.ndarray:
+def _stack_rows(rows: np.ndarray, last: np.ndarray, slots: int, blank: Any) -> np.ndarray:
     """Rows `[S, C]` and a last one of any length as `[S + 1, slots]`."""
     out = np.full((len(rows) + 1, slots), blank, rows.dtype)
     width = min(slots, rows.shape[1])
@@ -144,7 +146,7 @@ def _centroid(colony: Any, alive: np.ndarray) -> np.ndarray:
     return (np.stack(sums) / count).T.astype(np.float32)
 
 
-def finished(episodes: list[Episode], params: Params) -> list[Episode]:
+def add_intensities(episodes: list[Episode], params: Params) -> list[Episode]:
     """The episodes with the intensity under nodes and centroids, in a single look-up."""
     points = [np.dstack((e.colony.x, e.colony.y)) for e in episodes]
     points = [
@@ -153,12 +155,16 @@ def finished(episodes: list[Episode], params: Params) -> list[Episode]:
     sizes = [p.shape[0] * p.shape[1] for p in points]
     x, y = np.concatenate([p.reshape(-1, 2) for p in points]).T
     laws = jax.tree.map(lambda *leaves: np.repeat(leaves, sizes), *[e.law for e in episodes])
-    found = jax.jit(substrate.intensity)(laws, params.field, x, y, params.width, params.height)
-    found = np.split(np.asarray(found), np.cumsum(sizes)[:-1])
-    return [_with_intensity(*pair) for pair in zip(episodes, found, strict=True)]
+    intensities = jax.jit(substrate.intensity)(
+        laws, params.field, x, y, params.width, params.height
+    )
+    intensities = np.split(np.asarray(intensities), np.cumsum(sizes)[:-1])
+    return [_with_intensity(*pair) for pair in zip(episodes, intensities, strict=True)]
 
 
-def _with_intensity(episode: Episode, found: np.ndarray) -> Episode:
-    found = found.reshape(len(episode.ids), -1)
-    under = np.where(episode.alive, found[:, :-1], 0)
-    return Episode(**{**vars(episode), "intensity": under, "centre_intensity": found[:, -1]})
+def _with_intensity(episode: Episode, intensities: np.ndarray) -> Episode:
+    intensities = intensities.reshape(len(episode.ids), -1)
+    node_intensity = np.where(episode.alive, intensities[:, :-1], 0)
+    return Episode(
+        **{**vars(episode), "intensity": node_intensity, "centre_intensity": intensities[:, -1]}
+    )

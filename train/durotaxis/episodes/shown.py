@@ -17,17 +17,17 @@ from train.durotaxis.episodes.record import Episode
 class Look(NamedTuple):
     """Where the ground lies in pictures, and what lengths and stiffness are told in."""
 
-    placed: Placement
+    placement: Placement
     units: Units
 
 
 def look_of(experiment: Experiment) -> Look:
-    """That of an experiment."""
+    """The look of the pictures and tables of an experiment."""
     return Look(ground_of(experiment)[1], units_of(experiment))
 
 
-def plain(params: Params) -> Look:
-    """As the colony meets its ground, in px."""
+def default_look(params: Params) -> Look:
+    """The look of the ground as the rules have it: not turned, in px."""
     return Look(place("right", int(params.width), int(params.height)), units.PIXELS)
 
 
@@ -40,19 +40,19 @@ def units_of(experiment: Experiment) -> Units:
 
 def stiffness_in(look: Look, law: Any, params: Params) -> np.ndarray:
     """The stiffness of every px of the picture, float32 `[height, width]`, as it is told."""
-    met = scenery.ground(law, np.asarray(params.field), params.width, params.height)
-    return np.float32(look.units.stiffness) * picture(met, look.placed)
+    ground = scenery.ground(law, np.asarray(params.field), params.width, params.height)
+    return np.float32(look.units.stiffness) * picture(ground, look.placement)
 
 
-def placed(episode: Episode, look: Look) -> Episode:
+def place_episode(episode: Episode, look: Look) -> Episode:
     """The episode with places as they are in pictures, px."""
-    x, y = look.placed.shown(episode.colony.x, episode.colony.y)
+    x, y = look.placement.to_picture(episode.colony.x, episode.colony.y)
     x, y = (np.where(episode.alive, v, np.float32(0)) for v in (x, y))
-    centroid = np.stack(look.placed.shown(*episode.centroid.T), axis=-1)
+    centroid = np.stack(look.placement.to_picture(*episode.centroid.T), axis=-1)
     return replace(episode, colony=episode.colony.replace(x=x, y=y), centroid=centroid)
 
 
-def measured(episode: Episode, look: Look) -> Episode:
+def convert_units(episode: Episode, look: Look) -> Episode:
     """The episode in units: all places, stiffness and the numbers of actions."""
     length, stiffness = (np.float32(x) for x in (look.units.length, look.units.stiffness))
     colony = episode.colony
@@ -68,6 +68,6 @@ def measured(episode: Episode, look: Look) -> Episode:
     )
 
 
-def told(episode: Episode, look: Look) -> Episode:
+def place_and_convert(episode: Episode, look: Look) -> Episode:
     """The episode as tables and graphs have it: placed in the picture, and in units."""
-    return measured(placed(episode, look), look)
+    return convert_units(place_episode(episode, look), look)

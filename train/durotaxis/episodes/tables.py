@@ -9,7 +9,7 @@ import numpy as np
 from jaxrl import evaluate
 from train.durotaxis.episodes import chances
 from train.durotaxis.episodes.record import NUMBERS, Episode
-from train.host.files.run_directory import replacing, write_arrays
+from train.host.files.run_directory import replacement_file, write_arrays
 from train.host.scoring import scores
 
 Columns = dict[str, np.ndarray]
@@ -32,9 +32,9 @@ def rows(
     """
     colony, alive = episode.colony, episode.alive
     step = np.nonzero(alive)[0]  # [R]
-    spawns, of_child = _children(episode)
+    spawns, child_values = _children(episode)
 
-    def of_step(values: np.ndarray) -> np.ndarray:
+    def step_values(values: np.ndarray) -> np.ndarray:
         return np.append(values, np.float32(np.nan))[step]
 
     box = [_extent(values, alive)[step] for values in (colony.y, colony.x)]
@@ -49,37 +49,37 @@ def rows(
         "centre_intensity": episode.centre_intensity[step],
         "box_height": box[0],
         "box_width": box[1],
-        "delete_ratio": of_step(episode.numbers["delete_ratio"]),
+        "delete_ratio": step_values(episode.numbers["delete_ratio"]),
         "node_id": episode.ids[alive],
         "parent_id": _parent_ids(episode),
         "node_x": colony.x[alive],
         "node_y": colony.y[alive],
         "node_intensity": episode.intensity[alive],
         "action": action,
-        "spawn_node_id": of_child(episode.ids, -1),
-        "spawn_node_x": of_child(colony.x, np.float32(np.nan)),
-        "spawn_node_y": of_child(colony.y, np.float32(np.nan)),
-        "spawn_node_intensity": of_child(episode.intensity, np.float32(np.nan)),
-        **{name: of_step(episode.numbers[name]) for name in NUMBERS[1:]},
-        **{name: of_step(x) for name, x in _by_step(episode, components).items()},
+        "spawn_node_id": child_values(episode.ids, -1),
+        "spawn_node_x": child_values(colony.x, np.float32(np.nan)),
+        "spawn_node_y": child_values(colony.y, np.float32(np.nan)),
+        "spawn_node_intensity": child_values(episode.intensity, np.float32(np.nan)),
+        **{name: step_values(episode.numbers[name]) for name in NUMBERS[1:]},
+        **{name: step_values(x) for name, x in _step_columns(episode, components).items()},
         **_delete_probability(episode),
     }
 
 
-def _by_step(episode: Episode, components: Sequence[str]) -> Columns:
+def _step_columns(episode: Episode, components: Sequence[str]) -> Columns:
     """Value and reward of each step, `[S]`."""
     reward = episode.reward.reshape(len(episode.reward), -1)  # [S, K]
-    found = {"reward": reward.sum(1)}
-    found |= {f"reward_{name}": reward[:, k] for k, name in enumerate(components)}
+    columns = {"reward": reward.sum(1)}
+    columns |= {f"reward_{name}": reward[:, k] for k, name in enumerate(components)}
     if "value" not in episode.explained:
-        return found
-    return {"value": episode.explained["value"].reshape(len(reward), -1).sum(1)} | found
+        return columns
+    return {"value": episode.explained["value"].reshape(len(reward), -1).sum(1)} | columns
 
 
 def _delete_probability(episode: Episode) -> Columns:
     """`delete_probability` `[R]`, where the policy explains it."""
-    found = chances.of_episode(episode)
-    return {} if found is None else {"delete_probability": found[episode.alive]}
+    probabilities = chances.episode_probabilities(episode)
+    return {} if probabilities is None else {"delete_probability": probabilities[episode.alive]}
 
 
 def _parent_ids(episode: Episode) -> np.ndarray:
@@ -95,34 +95,34 @@ def _children(episode: Episode) -> tuple[np.ndarray, Callable[[np.ndarray, Any],
     step = np.nonzero(alive)[0]  # [R]
     spawns = alive & ~episode.deleted & (np.arange(steps + 1) < steps)[:, None]
     child = (spawns.sum(1)[:, None] + np.cumsum(spawns, 1) - 1)[alive]  # its slot, a step later
-    spawns, later = spawns[alive], np.minimum(step + 1, steps)
+    spawns, next_step = spawns[alive], np.minimum(step + 1, steps)
     child = np.where(spawns, child, 0)
 
-    def of_child(values: np.ndarray, nothing: Any) -> np.ndarray:
-        return np.where(spawns, values[later, child], nothing)
+    def child_values(values: np.ndarray, nothing: Any) -> np.ndarray:
+        return np.where(spawns, values[next_step, child], nothing)
 
-    return spawns, of_child
+    return spawns, child_values
 
 
 def episode_rows(episodes: Sequence[Episode], seed: int = 0) -> Columns:
     """A row for every episode: how it ended, how far it came, the sum of each reward."""
-    ended: list[Any] = [episode.ended for episode in episodes]
+    results: list[Any] = [episode.ended for episode in episodes]
     last = [episode.colony.num_nodes[-1] for episode in episodes]
-    rewards = [name for name in ended[0].outcome if name.startswith("reward_")]
-    recoveries = [name for name in ended[0].outcome if name == "recoveries"]
+    rewards = [name for name in results[0].outcome if name.startswith("reward_")]
+    recoveries = [name for name in results[0].outcome if name == "recoveries"]
     return {
         "seed": np.full(len(episodes), seed),
         "episode": np.arange(len(episodes)),
-        "length": np.array([one.length for one in ended]),
+        "length": np.array([one.length for one in results]),
         "ending": np.array([episode.ending for episode in episodes]),
-        "arrived": np.array([one.outcome["arrived"] for one in ended]),
+        "arrived": np.array([one.outcome["arrived"] for one in results]),
         "final_nodes": np.array(last),
         "farthest_x": np.array([e.colony.x[e.alive].max() for e in episodes]),
         "centroid_start": np.array([episode.centroid[0, 0] for episode in episodes]),
         "centroid_end": np.array([episode.centroid[-1, 0] for episode in episodes]),
-        **{name: np.array([one.outcome[name] for one in ended]) for name in recoveries},
-        "return": np.array([one.return_ for one in ended]),
-        **{name: np.array([one.outcome[name] for one in ended]) for name in rewards},
+        **{name: np.array([one.outcome[name] for one in results]) for name in recoveries},
+        "return": np.array([one.return_ for one in results]),
+        **{name: np.array([one.outcome[name] for one in results]) for name in rewards},
     }
 
 
@@ -166,7 +166,7 @@ def write_csv(path: str | Path, tables: Iterable[Columns]) -> None:
 
     Numbers are as short as is exact; missing values are left empty.
     """
-    with replacing(path) as file:
+    with replacement_file(path) as file:
         for i, table in enumerate(tables):
             if i == 0:
                 file.write((",".join(table) + "\n").encode())

@@ -35,7 +35,7 @@ class Canvas:
         self.pen.ellipse((x - r, y - r, x + r, y + r), colour)
 
     def line(self, points: Sequence[Point], width: float, colour: str) -> None:
-        """Through all points, with round ends."""
+        """Draws a line through all points, with round ends."""
         places = self._places(points)
         self.pen.line(places, colour, max(1, round(width * self.scale)), joint="curve")
         for end in (points[0], points[-1]):
@@ -58,7 +58,7 @@ class Canvas:
         return [((x - left) * self.scale - 0.5, (top - y) * self.scale - 0.5) for x, y in points]
 
 
-def captioned(picture: np.ndarray, name: str, step: int, ending: str = "") -> Image.Image:
+def add_caption(picture: np.ndarray, name: str, step: int, ending: str = "") -> Image.Image:
     """A picture `[H, W, 3]` below the environment's name, the ending and the step.
 
     A narrower one is put in the middle of `WIDTH` pixels.
@@ -68,18 +68,18 @@ def captioned(picture: np.ndarray, name: str, step: int, ending: str = "") -> Im
     image.paste(Image.fromarray(picture), ((image.width - width) // 2, STRIP))
     pen, middle, edge, gap = ImageDraw.Draw(image), STRIP // 2, 10, 12
     large, small = font(17), font(14)
-    told = f"step {step}"
+    step_text = f"step {step}"
     pen.text((edge, middle), name, PALE, small, anchor="lm")
-    pen.text((image.width - edge, middle), told, "white", large, anchor="rm")
+    pen.text((image.width - edge, middle), step_text, "white", large, anchor="rm")
     left = edge + small.getlength(name) + gap
-    right = image.width - edge - large.getlength(told) - gap
-    ending = shortened(ending, small, right - left)
+    right = image.width - edge - large.getlength(step_text) - gap
+    ending = shorten(ending, small, right - left)
     pen.text(((left + right) / 2, middle), ending, "white", small, anchor="mm")
     return image
 
 
-def shortened(text: str, font: ImageFont.FreeTypeFont, room: float) -> str:
-    """As much of a text as fits into so many pixels."""
+def shorten(text: str, font: ImageFont.FreeTypeFont, room: float) -> str:
+    """Cuts a text to a width in pixels; an ellipsis shows that something is missing."""
     if font.getlength(text) <= room:
         return text
     while text and font.getlength(f"{text}…") > room:

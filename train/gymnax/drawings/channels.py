@@ -73,7 +73,9 @@ PONG = (Channel("paddles", SKY), Channel("ball", WHITE), Channel("ball before", 
 
 def frames_of(channels: Channels) -> Callable[[Any, Any, Any], np.ndarray]:
     """The drawing, of `(env, params, state)`, of a game that shows these channels."""
-    return lambda env, params, state: picture(np.asarray(_seen(env, params, state)), channels)
+    return lambda env, params, state: picture(
+        np.asarray(_observation(env, params, state)), channels
+    )
 
 
 def picture(cells: np.ndarray, channels: Channels) -> np.ndarray:
@@ -86,13 +88,13 @@ def picture(cells: np.ndarray, channels: Channels) -> np.ndarray:
         raise ValueError(f"the observation has {count} channels; expected {len(channels)}")
     size = WIDTH // cols
     line = 1 if size >= SMALLEST else 0
-    painted = np.empty((rows, size, cols, size, 3), np.uint8)
-    painted[:] = rgb(LINE)
-    painted[:, line:, :, line:] = rgb(EMPTY)
+    cell_pixels = np.empty((rows, size, cols, size, 3), np.uint8)
+    cell_pixels[:] = rgb(LINE)
+    cell_pixels[:, line:, :, line:] = rgb(EMPTY)
     for i in sorted(range(count), key=lambda i: not channels[i].behind):
         row, col = np.nonzero(cells[:, :, i])
-        painted[row, line:, col, line:] = rgb(channels[i].colour)
-    board = painted.reshape(rows * size, cols * size, 3)
+        cell_pixels[row, line:, col, line:] = rgb(channels[i].colour)
+    board = cell_pixels.reshape(rows * size, cols * size, 3)
     spare = WIDTH - cols * size
     board = np.pad(board, ((0, 0), (spare // 2, spare - spare // 2), (0, 0)))
     return np.concatenate([board, legend(channels)])
@@ -101,13 +103,13 @@ def picture(cells: np.ndarray, channels: Channels) -> np.ndarray:
 @lru_cache(maxsize=4)
 def legend(channels: Channels) -> np.ndarray:
     """The colours and names, in as many columns as fit, uint8 `[H, W, 3]`."""
-    named, room = [channel for channel in channels if channel.name], WIDTH - 2 * MARGIN
-    widest = max(font(13).getlength(channel.name) for channel in named)
-    columns = max(1, min(len(named), int(room / (SWATCH + 2 * GAP + widest))))
-    rows, width = -(-len(named) // columns), room // columns
+    named_channels, room = [channel for channel in channels if channel.name], WIDTH - 2 * MARGIN
+    widest = max(font(13).getlength(channel.name) for channel in named_channels)
+    columns = max(1, min(len(named_channels), int(room / (SWATCH + 2 * GAP + widest))))
+    rows, width = -(-len(named_channels) // columns), room // columns
     image = Image.new("RGB", (WIDTH, rows * ROW + MARGIN), INK)
     pen = ImageDraw.Draw(image)
-    for i, channel in enumerate(named):
+    for i, channel in enumerate(named_channels):
         row, col = divmod(i, columns)
         left, middle = MARGIN + col * width, MARGIN // 2 + row * ROW + ROW // 2
         top = middle - SWATCH // 2
@@ -117,5 +119,5 @@ def legend(channels: Channels) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnums=0)
-def _seen(env: Any, params: Any, state: Any) -> jax.Array:
+def _observation(env: Any, params: Any, state: Any) -> jax.Array:
     return env.get_obs(state, params)

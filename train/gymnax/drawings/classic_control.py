@@ -26,7 +26,7 @@ def cart_pole(env: Any, params: Any, state: Any) -> np.ndarray:
     x, widest = float(state.x), float(params.theta_threshold_radians)
     for side in (-1, 1):
         canvas.rectangle((side * limit, -1), (side * (limit + canvas.pixels(5)), 0), RED)
-    wedge = [_clockwise(1.15 * length, angle) for angle in np.linspace(-widest, widest, 9)]
+    wedge = [_clockwise_vector(1.15 * length, angle) for angle in np.linspace(-widest, widest, 9)]
     canvas.polygon([(x, 0), *((x + dx, dy) for dx, dy in wedge)], PALE)
     _cart_and_pole(canvas, x, float(state.theta), length)
     return canvas.image()
@@ -49,7 +49,7 @@ def _cart_and_pole(canvas: Canvas, x: float, angle: float, length: float) -> Non
     canvas.rectangle((x - 0.26, 0.04), (x + 0.26, -0.16), BLUE)
     for side in (-0.15, 0.15):
         canvas.disc((x + side, -0.16), 0.075, INK)
-    dx, dy = _clockwise(length, angle)
+    dx, dy = _clockwise_vector(length, angle)
     _rod(canvas, (x, 0), (x + dx, dy), 0.08)
 
 
@@ -83,14 +83,14 @@ def pendulum(env: Any, params: Any, state: Any) -> np.ndarray:
     turn = math.pi / 2 * float(state.last_u) / float(params.max_torque)
     if abs(turn) > 0.05:
         _arrow(canvas, 0.5 * length, angle, angle + turn)
-    dx, dy = _clockwise(length, -angle)
+    dx, dy = _clockwise_vector(length, -angle)
     _rod(canvas, (0, 0), (dx, dy), 0.1 * length)
     return canvas.image()
 
 
 def _arrow(canvas: Canvas, radius: float, start: float, end: float) -> None:
     """An arc with a point, around the origin; angles from upright, counterclockwise."""
-    at = lambda r, angle: _clockwise(r, -angle)
+    at = lambda r, angle: _clockwise_vector(r, -angle)
     half, ahead = 0.16 * radius, math.copysign(0.3, end - start)
     canvas.line([at(radius, a) for a in np.linspace(start, end, 24)], 0.09 * radius, GREEN)
     canvas.polygon([at(radius - half, end), at(radius + half, end), at(radius, end + ahead)], GREEN)
@@ -111,7 +111,7 @@ def mountain_car(env: Any, params: Any, state: Any) -> np.ndarray:
 
 
 def height(x: Any) -> Any:
-    """Of the hill at position x."""
+    """The height of the hill at position x."""
     return RISE * np.sin(3 * x) + FLOOR
 
 
@@ -136,7 +136,7 @@ def _car(canvas: Canvas, x: float) -> None:
         canvas.disc(at(side, 0.019), 0.008, PAPER)
 
 
-def _clockwise(length: float, angle: float) -> tuple[float, float]:
+def _clockwise_vector(length: float, angle: float) -> tuple[float, float]:
     """A vector of this length, turned clockwise from upright."""
     return length * math.sin(angle), length * math.cos(angle)
 

@@ -40,7 +40,7 @@ from envs.two_snake import drawing as two_snake
 from envs.vector_field import CircularCartPole
 from envs.wrappers import Wrapper
 from train.gymnax.drawings import channels, classic_control, mazes, planes
-from train.gymnax.drawings.canvas import captioned
+from train.gymnax.drawings.canvas import add_caption
 
 MOST_FRAMES = 300  # of a film; of longer episodes every second, third, ... state is shown
 LONGEST = 0.1  # seconds that a frame is shown for, at most, where states are left out
@@ -92,7 +92,7 @@ def can_draw(env: Any) -> bool:
     """Whether there is a drawing of an environment, or of the one inside of our wrappers."""
     while isinstance(env, Wrapper):
         env = env.env
-    return _of(env, DRAWINGS) is not None or _of(env, SNAKES) is not None
+    return _entry_for(env, DRAWINGS) is not None or _entry_for(env, SNAKES) is not None
 
 
 def frame(env: Any, params: Any, state: Any) -> np.ndarray:
@@ -101,10 +101,10 @@ def frame(env: Any, params: Any, state: Any) -> np.ndarray:
     Raises ValueError for an environment that cannot be drawn, see `can_draw`.
     """
     check(env)
-    env, params, state = _unwrapped(env, params, state)
-    drawing = _of(env, DRAWINGS)
+    env, params, state = _unwrap(env, params, state)
+    drawing = _entry_for(env, DRAWINGS)
     if drawing is None:
-        module, _ = _of(env, SNAKES)
+        module, _ = _entry_for(env, SNAKES)
         return np.asarray(module.draw(env.board, state))
     return drawing.frame(env, params, state)
 
@@ -119,15 +119,15 @@ def film(env: Any, params: Any, states: Any, path: str | Path, ending: str = "")
     Raises ValueError for an environment that cannot be drawn, see `can_draw`, and for no states.
     """
     check(env)
-    env, params, states = _unwrapped(env, params, states)
-    drawing, count = _of(env, DRAWINGS), len(states.time)
+    env, params, states = _unwrap(env, params, states)
+    drawing, count = _entry_for(env, DRAWINGS), len(states.time)
     if not count:
         raise ValueError("there are no states to draw; expected at least one")
     speed = gif.FASTEST if drawing is None else drawing.speed
     stride = max(math.ceil(count / MOST_FRAMES), math.ceil(speed / gif.FASTEST))
     # two snakes show by their last but one state where one of them died
-    chosen = sorted({*range(0, count, stride), max(0, count - 2), count - 1})
-    states = jax.tree.map(lambda x: np.asarray(x)[chosen], states)
+    frame_indices = sorted({*range(0, count, stride), max(0, count - 2), count - 1})
+    states = jax.tree.map(lambda x: np.asarray(x)[frame_indices], states)
     if drawing is None:
         _film_snakes(env, states, path, ending)
     else:
@@ -152,11 +152,11 @@ def _frames(
 
     def picture(i: int) -> Image.Image:
         state = jax.tree.map(lambda x: x[i], states)
-        drawn = drawing.frame(env, params, state)
-        return captioned(drawn, env.name, int(state.time), ending if i == last else "")
+        pixels = drawing.frame(env, params, state)
+        return add_caption(pixels, env.name, int(state.time), ending if i == last else "")
 
-    some = sorted({round(i) for i in np.linspace(0, last, SAMPLES)})
-    colours = gif.commonest_colours([np.asarray(picture(i)) for i in some], COLOURS)
+    sample_indices = sorted({round(i) for i in np.linspace(0, last, SAMPLES)})
+    colours = gif.commonest_colours([np.asarray(picture(i)) for i in sample_indices], COLOURS)
     indexed = gif.quantizer(colours)
     times = [seconds] * last + [HOLD]
     return ((np.asarray(indexed(picture(i))), time) for i, time in enumerate(times)), colours
@@ -164,20 +164,20 @@ def _frames(
 
 def _film_snakes(env: Any, states: Any, path: str | Path, ending: str) -> None:
     """An ending that their module knows decides the colours, another one is only written."""
-    module, endings = _of(env, SNAKES)
+    module, endings = _entry_for(env, SNAKES)
     captions = [*[""] * (len(states.time) - 1), ending]
-    known = ending != "" and ending in endings
-    how = {"ending": ending} if known else {"captions": captions}
-    module.film(env.board, states, path, **how)
+    is_known = ending != "" and ending in endings
+    options = {"ending": ending} if is_known else {"captions": captions}
+    module.film(env.board, states, path, **options)
 
 
-def _unwrapped(env: Any, params: Any, state: Any) -> tuple[Any, Any, Any]:
+def _unwrap(env: Any, params: Any, state: Any) -> tuple[Any, Any, Any]:
     """What is inside of our wrappers."""
     while isinstance(env, Wrapper):
         env, params, state = env.env, env.inner(params), state.env
     return env, params, state
 
 
-def _of(env: Any, table: dict[type, Any]) -> Any:
+def _entry_for(env: Any, table: dict[type, Any]) -> Any:
     """The entry of an environment, None if there is none."""
     return next((entry for kind, entry in table.items() if isinstance(env, kind)), None)

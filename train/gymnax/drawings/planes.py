@@ -57,8 +57,8 @@ def swimmer(env: Any, params: Any, state: Any) -> np.ndarray:
 def _agent(canvas: Canvas, place: np.ndarray) -> None:
     """A disc; hollow, and at the edge of the picture, where it has left it."""
     edge = canvas.pixels(11)
-    shown = np.clip(place, np.add(canvas.low, edge), np.subtract(canvas.high, edge))
-    canvas.disc(shown, edge, "white")
-    canvas.disc(shown, canvas.pixels(9), AGENT)
-    if not np.array_equal(shown, place):
-        canvas.disc(shown, canvas.pixels(5), "white")
+    position = np.clip(place, np.add(canvas.low, edge), np.subtract(canvas.high, edge))
+    canvas.disc(position, edge, "white")
+    canvas.disc(position, canvas.pixels(9), AGENT)
+    if not np.array_equal(position, place):
+        canvas.disc(position, canvas.pixels(5), "white")

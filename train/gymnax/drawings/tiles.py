@@ -14,7 +14,7 @@ COLOURS, SAMPLES = 128, 24
 """Colours of all pictures, and the pictures that they are taken from."""
 
 
-class Tiled(NamedTuple):
+class Tiling(NamedTuple):
     """P pictures of one size; T tiles; K colours."""
 
     pictures: np.ndarray  # int32 [P, tiles across × down]: the tile at each place, row by row
@@ -23,34 +23,39 @@ class Tiled(NamedTuple):
     size: tuple[int, int]  # width and height, pixels
 
 
-def tiled(pictures: Sequence[np.ndarray]) -> Tiled:
+def tile_pictures(pictures: Sequence[np.ndarray]) -> Tiling:
     """Pictures uint8 `[H, W, 3]` as tiles. Raises ValueError for none, and for different sizes."""
     sizes = {picture.shape for picture in pictures}
     if len(sizes) != 1:
         raise ValueError(f"got pictures of {len(sizes)} sizes; expected one or more, all alike")
     height, width = sizes.pop()[:2]
-    some = sorted({round(i) for i in np.linspace(0, len(pictures) - 1, SAMPLES)})
-    colours = gif.commonest_colours([pictures[i] for i in some], COLOURS)
+    sample_indices = sorted({round(i) for i in np.linspace(0, len(pictures) - 1, SAMPLES)})
+    colours = gif.commonest_colours([pictures[i] for i in sample_indices], COLOURS)
     indexed = gif.quantizer(colours)
-    known: dict[bytes, int] = {}
-    places = [_cut(np.asarray(indexed(Image.fromarray(x))), known) for x in pictures]
-    tiles = np.frombuffer(b"".join(known), np.uint8).reshape(len(known), SIDE * SIDE)
-    return Tiled(np.stack(places), tiles, colours, (width, height))
+    numbers_by_tile: dict[bytes, int] = {}
+    places = [_cut(np.asarray(indexed(Image.fromarray(x))), numbers_by_tile) for x in pictures]
+    tiles = np.frombuffer(b"".join(numbers_by_tile), np.uint8).reshape(
+        len(numbers_by_tile), SIDE * SIDE
+    )
+    return Tiling(np.stack(places), tiles, colours, (width, height))
 
 
-def _cut(picture: np.ndarray, known: dict[bytes, int]) -> np.ndarray:
-    """The numbers of the tiles of a picture `[H, W]`; new ones are added to `known`."""
+def _cut(picture: np.ndarray, numbers_by_tile: dict[bytes, int]) -> np.ndarray:
+    """The numbers of the tiles of a picture `[H, W]`; new ones are added."""
     beyond = [(0, -size % SIDE) for size in picture.shape]
     whole = np.pad(picture, beyond, mode="edge")
     rows, cols = (size // SIDE for size in whole.shape)
     blocks = whole.reshape(rows, SIDE, cols, SIDE).swapaxes(1, 2).reshape(rows * cols, -1)
-    return np.array([known.setdefault(block.tobytes(), len(known)) for block in blocks], np.int32)
+    return np.array(
+        [numbers_by_tile.setdefault(block.tobytes(), len(numbers_by_tile)) for block in blocks],
+        np.int32,
+    )
 
 
-def painted(made: Tiled, picture: int) -> np.ndarray:
+def paint_picture(tiling: Tiling, picture: int) -> np.ndarray:
     """One of the pictures again, uint8 `[H, W, 3]`."""
-    width, height = made.size
+    width, height = tiling.size
     cols, rows = -(-width // SIDE), -(-height // SIDE)
-    blocks = made.tiles[made.pictures[picture]].reshape(rows, cols, SIDE, SIDE)
+    blocks = tiling.tiles[tiling.pictures[picture]].reshape(rows, cols, SIDE, SIDE)
     whole = blocks.swapaxes(1, 2).reshape(rows * SIDE, cols * SIDE)
-    return made.colours[whole[:height, :width]]
+    return tiling.colours[whole[:height, :width]]

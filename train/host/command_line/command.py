@@ -16,8 +16,13 @@ from jaxrl import checks
 from jaxrl.numerics.precision import in_float32
 from train.host.command_line.defaults import fields_in, follow_budget, preset_line, suited_preset
 from train.host.command_line.flags import parse_flags
-from train.host.command_line.saved_config import elsewhere, resumed, saved_by, without_config
-from train.host.command_line.suggestions import perhaps
+from train.host.command_line.saved_config import (
+    preset_and_config,
+    resume_directory,
+    split_config_flag,
+    without_run_location,
+)
+from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import (
     FAILED,
     QUIT,
@@ -25,7 +30,7 @@ from train.host.errors import (
     RunError,
     UsageError,
     in_one_line,
-    of_the_system,
+    os_error_message,
 )
 from train.host.files import run_directory
 from train.host.machine import (
@@ -95,7 +100,7 @@ def command(function: Callable[[list[str]], object], arguments: Sequence[str] = 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains later
         return QUIT
     except OSError as error:
-        print(of_the_system(error), file=sys.stderr)
+        print(os_error_message(error), file=sys.stderr)
         return FAILED
     except Exception as error:
         if origin(error) is None:
@@ -106,30 +111,34 @@ def command(function: Callable[[list[str]], object], arguments: Sequence[str] = 
 
 
 def parse(
-    program: Program, arguments: Sequence[str], left: Collection[str] = ()
+    program: Program, arguments: Sequence[str], reset_fields: Collection[str] = ()
 ) -> tuple[Any, str]:
     """`(config, preset)`; with `--resume DIR`, the configuration saved there is the default.
 
-    So it is with `--config FILE`, but for where that run was, and for the fields of `run` that are
-    `left`. What flags leave open suits the environment and the budget
+    So it is with `--config FILE`, but for where that run was, and for the fields of `run` in
+    `reset_fields`. What flags leave open suits the environment and the budget
     (`train.host.command_line.defaults`), unless a file says it.
     """
     arguments, presets = list(arguments), program.presets
     chosen = arguments.pop(0) if arguments and not arguments[0].startswith("-") else None
     if chosen is not None and chosen not in presets:
-        guess = perhaps(chosen, presets)
+        guess = suggestion_text(chosen, presets)
         raise UsageError(f"there is no preset {chosen}{guess}: choose one of {', '.join(presets)}")
-    file, arguments = without_config(arguments)
+    file, arguments = split_config_flag(arguments)
     read = partial(parse_fields, program, arguments, chosen)
-    if directory := resumed(arguments):
+    if directory := resume_directory(arguments):
         if file:
             raise UsageError(f"--resume {directory} has a configuration: leave out --config")
-        preset, known = saved_by(program, directory, run_directory.read_config(directory), chosen)
-        config = read(preset, known)
+        preset, default = preset_and_config(
+            program, directory, run_directory.read_config(directory), chosen
+        )
+        config = read(preset, default)
     elif file:
-        preset, saved = saved_by(program, file, run_directory.read_config_file(file), chosen)
-        known = elsewhere(saved, presets[preset], left)
-        config = read(preset, known)
+        preset, saved = preset_and_config(
+            program, file, run_directory.read_config_file(file), chosen
+        )
+        default = without_run_location(saved, presets[preset], reset_fields)
+        config = read(preset, default)
         if (suited := suited_preset(program, preset, config)) != preset:
             place = program.environment(config)
             print_line(f"{program.name}: {file} is of {preset}, though {suited} is for {place}")
@@ -139,10 +148,10 @@ def parse(
         if (suited := suited_preset(program, preset, config)) != preset:
             print_line(preset_line(program, preset, suited, config))
             preset, config = suited, read(suited, presets[suited])
-        known = presets[preset]
+        default = presets[preset]
     if not directory:
-        config = follow_budget(config, known, fields_in(arguments))
-    refuse_idle(program, config, known)
+        config = follow_budget(config, default, fields_in(arguments))
+    refuse_idle(program, config, default)
     return config, preset
 
 
@@ -154,12 +163,14 @@ def parse_fields(
     usage = f"{program.command} [{' | '.join(presets)}]"
     idle = lambda config: [flag(name) for name in idle_fields(program, config)]
     try:
-        return parse_flags(usage, default, arguments, described(program, preset), idle)
+        return parse_flags(usage, default, arguments, describe_presets(program, preset), idle)
     except UsageError as error:
-        late = next((x for x in arguments if x in presets and f"options: {x};" in str(error)), None)
-        if chosen is None and late is not None:
+        late_preset = next(
+            (x for x in arguments if x in presets and f"options: {x};" in str(error)), None
+        )
+        if chosen is None and late_preset is not None:
             raise UsageError(
-                f"the preset goes before the flags: {program.command} {late} --..."
+                f"the preset goes before the flags: {program.command} {late_preset} --..."
             ) from None
         raise
 
@@ -186,16 +197,16 @@ def with_flags(message: str, config: Any) -> str:
     """
     names = names_below(config, "")
 
-    def spelled(word: re.Match) -> str:
-        found = [x for x in names if x == word[0] or x.endswith(f".{word[0]}")]
+    def field_to_flag(word: re.Match) -> str:
+        matches = [x for x in names if x == word[0] or x.endswith(f".{word[0]}")]
         is_field = word[0] in names or "_" in word[0]
-        return flag(found[0]) if is_field and len(found) == 1 else word[0]
+        return flag(matches[0]) if is_field and len(matches) == 1 else word[0]
 
-    return re.sub(r"(?<![\w./-])[a-z]\w*[._]\w+(\.\w+)*|^\w+(?= is )", spelled, message)
+    return re.sub(r"(?<![\w./-])[a-z]\w*[._]\w+(\.\w+)*|^\w+(?= is )", field_to_flag, message)
 
 
-def described(program: Program, preset: str) -> str:
-    """For `--help`: a line for each preset, and one for `--config`, which is no field."""
+def describe_presets(program: Program, preset: str) -> str:
+    """The text above the flags in `--help`: a line for each preset, and one for `--config`."""
     about = inspect.getdoc(type(program.presets[preset])) or ""
     if program.summaries:
         lines = [f"  {name}: {x}" for name, x in program.summaries.items()]

@@ -51,8 +51,10 @@ def chunks(run: Config, default: Config) -> dict[str, int]:
     usual = default.total_steps / default.chunk_steps
     rows = max(usual, ROUNDING * LEAST_ROWS)
     fields = {"chunk_steps": max(1, int(share * default.total_steps / rows))}
-    every = getattr(default, "evaluate_every", 0)
-    return fields | ({"evaluate_every": round(every * rows / usual)} if every else {})
+    evaluate_every = getattr(default, "evaluate_every", 0)
+    return fields | (
+        {"evaluate_every": round(evaluate_every * rows / usual)} if evaluate_every else {}
+    )
 
 
 def _shares(run: Config, default: Config) -> list[float]:

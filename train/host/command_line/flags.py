@@ -39,14 +39,14 @@ def parse_flags(
         kind = tyro.conf.AvoidSubcommands[type(default)]
         return tyro.cli(kind, default=default, args=words, prog=program, registry=FLAGS)
 
-    if help_text.is_wanted(arguments):
+    if help_text.asks_for_help(arguments):
         options = default
-        with contextlib.suppress(UsageError), refusing_in_one_line(parse):
-            options = parse(help_text.without(arguments))
+        with contextlib.suppress(UsageError), one_line_usage_errors(parse):
+            options = parse(help_text.remove_help_flags(arguments))
         hidden = () if help_text.ALL in arguments or isinstance(options, type) else idle(options)
         kind = default if isinstance(default, type) else type(default)
         show_help(program, about or inspect.getdoc(kind) or "", parse, hidden)
-    with refusing_in_one_line(parse):
+    with one_line_usage_errors(parse):
         return parse(arguments)
 
 
@@ -56,9 +56,9 @@ def parse_known(program: str, options: type[C], arguments: Sequence[str]) -> tup
     def parse(words: Sequence[str]) -> tuple[C, list[str]]:
         return tyro.cli(options, args=words, prog=program, return_unknown_args=True, registry=FLAGS)
 
-    if help_text.is_wanted(arguments):
+    if help_text.asks_for_help(arguments):
         show_help(program, inspect.getdoc(options) or "", parse)
-    with refusing_in_one_line(parse):
+    with one_line_usage_errors(parse):
         return parse(arguments)
 
 
@@ -75,7 +75,7 @@ def show_help(
 
 
 @contextlib.contextmanager
-def refusing_in_one_line(parse: Callable[[Sequence[str]], Any]) -> Iterator[None]:
+def one_line_usage_errors(parse: Callable[[Sequence[str]], Any]) -> Iterator[None]:
     """Raises UsageError with what tyro says in a box before it ends the process."""
     complaint = io.StringIO()
     try:
@@ -86,16 +86,16 @@ def refusing_in_one_line(parse: Callable[[Sequence[str]], Any]) -> Iterator[None
             raise
         message = one_line(complaint.getvalue())
         groups = help_text.groups(lambda: parse(["--help"]))
-        known = [name for group in groups for flag in group.flags for name in flag.names]
+        flag_names = [name for group in groups for flag in group.flags for name in flag.names]
         raise UsageError(
-            f"{message}{suggestion(message, known)}; {help_text.ALL} lists all flags"
+            f"{message}{suggestion(message, flag_names)}; {help_text.ALL} lists all flags"
         ) from None
 
 
-def suggestion(message: str, known: Collection[str]) -> str:
+def suggestion(message: str, flag_names: Collection[str]) -> str:
     """What may have been meant by the first flag that nobody knows, if a message is about one."""
     unknown = re.search(r"^Unrecognized options?:.*?(--[\w.-]+)", message)
-    return suggestions.perhaps(unknown[1], known) if unknown else ""
+    return suggestions.suggestion_text(unknown[1], flag_names) if unknown else ""
 
 
 def one_line(box: str) -> str:

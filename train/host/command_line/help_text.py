@@ -41,26 +41,26 @@ class Group(NamedTuple):
     flags: list[Flag]
 
 
-def is_wanted(arguments: Sequence[str]) -> bool:
+def asks_for_help(arguments: Sequence[str]) -> bool:
     """Whether a command line asks for help."""
     return any(x in (*FLAGS, ALL) for x in arguments)
 
 
-def without(arguments: Sequence[str]) -> list[str]:
+def remove_help_flags(arguments: Sequence[str]) -> list[str]:
     """A command line that does not ask for help."""
     return [x for x in arguments if x not in (*FLAGS, ALL)]
 
 
 def groups(show_help: Callable[[], object]) -> list[Group]:
     """The flags of a command, of which the call prints the help in boxes, as tyro does."""
-    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with (
-        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stdout(output),
         contextlib.suppress(SystemExit),
         mock.patch.dict(os.environ, COLUMNS=str(ONE_COLUMN)),
     ):
         show_help()
-    text = printed.buffer.getvalue().decode()  # pyright: ignore[reportAttributeAccessIssue]
+    text = output.buffer.getvalue().decode()  # pyright: ignore[reportAttributeAccessIssue]
     return [group_of(name, body) for name, body in BOX.findall(text)]
 
 
@@ -89,8 +89,8 @@ def group_of(title: str, body: str) -> Group:
 def text(usage: str, about: str, flags: Sequence[Group], idle: Collection[str] = ()) -> str:
     """The help of a command, without the flags that are `idle`."""
     width = max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns))
-    named = [f"[{flag.usage}]" for group in flags for flag in group.flags if not flag.names]
-    start = " ".join(["usage:", usage, *named, "[--FLAG VALUE ...]"])
+    positional = [f"[{flag.usage}]" for group in flags for flag in group.flags if not flag.names]
+    start = " ".join(["usage:", usage, *positional, "[--FLAG VALUE ...]"])
     lines = textwrap.wrap(start, width, subsequent_indent=" " * INDENT)
     for paragraph in about.split("\n\n"):
         lines.append("")

@@ -15,7 +15,7 @@ from train.host.program import Program
 C = TypeVar("C")
 
 
-def resumed(arguments: Sequence[str]) -> str | None:
+def resume_directory(arguments: Sequence[str]) -> str | None:
     """The value of `--resume`, which is needed before the other flags can be parsed."""
     for argument, value in itertools.zip_longest(arguments, arguments[1:]):
         if argument == "--resume" and value:
@@ -25,21 +25,21 @@ def resumed(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def without_config(arguments: Sequence[str]) -> tuple[str, list[str]]:
+def split_config_flag(arguments: Sequence[str]) -> tuple[str, list[str]]:
     """The value of `--config`, empty without one, and the other arguments. Raises UsageError."""
-    found, rest, given = [], [], iter(arguments)
-    for argument in given:
+    sources, others, words = [], [], iter(arguments)
+    for argument in words:
         name, equals, value = argument.partition("=")
         if name == "--config":
-            found.append(value if equals else next(given, ""))
+            sources.append(value if equals else next(words, ""))
         else:
-            rest.append(argument)
-    if len(found) > 1 or "" in found or any(x.startswith("--") for x in found):
+            others.append(argument)
+    if len(sources) > 1 or "" in sources or any(x.startswith("--") for x in sources):
         raise UsageError("--config needs one FILE: the config.yaml of a run, or its directory")
-    return (found or [""])[0], rest
+    return (sources or [""])[0], others
 
 
-def saved_by(
+def preset_and_config(
     program: Program, source: str, saved: dict[str, Any], chosen: str | None
 ) -> tuple[str, Any]:
     """`(preset, config)` of what `source` has saved; `chosen` is the preset that is asked for.
@@ -57,8 +57,8 @@ def saved_by(
     return preset, config
 
 
-def elsewhere(config: C, preset: Any, left: Collection[str]) -> C:
-    """`config` for another run: as in `preset` are its place and the fields of `run` in `left`."""
-    names = [x for x in ("directory", "resume", *left) if hasattr(preset.run, x)]
+def without_run_location(config: C, preset: Any, reset_fields: Collection[str]) -> C:
+    """`config` for another run: its place and the `reset_fields` of `run` are those of `preset`."""
+    names = [x for x in ("directory", "resume", *reset_fields) if hasattr(preset.run, x)]
     run = replace(field_of(config, "run"), **{name: getattr(preset.run, name) for name in names})
     return with_field(config, "run", run)

@@ -14,7 +14,7 @@ ALIKE = 0.65
 """Ratio (of difflib) from which on two names are spelled alike."""
 NEARLY = 0.1
 """As much less alike than the likeliest may be what is suggested beside it."""
-ELSEWHERE = {
+OTHER_NAMES = {
     "learning-rate": "lr step-size alpha",
     "discount": "gamma discount-factor",
     "gae-lambda": "lam lambda gae",
@@ -62,59 +62,73 @@ ELSEWHERE = {
 """What is called otherwise in other libraries, by the last part of its flag here."""
 
 
-def closest(name: str, known: Iterable[str]) -> list[str]:
-    """The names among `known` that are likely meant by `name`, the likeliest first; perhaps none.
+def closest_names(name: str, candidates: Iterable[str]) -> list[str]:
+    """The candidates that are likely meant by `name`, the likeliest first; perhaps none.
 
     Names may be flags or others, with dots between their parts: where some are of the same part as
     `name`, only these.
     """
-    likeness = {x: alike(plain(name), plain(x)) for x in known}
+    likeness = {x: similarity(normalize(name), normalize(x)) for x in candidates}
     names = sorted(likeness, key=lambda x: -likeness[x])
-    for is_meant in (is_called_otherwise, shares_words, is_spelled_alike):
-        if matches := [x for x in names if is_meant(plain(name), plain(x))]:
+    for is_meant in (is_synonym, shares_words, is_spelled_alike):
+        if matches := [x for x in names if is_meant(normalize(name), normalize(x))]:
             beside = [x for x in matches if part_of(x) == part_of(name)] or matches
             return [x for x in beside if likeness[x] > likeness[beside[0]] - NEARLY][:MOST]
     return []
 
 
-def perhaps(name: str, known: Iterable[str]) -> str:
+def suggestion_text(name: str, candidates: Iterable[str]) -> str:
     """` (perhaps A or B)`, for a message; empty where nothing is likely."""
-    names = closest(name, known)
+    names = closest_names(name, candidates)
     return f" (perhaps {' or '.join(names)})" if names else ""
 
 
-def plain(name: str) -> str:
+def normalize(name: str) -> str:
     """A name in lower case, with hyphens, without those before a flag."""
     return re.sub(r"[_\s]", "-", name.lower()).removeprefix("--")
 
 
 def part_of(name: str) -> str:
-    return plain(name).rpartition(".")[0]
+    return normalize(name).rpartition(".")[0]
 
 
-def last(name: str) -> str:
+def last_part(name: str) -> str:
     return name.rpartition(".")[2]
 
 
 def words(name: str) -> set[str]:
     """The words of the last part, without those that say nothing alone."""
-    return set(last(name).split("-")) - {"", "num", "n", "max", "min", "no", "steps", "size", "of"}
+    return set(last_part(name).split("-")) - {
+        "",
+        "num",
+        "n",
+        "max",
+        "min",
+        "no",
+        "steps",
+        "size",
+        "of",
+    }
 
 
-def is_called_otherwise(name: str, known: str) -> bool:
-    given = last(name)
-    return given == last(known) or given in ELSEWHERE.get(last(known), "").split()
+def is_synonym(name: str, candidate: str) -> bool:
+    part = last_part(name)
+    return part == last_part(candidate) or part in OTHER_NAMES.get(last_part(candidate), "").split()
 
 
-def shares_words(name: str, known: str) -> bool:
-    mine, its = words(name), words(known)
-    return bool(mine and its) and (mine <= its or its <= mine)
+def shares_words(name: str, candidate: str) -> bool:
+    own_words, other_words = words(name), words(candidate)
+    return bool(own_words and other_words) and (
+        own_words <= other_words or other_words <= own_words
+    )
 
 
-def is_spelled_alike(name: str, known: str) -> bool:
-    return max(alike(name, known), alike(last(name), last(known))) >= ALIKE
+def is_spelled_alike(name: str, candidate: str) -> bool:
+    return (
+        max(similarity(name, candidate), similarity(last_part(name), last_part(candidate))) >= ALIKE
+    )
 
 
-def alike(name: str, known: str) -> float:
+def similarity(name: str, candidate: str) -> float:
     """How much of two names is equal, 0 to 1."""
-    return difflib.SequenceMatcher(None, name, known).ratio()
+    return difflib.SequenceMatcher(None, name, candidate).ratio()

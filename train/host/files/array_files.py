@@ -12,12 +12,12 @@ from numpy.lib import format as npy
 from train.host.errors import in_one_line
 
 MAX_BYTES = 2 * 2**30
-"""Of one array."""
+"""Size of one array, at most."""
 MAX_HEADER = 10_000  # bytes; that of a plain array has about a hundred
 
 
 def read_npz(path: str | Path, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
-    """Those of the arrays `names` that an .npz file holds; None: all of them.
+    """Reads the arrays `names` of an .npz file, as far as it holds them; None: all of them.
 
     Raises FileNotFoundError, and ValueError in one line for a file that cannot be read, arrays of
     anything but real numbers and booleans, and arrays of more than `MAX_BYTES`.
@@ -25,12 +25,12 @@ def read_npz(path: str | Path, names: Collection[str] | None = None) -> dict[str
     try:
         with zipfile.ZipFile(path) as archive:
             members = {x.filename.removesuffix(".npy"): x for x in archive.infolist()}
-            found = {}
+            arrays = {}
             for name in members if names is None else names:
                 if name in members:
                     with archive.open(members[name]) as file:
-                        found[name] = _read(file, name)
-            return found
+                        arrays[name] = _read(file, name)
+            return arrays
     except FileNotFoundError:
         raise
     except Exception as error:  # a damaged archive makes zipfile and numpy raise almost anything
@@ -49,7 +49,7 @@ def read_npy(path: str | Path) -> np.ndarray:
 
 
 @contextmanager
-def about(path: str) -> Iterator[None]:
+def value_errors_with_path(path: str) -> Iterator[None]:
     """Begins the message of a ValueError with the file that it is about."""
     try:
         yield
@@ -57,18 +57,18 @@ def about(path: str) -> Iterator[None]:
         raise ValueError(f"{path}: {in_one_line(error)}") from None
 
 
-def as_list(array: np.ndarray) -> np.ndarray:
+def to_vector(array: np.ndarray) -> np.ndarray:
     """`[N]` of an array `[N, 1]` or `[1, N]`, as MATLAB saves it; others as they are."""
     return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
 
 
-def of_shape(array: np.ndarray, shape: Sequence[int]) -> np.ndarray | None:
+def reshape_unit_axes(array: np.ndarray, shape: Sequence[int]) -> np.ndarray | None:
     """The array in a shape that differs from its own in axes of length 1 at most, else None."""
     same = [n for n in array.shape if n != 1] == [n for n in shape if n != 1]
     return array.reshape(shape) if same else None
 
 
-def as_whole(array: np.ndarray) -> np.ndarray | None:
+def to_integers(array: np.ndarray) -> np.ndarray | None:
     """int64 of whole numbers, which may be floats, as of pandas or MATLAB; None of others.
 
     Booleans are none: they are a mask, where sizes or ids are expected.
@@ -87,8 +87,8 @@ def _read(file: IO[bytes], name: str) -> np.ndarray:
     version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"{name} has the format {version}; expected 1.0 or 2.0")
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, in_columns, dtype = read(file, max_header_size=MAX_HEADER)
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, in_columns, dtype = read_header(file, max_header_size=MAX_HEADER)
     if dtype.kind not in "fiub":
         raise ValueError(f"{name} holds {dtype}; expected real numbers")
     if not all(isinstance(x, int) and x >= 0 for x in shape):

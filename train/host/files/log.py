@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from train.host.errors import UsageError, in_one_line, naming
+from train.host.errors import UsageError, in_one_line, os_errors_with_path
 from train.host.files.run_directory import write_whole
 
 PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb"}
@@ -86,7 +86,7 @@ def refuse_missing(kind: str) -> None:
 
 
 @contextmanager
-def opened(
+def open_log(
     kind: str, directory: Path, seeds: Sequence[int], config: Mapping[str, Any]
 ) -> Iterator[Log]:
     """The log of the run in `directory`, for `with`; `config` is its configuration, plain."""
@@ -106,8 +106,10 @@ def opened(
 
 def numbers_of(row: Mapping[str, Any]) -> dict[str, float]:
     """`{name: number}` of a row of the record, but for its steps and whose it is."""
-    named = {name: x for name, x in row.items() if name not in ("row", "seed", "member", "steps")}
-    return {name: x for name, x in _leaves(named, "") if x is not None and math.isfinite(x)}
+    measures = {
+        name: x for name, x in row.items() if name not in ("row", "seed", "member", "steps")
+    }
+    return {name: x for name, x in _leaves(measures, "") if x is not None and math.isfinite(x)}
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -137,25 +139,25 @@ class TensorBoard:
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("events.out.tfevents.*"):
             old.unlink()
-        with naming(folder):
+        with os_errors_with_path(folder):
             self._file = EventsWriter(str(folder / "events"))
             start = event.SessionLog(status=event.SessionLog.START)
             self._write(0, session_log=start)  # who is reading forgets the files that were there
 
     def add(self, steps: int, numbers: Mapping[str, float]) -> None:
         values = [self._summary.Value(tag=name, simple_value=x) for name, x in numbers.items()]
-        with naming(self._folder):
+        with os_errors_with_path(self._folder):
             self._write(steps, summary=self._summary(value=values))
 
     def _write(self, steps: int, **content: Any) -> None:
         self._file.write_event(self._event(wall_time=time.time(), step=steps, **content))
 
     def flush(self) -> None:
-        with naming(self._folder):
+        with os_errors_with_path(self._folder):
             self._file.flush()
 
     def close(self) -> None:
-        with naming(self._folder):
+        with os_errors_with_path(self._folder):
             self._file.close()
 
 
@@ -168,13 +170,15 @@ class WeightsAndBiases:
             os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         import wandb
 
+        # the run, of one seed, takes the place of its earlier files
         folder, name = directory / "wandb", directory.resolve().name
         label = "" if seed is None else f"-{seed}"
         key = f"{identity(folder)}{label}"
         for old in folder.glob(f"offline-run-*-{key}"):
             (old / f"run-{key}.wandb").unlink(missing_ok=True)
             shutil.rmtree(old, ignore_errors=True)  # their process may still write of its own there
-        quiet = wandb.Settings(
+        # nothing is printed or recorded beside the numbers
+        quiet_settings = wandb.Settings(
             silent=True,
             console="off",
             disable_git=True,
@@ -193,7 +197,7 @@ class WeightsAndBiases:
                 mode=mode,  # pyright: ignore[reportArgumentType]
                 resume="allow" if mode == "online" else None,
                 reinit="create_new",  # beside those of the other seeds
-                settings=quiet,
+                settings=quiet_settings,
             )
         except (wandb.Error, ValueError) as error:
             raise UsageError(f"--run.log wandb: {in_one_line(error)}") from error

@@ -30,7 +30,7 @@ from typing import IO, Any, NamedTuple
 
 import jax
 
-from train.host.errors import UsageError, naming
+from train.host.errors import UsageError, os_errors_with_path
 from train.host.files.run_directory import finite_or_null
 
 NAME = "metrics.jsonl"
@@ -64,10 +64,10 @@ class MetricsFile:
     def append(self, rows: list[dict[str, Any]]) -> None:
         """Writes rows at once, so that other processes can read them."""
         numbered = ({"row": self._next + i, **row} for i, row in enumerate(rows))
-        data = b"".join(map(sealed, numbered))
-        with naming(self.path):
-            while data:
-                data = data[self._file.write(data) :]
+        content = b"".join(map(line_with_checksum, numbered))
+        with os_errors_with_path(self.path):
+            while content:
+                content = content[self._file.write(content) :]
         self._next += len(rows)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -77,21 +77,21 @@ class MetricsFile:
 
     def sync(self) -> None:
         """Returns when all rows would survive a power cut."""
-        with naming(self.path):
+        with os_errors_with_path(self.path):
             os.fsync(self._file.fileno())
 
     def cut(self, count: int) -> int:
         """Drops all rows after the first `count`, and returns how many; reports lost ones."""
         self._file.seek(0)
         lines = list(whole_lines(self._file))
-        kept = [line for line in lines if line.number <= count]
-        report_lost(self.path, (line.number for line in kept), count)
-        end = max((line.end for line in kept), default=0)
-        with naming(self.path):
+        kept_lines = [line for line in lines if line.number <= count]
+        report_lost(self.path, (line.number for line in kept_lines), count)
+        end = max((line.end for line in kept_lines), default=0)
+        with os_errors_with_path(self.path):
             self._file.truncate(end)
         self._file.seek(end)
         self._next = count + 1
-        return len(lines) - len(kept)
+        return len(lines) - len(kept_lines)
 
 
 class NoFile(contextlib.AbstractContextManager):
@@ -114,7 +114,7 @@ class NoFile(contextlib.AbstractContextManager):
         return []
 
 
-def opened(directory: Path) -> MetricsFile | NoFile:
+def open_for_process(directory: Path) -> MetricsFile | NoFile:
     """The file for this process: the first one writes."""
     return MetricsFile(directory) if jax.process_index() == 0 else NoFile()
 
@@ -143,7 +143,7 @@ def count_rows(directory: str | Path) -> int:
         return sum(1 for _ in whole_lines(file))
 
 
-def sealed(row: dict[str, Any]) -> bytes:
+def line_with_checksum(row: dict[str, Any]) -> bytes:
     """A line of the file: the row as JSON, with its checksum."""
     text = json.dumps(finite_or_null(row))[:-1].encode()
     return text + f', "crc32": "{zlib.crc32(text):08x}"}}\n'.encode()
@@ -154,17 +154,17 @@ def whole_lines(file: Iterable[bytes]) -> Iterator[Line]:
     end = 0
     for line in file:
         end += len(line)
-        found = _SEALED.fullmatch(line)
-        if found is None or int(found["crc32"], 16) != zlib.crc32(found["row"]):
+        match = _SEALED.fullmatch(line)
+        if match is None or int(match["crc32"], 16) != zlib.crc32(match["row"]):
             continue
-        row = json.loads(found["row"] + b"}")
+        row = json.loads(match["row"] + b"}")
         yield Line(row.pop("row"), row, end)
 
 
-def report_lost(path: Path, found: Iterable[int], count: int) -> None:
-    """Warns of the numbers up to the largest, or up to `count`, that are not among `found`."""
-    known = set(found)
-    lost = sorted(set(range(1, max({*known, count}, default=0) + 1)) - known)
+def report_lost(path: Path, row_numbers: Iterable[int], count: int) -> None:
+    """Warns of rows up to the last, or up to `count`, that are not among `row_numbers`."""
+    present = set(row_numbers)
+    lost = sorted(set(range(1, max({*present, count}, default=0) + 1)) - present)
     if lost:
         _log.warning(
             "%s: %s damaged or missing; the other rows are used", path, ", ".join(spans(lost))
@@ -173,13 +173,13 @@ def report_lost(path: Path, found: Iterable[int], count: int) -> None:
 
 def spans(numbers: list[int]) -> list[str]:
     """Ascending numbers as text: `row 2`, `rows 5 to 7`."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in numbers:
-        if found and found[-1][-1] == number - 1:
-            found[-1][1:] = [number]
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1][1:] = [number]
         else:
-            found.append([number])
-    return [f"rows {x[0]} to {x[1]}" if len(x) > 1 else f"row {x[0]}" for x in found]
+            ranges.append([number])
+    return [f"rows {x[0]} to {x[1]}" if len(x) > 1 else f"row {x[0]}" for x in ranges]
 
 
 def _lock(file: IO[bytes], directory: Path) -> None:

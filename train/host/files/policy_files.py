@@ -57,10 +57,10 @@ def file_of(name: str | Path) -> Path:
                 f"{name} is a directory, not a policy: give a run without --policy, or first write "
                 f"its policy as a file: python -m train.policies export {name} NAME"
             )
-        known = ", ".join(names()) or "none"
+        package_names = ", ".join(names()) or "none"
         raise UsageError(
             f"there is no policy {name}, and no file {path}: give the path of a .safetensors file, "
-            f"or the name of a policy of the package ({known})"
+            f"or the name of a policy of the package ({package_names})"
         )
     return path
 
@@ -82,14 +82,14 @@ def parameters(agent_state: AgentState) -> dict[str, Any]:
     Raises UsageError if there are none: such an agent has nothing that a policy could hold.
     """
     leaves = jax.tree_util.tree_leaves_with_path(agent_state)
-    named = {_name(path): x for path, x in leaves}
-    found = {name: x for name, x in named.items() if name}
-    if not found:
+    named_leaves = {_name(path): x for path, x in leaves}
+    arrays = {name: x for name, x in named_leaves.items() if name}
+    if not arrays:
         raise UsageError(
             "the state of this agent has no numbers below a field named params, so there is no "
             "policy of it: put all that act reads below a field of that name"
         )
-    return found
+    return arrays
 
 
 def with_parameters(like: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
@@ -104,7 +104,7 @@ def with_parameters(like: AgentState, arrays: dict[str, np.ndarray]) -> AgentSta
     return jax.tree_util.tree_map_with_path(leaf, like)
 
 
-def warm_started(agent_state: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
+def warm_start(agent_state: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
     """A new agent whose parameters, and those of its target network, are `arrays`.
 
     With several seeds, its leaves have a leading axis S; all seeds get the same parameters.
@@ -141,9 +141,9 @@ def write(path: Path, arrays: dict[str, Any], content: dict[str, Any]) -> None:
     metadata = {name: json.dumps(content[name]) for name in ENTRIES}
     numbers = {name: np.asarray(x) for name, x in arrays.items()}
     metadata |= {"format": json.dumps(FORMAT), "sha256": json.dumps(checksum(metadata, numbers))}
-    data = arrays_as_bytes.save(numbers, metadata)
-    with run_directory.replacing(path) as file:
-        file.write(data)
+    file_bytes = arrays_as_bytes.save(numbers, metadata)
+    with run_directory.replacement_file(path) as file:
+        file.write(file_bytes)
 
 
 def checksum(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
@@ -158,7 +158,7 @@ def checksum(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """The `ENTRIES` of a file. Raises UsageError if it is not a policy."""
-    with _Opened(path) as file:
+    with _PolicyFile(path) as file:
         metadata = file.metadata() or {}
     try:
         version = json.loads(metadata["format"])
@@ -173,7 +173,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 def read_arrays(path: Path, like: dict[str, Any]) -> dict[str, np.ndarray]:
     """The arrays of a file, which must have the names, shapes and dtypes of `like`."""
-    with _Opened(path) as file:
+    with _PolicyFile(path) as file:
         shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
         _refuse_other(path, shapes, {name: list(x.shape) for name, x in like.items()})
         arrays = {name: file.get_tensor(name) for name in like}
@@ -189,7 +189,7 @@ def read_arrays(path: Path, like: dict[str, Any]) -> dict[str, np.ndarray]:
 ADVICE = "give a file that python -m train.policies export has written"
 
 
-class _Opened:
+class _PolicyFile:
     """A safetensors file, open for reading; errors become a UsageError of one line."""
 
     def __init__(self, path: Path):
@@ -212,9 +212,9 @@ class _Opened:
         raise UsageError(f"{self.path} cannot be read ({reason}): {ADVICE}") from None
 
 
-def _refuse_other(path: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:
+def _refuse_other(path: Path, actual: dict[str, Any], expected: dict[str, Any]) -> None:
     """UsageError, naming the first differences, unless both are equal."""
-    if differences := checkpoint.mismatch(found, expected):
+    if differences := checkpoint.mismatch(actual, expected):
         raise UsageError(f"{path} does not fit the network: {differences}")
 
 

@@ -25,14 +25,16 @@ class Counters(NamedTuple):
     settled: bool = False  # no seed has anything more to learn
 
 
-def by_seed(report: Report, count: int) -> Report:
+def trim_report(report: Report, count: int) -> Report:
     """The first `count` updates of a report, always with the axes `[U, S]`."""
     has_seeds = report.finite.ndim == 2
     return jax.tree.map(lambda x: x[:count] if has_seeds else x[:count, None], report)
 
 
-def counted(counters: Counters, report: Report, seconds: float, settled: str = "") -> Counters:
-    """The counters after a chunk that took `seconds`; for `settled` see `training.Training`."""
+def updated_counters(
+    counters: Counters, report: Report, seconds: float, converged_metric: str = ""
+) -> Counters:
+    """The counters after a chunk that took `seconds`; for `converged_metric` see `Training`."""
     updates, _ = report.finite.shape
     episodes = np.sum(report.metrics.episodes, axis=0, dtype=np.int64)
     skipped = np.sum(~report.finite, axis=0)
@@ -43,7 +45,8 @@ def counted(counters: Counters, report: Report, seconds: float, settled: str = "
         restores=counters.restores,
         seconds=counters.seconds + seconds,
         rows=counters.rows + len(counters.episodes),
-        settled=bool(settled) and bool(np.all(report.metrics.agent[settled][-1] > 0)),
+        settled=bool(converged_metric)
+        and bool(np.all(report.metrics.agent[converged_metric][-1] > 0)),
     )
 
 
@@ -85,17 +88,17 @@ def episode_means(report: Report, s: int) -> dict[str, Any]:
 def agent_means(report: Report, s: int) -> dict[str, Any]:
     """Means over the updates that were kept; of minima, `*_min`, and maxima, `*_max`, the
     smallest and the largest."""
-    kept = report.finite[:, s]
+    is_finite = report.finite[:, s]
     return {
-        name: _over_updates(name, np.asarray(x[kept, s], np.float64)).tolist()
-        if kept.any()
+        name: _reduce_updates(name, np.asarray(x[is_finite, s], np.float64)).tolist()
+        if is_finite.any()
         else None
         for name, x in report.metrics.agent.items()
     }
 
 
-def _over_updates(name: str, values: np.ndarray) -> np.ndarray:
-    """Of a measure `[U, ...]`."""
+def _reduce_updates(name: str, values: np.ndarray) -> np.ndarray:
+    """The mean, smallest or largest value of a measure `[U, ...]` over its updates."""
     return EXTREMES.get(name.rpartition("_")[2], np.mean)(values, axis=0)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import yaml
 
 from train.host.entrance import ROOT
-from train.host.errors import UsageError, in_one_line, naming
+from train.host.errors import UsageError, in_one_line, os_errors_with_path
 from train.host.machine import jax_settings
 from train.host.plain_config import plain
 
@@ -42,9 +42,9 @@ def create(directory: str, name: str) -> Path:
 
 def _has_nothing(directory: Path) -> bool:
     """Whether a directory is empty, or a run was killed before it had written its configuration."""
-    begun = {"metrics.jsonl", ".config.yaml.partial"}
+    early_files = {"metrics.jsonl", ".config.yaml.partial"}
     return all(
-        path.name in begun and (path.name.startswith(".") or path.stat().st_size == 0)
+        path.name in early_files and (path.name.startswith(".") or path.stat().st_size == 0)
         for path in directory.iterdir()
     )
 
@@ -100,25 +100,25 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
         )
     try:
         content = yaml.safe_load(path.read_bytes())
-        found = {key: content[key] for key in ("name", "preset", "config")}
-        words = (found["name"], found["preset"])
+        entries = {key: content[key] for key in ("name", "preset", "config")}
+        words = (entries["name"], entries["preset"])
         if not all(isinstance(x, str) and x.split() == [x][: len(x)] for x in words):
             raise TypeError("name and preset must be words")
-        return found
+        return entries
     except (yaml.YAMLError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = in_one_line(error)
         raise UsageError(f"{path} is not the configuration of a run ({reason}): {ADVICE}") from None
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+def replacement_file(path: str | Path) -> Iterator[IO[bytes]]:
     """Opens a temporary file for writing that replaces `path` in one step, once it is on the disk.
 
     No reader and no crash ever sees half of it; after an error the old file is still there.
     """
     path = Path(path)
     partial = path.with_name(f".{path.name}.partial")
-    with naming(path):
+    with os_errors_with_path(path):
         try:
             with partial.open("wb") as file:
                 yield file
@@ -131,13 +131,13 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
 
 def write_arrays(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
     """Replaces an npz file in one step."""
-    with replacing(path) as file:
+    with replacement_file(path) as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def write_whole(path: str | Path, text: str) -> None:
     """Replaces a text file in one step."""
-    with replacing(path) as file:
+    with replacement_file(path) as file:
         file.write(text.encode())
 
 

@@ -7,21 +7,21 @@ import numpy as np
 
 from train.host.files import rows as chunk_rows
 
-Joining = Callable[[np.ndarray, np.ndarray], Any]
+JoinFunction = Callable[[np.ndarray, np.ndarray], Any]
 Row = dict[str, Any]
 
 
-def by_member(rows: Sequence[Row], seeds: Sequence[int]) -> list[list[Row]]:
+def split_by_member(rows: Sequence[Row], seeds: Sequence[int]) -> list[list[Row]]:
     """The rows of each seed."""
     return [[row for row in rows if row["seed"] == seed] for seed in seeds]
 
 
 def names(rows: Sequence[Row]) -> dict[str, str]:
     """All that is measured, and whether of `finished` episodes or by the `agent`."""
-    found: dict[str, str] = {}
+    groups: dict[str, str] = {}
     for row in rows:
-        found |= {name: group for group in ("finished", "agent") for name in row[group]}
-    return found
+        groups |= {name: group for group in ("finished", "agent") for name in row[group]}
+    return groups
 
 
 def parts(members: Sequence[Sequence[Row]], group: str, name: str) -> list[list[np.ndarray]]:
@@ -29,18 +29,21 @@ def parts(members: Sequence[Sequence[Row]], group: str, name: str) -> list[list[
 
     NaN where nothing is known. A short chunk is taken together with the one before it.
     """
-    found = [[flat(row[group].get(name)) for row in rows] for rows in members]
-    size = max((len(x) for rows in found for x in rows), default=0)
-    known = lambda x: np.nan if x is None else x
-    of_part = lambda rows, k: np.array([known(x[k]) if x else np.nan for x in rows], float)
-    join = joining(group, name)
+    values = [[flatten(row[group].get(name)) for row in rows] for rows in members]
+    size = max((len(x) for rows in values for x in rows), default=0)
+    or_nan = lambda x: np.nan if x is None else x
+    of_part = lambda rows, k: np.array([or_nan(x[k]) if x else np.nan for x in rows], float)
+    join = join_function(group, name)
     return [
-        [over_chunks(mine, of_part(x, k), join) for mine, x in zip(members, found, strict=True)]
+        [
+            merge_short_chunks(member_rows, of_part(x, k), join)
+            for member_rows, x in zip(members, values, strict=True)
+        ]
         for k in range(size)
     ]
 
 
-def joining(group: str, name: str) -> Joining | None:
+def join_function(group: str, name: str) -> JoinFunction | None:
     """What two chunks together have of a measure, `(values [2], lengths [2]) -> value`.
 
     None for means over updates, as few updates have no other mean than many. Few episodes may.
@@ -51,7 +54,9 @@ def joining(group: str, name: str) -> Joining | None:
     return extreme and (lambda values, lengths: extreme(values))
 
 
-def over_chunks(rows: Sequence[Row], values: np.ndarray, join: Joining | None) -> np.ndarray:
+def merge_short_chunks(
+    rows: Sequence[Row], values: np.ndarray, join: JoinFunction | None
+) -> np.ndarray:
     """`values` `[K]` of the chunks of K rows in their order, as they are drawn.
 
     A chunk shorter than the next and below half of the one before, as the last may be, has too few
@@ -61,17 +66,17 @@ def over_chunks(rows: Sequence[Row], values: np.ndarray, join: Joining | None) -
         return values
     lengths = np.diff([row["steps"] for row in rows], prepend=0)
     is_short = (lengths[1:] < lengths[:-1] / 2) & (lengths[1:] < np.append(lengths[2:], np.inf))
-    drawn = values.copy()
+    merged = values.copy()
     for k in np.flatnonzero(is_short):
         pair = slice(k, k + 2)
         finite = np.isfinite(values[pair])
         if finite.any():
-            drawn[k + 1] = join(values[pair][finite], lengths[pair][finite])
-    return drawn
+            merged[k + 1] = join(values[pair][finite], lengths[pair][finite])
+    return merged
 
 
-def flat(value: Any) -> list[float | None]:
+def flatten(value: Any) -> list[float | None]:
     """The numbers of a number or of nested lists, in order; empty for none."""
     if isinstance(value, list):
-        return [number for x in value for number in flat(x) or [None]]
+        return [number for x in value for number in flatten(x) or [None]]
     return [] if value is None else [value]

@@ -26,7 +26,7 @@ SNAPSHOTS, SAMPLES = "snapshots", "samples"
 GROWTH = 1.1
 
 
-class Kept(NamedTuple):
+class SavedArrays(NamedTuple):
     """The files of a run."""
 
     updates: np.ndarray  # int [M] after which they were written, rising
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Keeper:
+class SnapshotWriter:
     """Writes the snapshots and samples of a run in progress."""
 
     directory: Path
@@ -42,46 +42,50 @@ class Keeper:
     several: bool  # seeds, whose axis the state then has
     chunk: int  # updates in one
 
-    def keep(self, state: RunState, updates: int, is_last: bool) -> None:
+    def write_if_due(self, state: RunState, updates: int, is_last: bool) -> None:
         """Writes what is due after so many updates."""
         for folder, look in self.look.items():
             due = updates > 0 if folder == SAMPLES else is_last or is_due(updates, self.chunk)
             if due:
-                self._write(folder, jax.device_get(look(devices.on_one(state))), updates)
+                self._write(
+                    folder, jax.device_get(look(devices.move_to_one_device(state))), updates
+                )
 
-    def _write(self, folder: str, found: dict[str, Any], updates: int) -> None:
+    def _write(self, folder: str, device_arrays: dict[str, Any], updates: int) -> None:
         if not distributed.is_first():
             return
-        arrays = {k: np.asarray(x if self.several else x[None]) for k, x in found.items()}
+        arrays = {k: np.asarray(x if self.several else x[None]) for k, x in device_arrays.items()}
         if folder == SNAPSHOTS:
-            arrays = {name: small(x) for name, x in arrays.items()}
+            arrays = {name: to_half_precision(x) for name, x in arrays.items()}
         (self.directory / folder).mkdir(exist_ok=True)
         write_arrays(self.directory / folder / f"{updates:09d}.npz", arrays)
 
 
-def make(training: Training, settings: Config, directory: Path, like: RunState) -> Keeper | None:
+def make(
+    training: Training, settings: Config, directory: Path, like: RunState
+) -> SnapshotWriter | None:
     """Compiles what is looked at in states of the shapes `like`; None if there is nothing."""
-    wanted = {SNAPSHOTS: training.snapshot, SAMPLES: training.samples}
+    functions = {SNAPSHOTS: training.snapshot, SAMPLES: training.samples}
     several = settings.num_seeds > 1
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)  # on one device
     look = {
         folder: constants.trace(jax.vmap(body) if several else body, shapes).compile()
-        for folder, body in wanted.items()
+        for folder, body in functions.items()
         if body is not None
     }
     chunk = settings.chunk_updates(training.steps_per_update)
-    return Keeper(directory, look, several, chunk) if look else None
+    return SnapshotWriter(directory, look, several, chunk) if look else None
 
 
-def small(x: np.ndarray) -> np.ndarray:
+def to_half_precision(x: np.ndarray) -> np.ndarray:
     """Numbers with a fraction in 16 bits: enough for a picture."""
     return x.astype(np.float16) if x.dtype == np.float32 else x
 
 
 def is_due(updates: int, chunk: int) -> bool:
     """Whether the number of whole chunks is 0, or one of the series that grows by `GROWTH`."""
-    number, rest = divmod(updates, chunk)
-    return rest == 0 and (number == 0 or number in _series(number))
+    number, remainder = divmod(updates, chunk)
+    return remainder == 0 and (number == 0 or number in _series(number))
 
 
 def _series(most: int) -> Iterator[int]:
@@ -92,7 +96,7 @@ def _series(most: int) -> Iterator[int]:
         number = max(number + 1, round(number * GROWTH))
 
 
-def snapshots(directory: Path, updates: int, chunk: int) -> Kept | None:
+def snapshots(directory: Path, updates: int, chunk: int) -> SavedArrays | None:
     """The snapshots of a run after so many updates; None if it has none.
 
     `chunk` is the number of updates in one. Raises UsageError for a file that cannot be read.
@@ -108,28 +112,28 @@ def samples(directory: Path, updates: int, rows: int, axis: int) -> dict[str, np
     A file holds the newest samples, of which those of the updates since the file before are new,
     `rows` of each update. Raises UsageError as `snapshots` does, and for files that are missing.
     """
-    kept = _read(directory / SAMPLES, lambda k: k <= updates)
-    if kept is None:
+    saved = _read(directory / SAMPLES, lambda k: k <= updates)
+    if saved is None:
         return None
-    new = np.diff(kept.updates, prepend=0) * rows
-    held = next(iter(kept.arrays.values())).shape[axis + 1]  # behind that of the files
-    if kept.updates[-1] != updates or new.max() > held:
+    new_counts = np.diff(saved.updates, prepend=0) * rows
+    samples_per_file = next(iter(saved.arrays.values())).shape[axis + 1]  # behind that of the files
+    if saved.updates[-1] != updates or new_counts.max() > samples_per_file:
         raise UsageError(f"{directory / SAMPLES} lacks files: some of the samples are lost")
-    newest = lambda x, count: np.take(x, range(held - count, held), axis)
+    newest = lambda x, count: np.take(x, range(samples_per_file - count, samples_per_file), axis)
     return {
-        name: np.concatenate([newest(x, n) for x, n in zip(files, new, strict=True)], axis)
-        for name, files in kept.arrays.items()
+        name: np.concatenate([newest(x, n) for x, n in zip(files, new_counts, strict=True)], axis)
+        for name, files in saved.arrays.items()
     }
 
 
-def _read(folder: Path, wanted: Any) -> Kept | None:
+def _read(folder: Path, is_selected: Any) -> SavedArrays | None:
     files = {int(path.stem): path for path in folder.glob("[0-9]*.npz")}
-    found = sorted(k for k in files if wanted(k))
-    if not found:
+    updates = sorted(k for k in files if is_selected(k))
+    if not updates:
         return None
     try:
-        rows = [array_files.read_npz(files[k]) for k in found]
+        rows = [array_files.read_npz(files[k]) for k in updates]
         arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     except (ValueError, KeyError) as error:
         raise UsageError(f"{folder} cannot be read: {error}") from error
-    return Kept(np.array(found), arrays)
+    return SavedArrays(np.array(updates), arrays)

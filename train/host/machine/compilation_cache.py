@@ -41,8 +41,8 @@ def begin(arguments: Sequence[str]) -> list[str]:
     Processes that have joined do without: those of GPUs tune a program together, which one that
     finds it compiled would not take part in.
     """
-    rest = [x for x in arguments if x not in FLAGS]
-    if len(rest) < len(arguments):
+    others = [x for x in arguments if x not in FLAGS]
+    if len(others) < len(arguments):
         os.environ[SWITCH.upper()] = "0"  # of commands that this one starts
         jax.config.update(SWITCH, False)
     elif not (is_chosen_by_user() or distributed.has_joined()) and (root := private_root()):
@@ -51,7 +51,7 @@ def begin(arguments: Sequence[str]) -> list[str]:
                 jax.config.update(name, value)
         compilation_cache.get_file_cache = lambda path: (Entries(root, Path(path)), path)
         jax.config.update(FOLDER, str(root / kind_of_machine()))
-    return rest
+    return others
 
 
 def is_chosen_by_user() -> bool:
@@ -80,9 +80,9 @@ def private_root() -> Path | None:
 
 def cache_home() -> Path:
     """Where programs of this user keep what can be made again."""
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if given.is_absolute():
-        return given
+    xdg_home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if xdg_home.is_absolute():
+        return xdg_home
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")

@@ -12,19 +12,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from jaxrl.numerics import nonfinite
 from jaxrl.types import PyTree, RunState, where_tree
 from train.host.machine import constants, devices, members
 
 Init = Callable[..., RunState]
-Update = Callable[[Any], tuple[Any, Metrics]]
+Update = Callable[[Any], tuple[Any, LoopMetrics]]
 
 
 class Report(NamedTuple):
     """What a chunk of U updates of S seeds reports; a single seed has no axis S."""
 
-    metrics: Metrics  # each [U, S, ...]
+    metrics: LoopMetrics  # each [U, S, ...]
     finite: jax.Array  # [U, S] bool; rollout, metrics and parameters of the update were finite
 
 
@@ -36,11 +36,11 @@ class Programs(NamedTuple):
     like: RunState  # shapes, dtypes and shardings of the state
 
 
-class Traced(NamedTuple):
+class TracedPrograms(NamedTuple):
     """`Programs` before the long compilation; tracing has found sizes that do not fit."""
 
-    init: constants.Compiled
-    chunk: constants.Traced
+    init: constants.CompiledFunction
+    chunk: constants.TracedFunction
     like: RunState
 
     def compile(self, has_small_products: bool = False) -> Programs:
@@ -49,28 +49,32 @@ class Traced(NamedTuple):
         return Programs(self.init, self.chunk.compile(options), self.like)
 
 
-def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> constants.Traced:
+def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> constants.TracedFunction:
     """Traces `init` for `starts` (see `init_all`), the state to be spread over a mesh.
 
     A scalar seed is not vmapped.
     """
     start = jax.jit(init_all(init, starts), inline=True)  # traced once
     has_members = bool(jax.tree.leaves(starts)[0].ndim)
-    placed = devices.layout(mesh, jax.eval_shape(start, starts), has_members)
-    return constants.trace(start, starts, place=everywhere(mesh), out_shardings=placed)
+    shardings = devices.layout(mesh, jax.eval_shape(start, starts), has_members)
+    return constants.trace(start, starts, place=replicated_sharding(mesh), out_shardings=shardings)
 
 
 def trace(
-    init: constants.Traced, update: Update, length: int, skip: bool, mesh: Mesh | None = None
-) -> Traced:
+    init: constants.TracedFunction,
+    update: Update,
+    length: int,
+    skip: bool,
+    mesh: Mesh | None = None,
+) -> TracedPrograms:
     """Compiles what `trace_init` made, and traces chunks of up to `length` updates.
 
-    For `skip` see `guarded`. The report is whole on every device of `mesh`.
+    For `skip` see `checked_update`. The report is whole on every device of `mesh`.
     """
     seeds, *_ = init.jaxpr.in_avals
-    chunk = make_variable_chunk(guarded(update, skip), length)
+    chunk = make_variable_chunk(checked_update(update, skip), length)
     if seeds.ndim:
-        chunk = members.all_of(chunk, mesh)
+        chunk = members.map_members(chunk, mesh)
     compiled = init.compile()
     like = jax.tree.map(
         lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
@@ -79,14 +83,15 @@ def trace(
     )
     traced = constants.trace(
         *(chunk, like, np.int32(length)),
-        place=everywhere(mesh),
+        place=replicated_sharding(mesh),
         donate_argnums=0,
-        out_shardings=(compiled.output_shardings, everywhere(mesh)),  # or the next call fails
+        # without these the next call fails
+        out_shardings=(compiled.output_shardings, replicated_sharding(mesh)),
     )
-    return Traced(compiled, traced, like)
+    return TracedPrograms(compiled, traced, like)
 
 
-def everywhere(mesh: Mesh | None) -> NamedSharding | None:
+def replicated_sharding(mesh: Mesh | None) -> NamedSharding | None:
     """The place of what is whole on every device of a mesh; None without one."""
     return None if mesh is None else NamedSharding(mesh, PartitionSpec())
 
@@ -147,7 +152,7 @@ def keys_of(seed: jax.Array | int) -> tuple[jax.Array, jax.Array]:
     return train_key, evaluation_key
 
 
-def guarded(update: Update, skip: bool) -> Callable[[RunState], tuple[RunState, Report]]:
+def checked_update(update: Update, skip: bool) -> Callable[[RunState], tuple[RunState, Report]]:
     """`update` of one seed, which also reports whether its results are finite.
 
     With `skip`, an update that is not finite leaves the agent as it was, while environments and
@@ -156,7 +161,7 @@ def guarded(update: Update, skip: bool) -> Callable[[RunState], tuple[RunState, 
     """
     update = getattr(update, "mending", update) if skip else update
 
-    def checked(state: RunState) -> tuple[RunState, Report]:
+    def update_and_check(state: RunState) -> tuple[RunState, Report]:
         after, metrics = update(state)
         metrics = jax.tree.map(jnp.asarray, metrics)  # such as `episodes=0` where none are played
         finite = all_finite((parameters(after.agent), metrics))
@@ -166,7 +171,7 @@ def guarded(update: Update, skip: bool) -> Callable[[RunState], tuple[RunState, 
             after = after._replace(agent=where_tree(finite, after.agent, state.agent))
         return after, Report(metrics, finite)
 
-    return checked
+    return update_and_check
 
 
 def make_variable_chunk(

@@ -16,14 +16,14 @@ LARGE = 2**16
 """Bytes of an array from which it is an argument; smaller ones are folded at once."""
 
 
-class Compiled(NamedTuple):
+class CompiledFunction(NamedTuple):
     """A compiled program, called with its arguments alone."""
 
     program: jax.stages.Compiled
-    data: list[jax.Array]  # behind the arguments
+    arrays: list[jax.Array]  # behind the arguments
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.program(*arguments, self.data)
+        return self.program(*arguments, self.arrays)
 
     @property
     def output_shardings(self) -> Any:
@@ -33,11 +33,11 @@ class Compiled(NamedTuple):
         return self.program.memory_analysis()
 
 
-class Traced(NamedTuple):
+class TracedFunction(NamedTuple):
     """A program before it is compiled."""
 
     program: jax.stages.Traced
-    data: list[jax.Array]
+    arrays: list[jax.Array]
 
     @property
     def jaxpr(self) -> Any:
@@ -47,13 +47,13 @@ class Traced(NamedTuple):
     def out_info(self) -> Any:
         return self.program.out_info
 
-    def compile(self, options: dict[str, str | bool] | None = None) -> Compiled:
-        return Compiled(self.program.lower().compile(options), self.data)
+    def compile(self, options: dict[str, str | bool] | None = None) -> CompiledFunction:
+        return CompiledFunction(self.program.lower().compile(options), self.arrays)
 
 
 def trace(
     function: Callable[..., Any], *arguments: Any, place: Sharding | None = None, **options: Any
-) -> Traced:
+) -> TracedFunction:
     """Traces a function, once, for arguments of these shapes.
 
     `place` is where the arrays go that it closes over, None: where one device has them. `options`
@@ -61,18 +61,18 @@ def trace(
     """
     traced = jax.jit(lambda *x: function(*x[:-1]), **options).trace(*arguments, [])
     constants = traced.jaxpr.consts
-    data = [jax.device_put(x, place) for x in constants if is_large(x)]
-    if not data:
-        return Traced(traced, data)
+    arrays = [jax.device_put(x, place) for x in constants if is_large(x)]
+    if not arrays:
+        return TracedFunction(traced, arrays)
     program, structure = traced.jaxpr.jaxpr, jax.tree.structure(traced.out_info)
 
-    def with_data(*arguments_and_data: Any) -> Any:
-        large = iter(arguments_and_data[-1])
+    def call_with_arrays(*arguments_and_arrays: Any) -> Any:
+        large = iter(arguments_and_arrays[-1])
         values = [next(large) if is_large(x) else x for x in constants]
         call = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(program, values))
-        return jax.tree.unflatten(structure, call(*jax.tree.leaves(arguments_and_data[:-1])))
+        return jax.tree.unflatten(structure, call(*jax.tree.leaves(arguments_and_arrays[:-1])))
 
-    return Traced(jax.jit(with_data, **options).trace(*arguments, data), data)
+    return TracedFunction(jax.jit(call_with_arrays, **options).trace(*arguments, arrays), arrays)
 
 
 def is_large(constant: Any) -> bool:

@@ -24,8 +24,8 @@ def free_memory(root: Path = ROOT) -> int | None:
     Files that the kernel keeps in memory and can drop at once count as free. Where there is no
     limit, version 1 has a number that no machine reaches.
     """
-    left = (_free_memory_in(folder) for folder in _groups("memory", root))
-    return min((x for x in left if x is not None), default=None)
+    free = (_free_memory_in(folder) for folder in _groups("memory", root))
+    return min((x for x in free if x is not None), default=None)
 
 
 def cores(root: Path = ROOT) -> int | None:
@@ -36,24 +36,24 @@ def cores(root: Path = ROOT) -> int | None:
 
 def _groups(controller: str, root: Path) -> Iterator[Path]:
     """The folders of the groups of this process, whether or not they exist."""
-    mounted = root / "sys/fs/cgroup"
+    mount = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines() or ["0::/"]:
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue
         for name in (controllers, controller) if controllers else ("", "unified"):
-            tree = mounted / name
+            tree = mount / name
             own = tree / path.lstrip("/")
             yield from (x for x in (own, *own.parents) if x.is_relative_to(tree))
 
 
 def _free_memory_in(folder: Path) -> int | None:
-    about = _text(folder / "memory.stat").split()
-    counts = dict(zip(about[::2], about[1::2], strict=False))
-    for limit, used, droppable in MEMORY:
-        most, now = (_text(folder / name).strip() for name in (limit, used))
-        if most.isdigit() and now.isdigit():
-            return int(most) - max(int(now) - int(counts.get(droppable, 0)), 0)
+    statistics = _text(folder / "memory.stat").split()
+    counts = dict(zip(statistics[::2], statistics[1::2], strict=False))
+    for limit, usage, droppable in MEMORY:
+        limit_text, usage_text = (_text(folder / name).strip() for name in (limit, usage))
+        if limit_text.isdigit() and usage_text.isdigit():
+            return int(limit_text) - max(int(usage_text) - int(counts.get(droppable, 0)), 0)
     return None
 
 

@@ -31,8 +31,8 @@ def one_per_core() -> None:
 
     Call it before anything computes; later it does nothing.
     """
-    told = jax.config.jax_num_cpu_devices >= 0  # pyright: ignore[reportAttributeAccessIssue]
-    if told or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+    is_set = jax.config.jax_num_cpu_devices >= 0  # pyright: ignore[reportAttributeAccessIssue]
+    if is_set or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
     with contextlib.suppress(RuntimeError):  # JAX has begun to compute
         jax.config.update("jax_num_cpu_devices", core_count())
@@ -58,45 +58,45 @@ def refuse_none() -> None:
         raise UsageError(f"JAX has no device{cause} ({reason}): {advice}") from error
 
 
-def mesh_of(wanted: str, members: int, blocks: int) -> Mesh | None:
-    """The mesh for `wanted` devices, "auto", "all" or a number; None for one device.
+def mesh_of(request: str, members: int, blocks: int) -> Mesh | None:
+    """The mesh for the requested devices, "auto", "all" or a number; None for one device.
 
     "all" are as many as can share the work equally; "auto" is one, or as many cores of a CPU as can
-    share the members. Raises UsageError if there are fewer than wanted, or the number does not
-    divide the work.
+    share the members. Raises UsageError if there are fewer than requested, or the number does
+    not divide the work.
     """
-    found = jax.devices()
-    wanted = "all" if jax.process_count() > 1 else wanted  # or a process would have none
-    if wanted == "auto":
-        is_cpu = found[0].platform == "cpu"
-        wanted = str(shared(len(found), members, 1)[0] if is_cpu else 1)
-    count = len(found) if wanted == "all" else int(wanted)
-    if count > len(found):
-        raise UsageError(f"--devices {count}: there are {len(found)}; give that, or all")
-    shape = shared(count, members, blocks)
-    used = shape[0] * shape[1]
-    alone = jax.process_count() == 1
-    if used != count and (wanted != "all" or not alone):
+    devices = jax.devices()
+    request = "all" if jax.process_count() > 1 else request  # or a process would have none
+    if request == "auto":
+        is_cpu = devices[0].platform == "cpu"
+        request = str(mesh_shape(len(devices), members, 1)[0] if is_cpu else 1)
+    count = len(devices) if request == "all" else int(request)
+    if count > len(devices):
+        raise UsageError(f"--devices {count}: there are {len(devices)}; give that, or all")
+    shape = mesh_shape(count, members, blocks)
+    size = shape[0] * shape[1]
+    is_alone = jax.process_count() == 1
+    if size != count and (request != "all" or not is_alone):
         raise UsageError(
             f"--devices {count} cannot share {quantity(members, 'seeds')} of "
-            f"{quantity(blocks, 'blocks')} equally: give {quantity(used, 'devices')}, or another "
+            f"{quantity(blocks, 'blocks')} equally: give {quantity(size, 'devices')}, or another "
             "--loop.blocks or --run.num-seeds"
         )
-    if used == 1:
+    if size == 1:
         return None
-    grid = np.array(found[:used]).reshape(shape)
+    grid = np.array(devices[:size]).reshape(shape)
     return Mesh(grid, AXES, axis_types=(AxisType.Auto,) * 2)
 
 
-def shared(count: int, members: int, blocks: int) -> tuple[int, int]:
+def mesh_shape(count: int, members: int, blocks: int) -> tuple[int, int]:
     """`(m, b)`, m devices along members and b along blocks: as many of `count` as divide both."""
-    ways = [
+    shapes = [
         (m, b)
         for m in range(1, count + 1)
         for b in range(1, count // m + 1)
         if members % m == 0 and blocks % b == 0
     ]
-    return max(ways, key=lambda way: (way[0] * way[1], way[0]))
+    return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[0]))
 
 
 def layout(mesh: Mesh | None, state: PyTree, members: bool) -> Any:
@@ -104,25 +104,25 @@ def layout(mesh: Mesh | None, state: PyTree, members: bool) -> Any:
     return None if mesh is None else sharding.shardings(mesh, state, members)
 
 
-def on_one(agent: AgentState) -> AgentState:
+def move_to_one_device(agent: AgentState) -> AgentState:
     """An agent on the first device of this process, for what is not split: evaluations, pictures.
 
     Where it is spread over processes, all of them must ask; a replay is then left out, as zeros.
     """
 
-    def moved(path: tuple, x: Any) -> Any:
+    def move_leaf(path: tuple, x: Any) -> Any:
         if not isinstance(x, jax.Array) or len(x.sharding.device_set) == 1:
             return x
         if x.is_fully_addressable:
             return jax.device_put(x, jax.local_devices()[0])
         if x.nbytes > GATHERED and not below_params(path):
             return np.broadcast_to(np.zeros((), x.dtype), x.shape)
-        return gathered(x)
+        return gather_array(x)
 
-    return jax.tree_util.tree_map_with_path(moved, agent)
+    return jax.tree_util.tree_map_with_path(move_leaf, agent)
 
 
-def gathered(x: jax.Array) -> Any:
+def gather_array(x: jax.Array) -> Any:
     """An array or a typed key that is spread over processes; all must ask."""
     if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         return multihost_utils.process_allgather(x, tiled=True)
@@ -130,6 +130,6 @@ def gathered(x: jax.Array) -> Any:
     return jax.random.wrap_key_data(jnp.asarray(numbers), impl=jax.random.key_impl(x))
 
 
-def like(tree: PyTree, shapes: PyTree) -> PyTree:
+def place_like(tree: PyTree, shapes: PyTree) -> PyTree:
     """A tree of arrays on the devices of `shapes`, where it is not there yet."""
     return jax.tree.map(lambda x, y: jax.device_put(x, y.sharding), tree, shapes)

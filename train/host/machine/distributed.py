@@ -27,13 +27,13 @@ DAY = 86_400
 
 def begin(arguments: Sequence[str]) -> None:
     """Joins the other processes if the command line says so; raises UsageError if it cannot."""
-    wanted = value_of(arguments)
-    if not wanted:
+    request = value_of(arguments)
+    if not request:
         return
     try:
-        join(wanted)
+        join(request)
     except (UsageError, ValueError, RuntimeError) as error:
-        raise UsageError(f"--distributed {wanted}: {in_one_line(error)}") from error
+        raise UsageError(f"--distributed {request}: {in_one_line(error)}") from error
 
 
 def refuse_unjoined(arguments: Sequence[str]) -> None:
@@ -52,22 +52,22 @@ def value_of(arguments: Sequence[str]) -> str:
     return ""
 
 
-def join(wanted: str) -> None:
+def join(request: str) -> None:
     """Connects to the other processes. Raises UsageError for a value that means nothing."""
     join_in_time = partial(
         jax.distributed.initialize,
         heartbeat_timeout_seconds=SILENT,
         shutdown_timeout_seconds=DAY,  # the others wait for the first one's pictures
     )
-    if wanted == "auto":
+    if request == "auto":
         join_in_time()
         return
-    found = PATTERN.fullmatch(wanted)
-    if not found or int(found["index"]) >= int(found["count"]):
+    match = PATTERN.fullmatch(request)
+    if not match or int(match["index"]) >= int(match["count"]):
         raise UsageError("expected auto or HOST:PORT,INDEX,COUNT, with INDEX below COUNT")
-    own = found["address"] if found["index"] == "0" else None
-    place = found["address"], int(found["count"]), int(found["index"])
-    join_in_time(*place, coordinator_bind_address=own)
+    bind_address = match["address"] if match["index"] == "0" else None
+    place = match["address"], int(match["count"]), int(match["index"])
+    join_in_time(*place, coordinator_bind_address=bind_address)
 
 
 def has_joined() -> bool:
@@ -84,24 +84,24 @@ def is_alone() -> bool:
     return jax.process_count() == 1
 
 
-def any_of(flag: bool) -> bool:
+def any_process(flag: bool) -> bool:
     """Whether it is true in any process; all must ask."""
     if is_alone():
         return flag
     return bool(multihost_utils.process_allgather(np.array(flag)).any())
 
 
-def told(text: str) -> str:
+def broadcast_text(text: str) -> str:
     """What the first process says; all must ask."""
     if is_alone():
         return text
-    data = np.zeros(4096, np.uint8)
-    said = text.encode() if is_first() else b""
-    data[: len(said)] = np.frombuffer(said, np.uint8)
-    return bytes(multihost_utils.broadcast_one_to_all(data)).rstrip(b"\0").decode()
+    buffer = np.zeros(4096, np.uint8)
+    encoded = text.encode() if is_first() else b""
+    buffer[: len(encoded)] = np.frombuffer(encoded, np.uint8)
+    return bytes(multihost_utils.broadcast_one_to_all(buffer)).rstrip(b"\0").decode()
 
 
-def leave(code: int) -> None:
+def exit_now(code: int) -> None:
     """Ends this process at once: others are gone, and would be waited for."""
     sys.stdout.flush()
     sys.stderr.flush()

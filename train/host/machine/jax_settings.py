@@ -54,12 +54,12 @@ def refuse_other_draws(directory: str | Path, saved: Mapping[str, Any]) -> None:
 
     `saved` is the `meta` of its newest checkpoint; one from before these were recorded passes.
     """
-    now, then = draw_settings(), saved.get("settings", {})
+    own, past = draw_settings(), saved.get("settings", {})
     for name in COMMON:
-        if then.get(name, now[name]) != now[name]:
+        if past.get(name, own[name]) != own[name]:
             raise UsageError(
-                f"{directory} draws random numbers with {name} {then[name]}, not {now[name]}: set "
-                f"{name.upper()}={int(then[name]) if name == PARTITIONS else then[name]}"
+                f"{directory} draws random numbers with {name} {past[name]}, not {own[name]}: set "
+                f"{name.upper()}={int(past[name]) if name == PARTITIONS else past[name]}"
             )
 
 
@@ -67,5 +67,5 @@ def refuse_unusable() -> None:
     """Raises UsageError, which names the variable, where JAX is set so that no run can work."""
     for name, (values, reason) in UNUSABLE.items():
         if (value := getattr(jax.config, name)) in values:
-            shown = "on" if value is True else value
-            raise UsageError(f"{name.upper()} is {shown}, but {reason}")
+            value_text = "on" if value is True else value
+            raise UsageError(f"{name.upper()} is {value_text}, but {reason}")

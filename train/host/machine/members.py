@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from jaxrl.sharding import BLOCK, MEMBER
 from jaxrl.types import PyTree
 
@@ -47,11 +47,11 @@ class Members(NamedTuple):
 
     def label(self, index: int) -> dict[str, int]:
         """What a row of the record says of the member it is of."""
-        named = {"member": self.names[index]} if self.names else {}
-        return {**named, "seed": self.seeds[index]}
+        member_label = {"member": self.names[index]} if self.names else {}
+        return {**member_label, "seed": self.seeds[index]}
 
 
-class Varied(NamedTuple):
+class MemberState(NamedTuple):
     """The state of a member with numbers: a `RunState`."""
 
     agent: PyTree
@@ -60,53 +60,56 @@ class Varied(NamedTuple):
     numbers: dict[str, jax.Array]
 
 
-def varied(
+def make_member_functions(
     training_of: Callable[[Numbers], Any], kind: Any
-) -> tuple[Callable[[jax.Array, Numbers], Varied], Callable[[Varied], tuple[Varied, Metrics]]]:
+) -> tuple[
+    Callable[[jax.Array, Numbers], MemberState],
+    Callable[[MemberState], tuple[MemberState, LoopMetrics]],
+]:
     """`init(key, numbers)` and `update` of members with numbers.
 
     `training_of(numbers)` is called when traced; it makes what has `init` and `update`, such as a
     `training.Training`, whose states are of the type `kind`.
     """
 
-    def packed(state: Any, numbers: Numbers) -> Varied:
-        rest = {name: x for name, x in state._asdict().items() if name not in ("agent", "key")}
-        return Varied(state.agent, state.key, rest, dict(numbers))
+    def pack_state(state: Any, numbers: Numbers) -> MemberState:
+        others = {name: x for name, x in state._asdict().items() if name not in ("agent", "key")}
+        return MemberState(state.agent, state.key, others, dict(numbers))
 
-    def init(key: jax.Array, numbers: Numbers) -> Varied:
-        return packed(training_of(numbers).init(key), numbers)
+    def init(key: jax.Array, numbers: Numbers) -> MemberState:
+        return pack_state(training_of(numbers).init(key), numbers)
 
-    def update(member: Varied) -> tuple[Varied, Metrics]:
-        after, metrics = training_of(member.numbers).update(unpacked(member, kind))
-        return packed(after, member.numbers), metrics
+    def update(member: MemberState) -> tuple[MemberState, LoopMetrics]:
+        after, metrics = training_of(member.numbers).update(unpack_state(member, kind))
+        return pack_state(after, member.numbers), metrics
 
     return init, update
 
 
-def unpacked(member: Varied, kind: Any) -> Any:
+def unpack_state(member: MemberState, kind: Any) -> Any:
     """The state of the training that a member's state holds; `kind` is its type."""
     return kind(agent=member.agent, key=member.key, **member.rest)
 
 
-def all_of(chunk: Chunk, mesh: Mesh | None) -> Chunk:
+def map_members(chunk: Chunk, mesh: Mesh | None) -> Chunk:
     """`chunk` of one member, whose report is `[U, ...]`, as that of all: `[U, M, ...]`."""
-    every = side_by_side(chunk) if mesh is None else on_each_device(chunk, mesh)
+    chunk_all = vmap_members(chunk) if mesh is None else shard_members(chunk, mesh)
 
-    def of_all(states: PyTree, count: jax.Array) -> tuple[PyTree, PyTree]:
-        states, reports = every(states, count)
+    def all_members(states: PyTree, count: jax.Array) -> tuple[PyTree, PyTree]:
+        states, reports = chunk_all(states, count)
         return states, jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), reports)
 
-    return of_all
+    return all_members
 
 
-def on_each_device(chunk: Chunk, mesh: Mesh) -> Chunk:
+def shard_members(chunk: Chunk, mesh: Mesh) -> Chunk:
     """`chunk` of all members, each device training its own and asking no other.
 
     Cores of a CPU train them in turns, which keeps the state of one in the cache.
     """
-    in_turns = mesh.devices.flat[0].platform == "cpu"
+    is_sequential = mesh.devices.flat[0].platform == "cpu"
     return jax.shard_map(
-        one_after_another(chunk) if in_turns else side_by_side(chunk),
+        loop_members(chunk) if is_sequential else vmap_members(chunk),
         mesh=mesh,
         in_specs=(P(MEMBER), P()),
         out_specs=P(MEMBER),
@@ -115,34 +118,34 @@ def on_each_device(chunk: Chunk, mesh: Mesh) -> Chunk:
     )
 
 
-def side_by_side(chunk: Chunk) -> Chunk:
+def vmap_members(chunk: Chunk) -> Chunk:
     """`chunk` of all members at once."""
     return jax.vmap(chunk, in_axes=(0, None))
 
 
-def one_after_another(chunk: Chunk) -> Chunk:
+def loop_members(chunk: Chunk) -> Chunk:
     """`vmap` of `chunk` over states as a loop, which replaces each state where it lies."""
 
-    def every(states: PyTree, count: jax.Array) -> tuple[PyTree, PyTree]:
+    def chunk_all(states: PyTree, count: jax.Array) -> tuple[PyTree, PyTree]:
         numbers, kinds = without_keys(states)
         size = len(jax.tree.leaves(numbers)[0])
 
         @partial(jax.jit, inline=True)  # traced once
-        def one(i: jax.Array | int, numbers: PyTree) -> tuple[PyTree, PyTree]:
-            pick = lambda x: jax.lax.dynamic_index_in_dim(x, i, keepdims=False)
-            state, report = chunk(with_keys(jax.tree.map(pick, numbers), kinds), count)
+        def chunk_one(i: jax.Array | int, numbers: PyTree) -> tuple[PyTree, PyTree]:
+            take_member = lambda x: jax.lax.dynamic_index_in_dim(x, i, keepdims=False)
+            state, report = chunk(with_keys(jax.tree.map(take_member, numbers), kinds), count)
             return without_keys(state)[0], report
 
-        def turn(i: jax.Array, carry: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
-            place = lambda whole, x: jax.lax.dynamic_update_index_in_dim(whole, x, i, 0)
-            return jax.tree.map(place, carry, one(i, carry[0]))
+        def step(i: jax.Array, carry: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
+            put_member = lambda whole, x: jax.lax.dynamic_update_index_in_dim(whole, x, i, 0)
+            return jax.tree.map(put_member, carry, chunk_one(i, carry[0]))
 
-        _, report = jax.eval_shape(one, jnp.int32(0), numbers)
+        _, report = jax.eval_shape(chunk_one, jnp.int32(0), numbers)
         blank = jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), report)
-        numbers, reports = jax.lax.fori_loop(0, size, turn, (numbers, blank))
+        numbers, reports = jax.lax.fori_loop(0, size, step, (numbers, blank))
         return with_keys(numbers, kinds), reports
 
-    return every
+    return chunk_all
 
 
 def without_keys(tree: PyTree) -> tuple[PyTree, PyTree]:

@@ -17,7 +17,7 @@ from jaxrl.types import PyTree
 from train.host.errors import UsageError
 from train.host.machine import control_groups
 from train.host.machine.compiled import equations
-from train.host.plain_config import flag, flat, plain
+from train.host.plain_config import flag, flatten, plain
 
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -45,7 +45,7 @@ def refuse_program(state: PyTree, program: Any, config: Any, devices: int = 1) -
 
 def refuse_compiled(compiled: Any, program: Any, config: Any) -> None:
     """Raises UsageError if the compiled form of a jaxpr would need more than there is."""
-    needed = needed_by(compiled)
+    needed = program_bytes(compiled)
     if needed is None or fits(needed):
         return  # without a search for the largest array
     largest = max(arrays(program), key=size_of)
@@ -64,18 +64,22 @@ def return_free_memory() -> None:
             trim(0)
 
 
-def needed_by(compiled: Any) -> int | None:
+def program_bytes(compiled: Any) -> int | None:
     """Bytes that a compiled program uses, arguments and results included; None: unknown."""
-    used = compiled.memory_analysis()
-    if used is None:  # not every backend knows
+    analysis = compiled.memory_analysis()
+    if analysis is None:  # not every backend knows
         return None
-    in_and_out = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
-    return in_and_out + used.temp_size_in_bytes
+    in_and_out = (
+        analysis.argument_size_in_bytes
+        + analysis.output_size_in_bytes
+        - analysis.alias_size_in_bytes
+    )
+    return in_and_out + analysis.temp_size_in_bytes
 
 
 def refuse_games(compiled: Any) -> None:
     """Raises UsageError if compiled games of an evaluation would need more than there is."""
-    needed = needed_by(compiled)
+    needed = program_bytes(compiled)
     if needed is not None and not fits(needed):
         raise UsageError(
             f"the games of an evaluation need {human(needed)} of memory and "
@@ -90,7 +94,7 @@ def refuse(needed: int, what: str, largest: Any, config: Any, devices: int = 1) 
     """
     if fits(needed if jax.default_backend() == "cpu" else needed // devices):
         return
-    flags = sizing(largest.shape, config)
+    flags = size_flags(largest.shape, config)
     advice = f"lower {' or '.join(flags)}" if flags else "choose smaller sizes"
     raise UsageError(
         f"this run needs {human(needed)} of memory and {human(free_bytes() or 0)} are free; {what} "
@@ -98,10 +102,10 @@ def refuse(needed: int, what: str, largest: Any, config: Any, devices: int = 1) 
     )
 
 
-def fits(needed: int) -> bool:
+def fits(size: int) -> bool:
     """Whether so many bytes are free, as far as that is known."""
     free = free_bytes()
-    return free is None or needed <= free
+    return free is None or size <= free
 
 
 def size_of(x: Any) -> int:
@@ -115,10 +119,10 @@ def arrays(program: Any) -> Iterator[Any]:
         yield from (x.aval for x in equation.outvars if hasattr(x.aval, "dtype"))
 
 
-def sizing(shape: tuple[int, ...], config: Any) -> list[str]:
+def size_flags(shape: tuple[int, ...], config: Any) -> list[str]:
     """The flags, two at most, whose values are the largest axes of an array."""
     flags: dict[int, str] = {}
-    for name, value in flat(plain(config)).items():
+    for name, value in flatten(plain(config)).items():
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, int) and not isinstance(item, bool):
                 flags.setdefault(item, f"{flag(name)} ({item:,})")
@@ -130,18 +134,18 @@ def free_bytes() -> int | None:
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
-    known = [x for x in (free_of_machine(), control_groups.free_memory()) if x is not None]
-    return min(known, default=None)
+    amounts = [x for x in (machine_free_bytes(), control_groups.free_memory()) if x is not None]
+    return min(amounts, default=None)
 
 
-def free_of_machine() -> int | None:
+def machine_free_bytes() -> int | None:
     """`MemAvailable` of Linux."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
-    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
-    return int(found[0][1]) * 1024 if found else None
+    fields = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return int(fields[0][1]) * 1024 if fields else None
 
 
 def human(size: int) -> str:

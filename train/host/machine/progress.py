@@ -96,7 +96,7 @@ class Display:
         """After a chunk: `count` units and `fraction` of the run are done, at `rate` units/s."""
         name, value = score
         self._score = self._score if value is None else value
-        parts = [quantity(count, self._unit), f"{per_second(rate)}/s"]
+        parts = [quantity(count, self._unit), f"{rate_text(rate)}/s"]
         if self._score is not None:
             parts.append(f"{name} {self._score:.4g}")
         parts.append(self._time_left(fraction))
@@ -115,7 +115,7 @@ class Display:
 
 
 @contextmanager
-def busy(doing: str, console: Console | None = None) -> Iterator[Callable[[str], None]]:
+def show_activity(activity: str, console: Console | None = None) -> Iterator[Callable[[str], None]]:
     """Shows on stderr what a long call is doing, and for how long already.
 
     A clock on a terminal; elsewhere a plain line at times. What is yielded tells what it is doing
@@ -125,25 +125,25 @@ def busy(doing: str, console: Console | None = None) -> Iterator[Callable[[str],
     if console.is_terminal:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(doing, total=None)
+            task = bar.add_task(activity, total=None)
             yield lambda text: bar.update(task, description=text)
         return
-    over, began, newest = threading.Event(), time.monotonic(), [doing]
+    stop_event, start_time, latest = threading.Event(), time.monotonic(), [activity]
 
     def speak() -> None:
-        while not over.wait(SILENCE):
-            console.print(f"{newest[0]}, {clock(time.monotonic() - began)}", markup=False)
+        while not stop_event.wait(SILENCE):
+            console.print(f"{latest[0]}, {clock(time.monotonic() - start_time)}", markup=False)
 
     speaker = threading.Thread(target=speak, daemon=True)
     speaker.start()
     try:
-        yield lambda text: newest.__setitem__(0, text)
+        yield lambda text: latest.__setitem__(0, text)
     finally:
-        over.set()
+        stop_event.set()
         speaker.join()
 
 
-def per_second(rate: float) -> str:
+def rate_text(rate: float) -> str:
     """`351,000`, `12`, `0.21`: whole numbers from 10 on, below that two significant digits."""
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
@@ -152,8 +152,8 @@ def clock(seconds: float) -> str:
     """`1h02m`, `3m07s`, `41s`, `0.3s`."""
     if seconds < 9.95:
         return f"{seconds:.1f}s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remaining = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours}h{minutes:02}m"
-    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+    return f"{minutes}m{remaining:02}s" if minutes else f"{remaining}s"

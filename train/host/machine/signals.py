@@ -117,7 +117,7 @@ class _Handlers:
                 self._first = time.monotonic()
                 self._answer(signal.Signals(number).name)
             elif time.monotonic() - self._first > SAME_PRESS:
-                leave(QUIT)
+                exit_now(QUIT)
 
     def _next_number(self) -> int:
         try:
@@ -168,17 +168,17 @@ class Ending(_Handlers):
 
     def _wait_no_longer(self) -> None:
         print(*_messages[-1:], file=sys.stderr, flush=True)
-        leave(INTERRUPTED)
+        exit_now(INTERRUPTED)
 
 
 def end_without_waiting() -> None:
     """Ends this process where it would wait for threads that still compile, or crash with them."""
     sys.stdout.flush()
     sys.stderr.flush()
-    leave(INTERRUPTED)
+    exit_now(INTERRUPTED)
 
 
-def leave(code: int) -> None:
+def exit_now(code: int) -> None:
     """Ends this process now, whatever it does."""
     if sys.stdout.isatty():
         os.write(sys.stdout.fileno(), b"\x1b[?25h\n")  # a progress bar hid the cursor

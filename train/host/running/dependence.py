@@ -11,12 +11,12 @@ def used_inputs(jaxpr: Jaxpr) -> list[bool]:
     live = {x for x in jaxpr.outvars if not isinstance(x, Literal)}
     for equation in reversed(jaxpr.eqns):
         if equation.effects or not live.isdisjoint(equation.outvars):
-            used = zip(equation.invars, _used_by(equation), strict=True)
+            used = zip(equation.invars, _used_operands(equation), strict=True)
             live |= {x for x, is_used in used if is_used and not isinstance(x, Literal)}
     return [x in live for x in jaxpr.invars]
 
 
-def _used_by(equation: JaxprEqn) -> list[bool]:
+def _used_operands(equation: JaxprEqn) -> list[bool]:
     """`used_inputs` of one equation, which may hold functions of its own."""
     params = equation.params
     if equation.primitive.name == "cond":  # the index, then the operands of all branches

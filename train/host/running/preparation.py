@@ -32,17 +32,17 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
         if saved["counters"].keys() != set(Counters._fields):
             raise UsageError(f"{directory} was written by another version: start a new run")
         jax_settings.refuse_other_draws(directory, saved)
-    fixed = {"run.total_steps"} if training.budget_shapes_learning else set()
-    known = plain(rebuild(config, saved["config"]))  # with fields that were added since
-    changed = differences(known, plain(config), MAY_CHANGE - fixed)
-    if changed:
+    fixed_fields = {"run.total_steps"} if training.budget_shapes_learning else set()
+    saved_config = plain(rebuild(config, saved["config"]))  # with fields that were added since
+    changes = differences(saved_config, plain(config), MAY_CHANGE - fixed_fields)
+    if changes:
         raise UsageError(
-            f"{directory} has another configuration ({'; '.join(changed)}): "
+            f"{directory} has another configuration ({'; '.join(changes)}): "
             "resume it without these fields, or start a new run"
         )
 
 
-def refuse_lost(directory: Path) -> None:
+def refuse_lost_checkpoints(directory: Path) -> None:
     """Raises UsageError if a run to resume had checkpoints and has none any more."""
     if checkpoint.steps(directory / CHECKPOINTS):
         return
@@ -70,7 +70,9 @@ def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.
     return policy_files.read_arrays(path, policy_files.parameters(agent))
 
 
-def trace(training: Training, config: Any, members: Members | None = None) -> compiled.Traced:
+def trace(
+    training: Training, config: Any, members: Members | None = None
+) -> compiled.TracedPrograms:
     """Traces the programs of the seeds of a configuration, or of other members.
 
     Raises UsageError for sizes that do not fit together, or into memory.
@@ -99,7 +101,7 @@ def trace(training: Training, config: Any, members: Members | None = None) -> co
 
 
 def compile_within_memory(
-    traced: compiled.Traced, config: Any, has_small_products: bool = False
+    traced: compiled.TracedPrograms, config: Any, has_small_products: bool = False
 ) -> compiled.Programs:
     """Compiles. Raises UsageError if the compiled program needs more memory than there is."""
     programs = traced.compile(has_small_products)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxrl.numerics import nonfinite
 from train.host.files.run_directory import resume_flag
 from train.host.machine.compiled import Report
-from train.host.plain_config import flag, flat
+from train.host.plain_config import flag, flatten
 
 HAPPENED = {
     "obs": "environment {env} shows an observation that is not finite before its step {step}",
@@ -54,11 +54,11 @@ def advice(problem: Problem, config: Mapping[str, Any], policy: str, run: str) -
 
     `config` is that of the run, as plain data; `run` its directory.
     """
-    others = " or ".join(x for x in ("restore", "skip") if x != policy)
-    again = f"try {resume_flag(run)} --run.on-nonfinite {others}"
+    alternatives = " or ".join(x for x in ("restore", "skip") if x != policy)
+    retry = f"try {resume_flag(run)} --run.on-nonfinite {alternatives}"
     if problem.is_of_environment:
-        return f"mend the environment, or {again}; skip also starts that environment anew"
-    rates = [flag(name) for name in flat(dict(config)) if name.endswith("learning_rate")]
+        return f"mend the environment, or {retry}; skip also starts that environment anew"
+    rates = [flag(name) for name in flatten(dict(config)) if name.endswith("learning_rate")]
     if problem.learns_by_gradient and rates:
-        return f"lower {' or '.join(rates)}, or {again}"
-    return again
+        return f"lower {' or '.join(rates)}, or {retry}"
+    return retry

@@ -23,16 +23,16 @@ from jaxrl.numerics.precision import in_float32
 from jaxrl.types import RunState
 from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
 from train.host.files import log, metrics_file, run_directory
-from train.host.files.snapshots import make as make_keeper
+from train.host.files.snapshots import make as make_snapshot_writer
 from train.host.machine import compiled, devices, distributed, jax_settings
-from train.host.machine.progress import Display, busy, clock
+from train.host.machine.progress import Display, clock, show_activity
 from train.host.machine.signals import StopRequest, interruption
 from train.host.plain_config import plain
 from train.host.program import Program, Run
 from train.host.running.preparation import (
     compile_within_memory,
     policy_for,
-    refuse_lost,
+    refuse_lost_checkpoints,
     refuse_other_config,
     trace,
 )
@@ -63,19 +63,23 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     NonFiniteError as `on_nonfinite` says.
     """
     settings: Config = config.run
+    # refuse what does not fit before anything is written
     jax_settings.refuse_unusable()
     if settings.resume:
         refuse_other_config(training, config, name)
-        refuse_lost(Path(settings.resume))
+        refuse_lost_checkpoints(Path(settings.resume))
     log.refuse_missing(settings.log)
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     traced = trace(training, config)
     policy = policy_for(training, settings, name)
-    directory = Path(settings.resume or distributed.told(created(settings.directory, name)))
+    # open what is written, then say where it is
+    directory = Path(
+        settings.resume or distributed.broadcast_text(create_directory(settings.directory, name))
+    )
     kind = settings.log if distributed.is_first() else "none"
     with (
-        metrics_file.opened(directory) as record,
-        log.opened(kind, directory, settings.seeds, plain(config)) as logged,
+        metrics_file.open_for_process(directory) as record,
+        log.open_log(kind, directory, settings.seeds, plain(config)) as run_log,
         Display(name, console()) as display,
     ):
         if distributed.is_first():
@@ -83,22 +87,25 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         display.say(f"{name}: compiling; the run is in {directory}")
         for caution in filter(None, (jax_settings.caution(), training.caution)):
             display.say(f"{name}: {caution}")
+        # compile, then train
         with live_page(settings, directory):
-            stopped = f"stopped while compiling: --resume {directory} begins the run"
-            with interruption(stopped), busy("compiling"):
+            message = f"stopped while compiling: --resume {directory} begins the run"
+            with interruption(message), show_activity("compiling"):
                 programs = compile_within_memory(traced, config, training.has_small_products)
                 best = make_best(training, settings, settings.members, directory, traced.like.agent)
-                keeper = make_keeper(training, settings, directory, traced.like)
-            used = len(traced.like.key.sharding.device_set)
-            share = f", for {used} devices" if used > 1 else ""
-            display.say(f"{name}: compiled in {clock(time.perf_counter() - started)}{share}")
+                snapshot_writer = make_snapshot_writer(training, settings, directory, traced.like)
+            device_count = len(traced.like.key.sharding.device_set)
+            share = f", for {device_count} devices" if device_count > 1 else ""
+            display.say(f"{name}: compiled in {clock(time.perf_counter() - start_time)}{share}")
             meta = {"name": name, "config": plain(config), **run_directory.provenance()}
-            what = training, settings, settings.members, directory, programs, policy
+            parts = training, settings, settings.members, directory, programs, policy
             stop = StopRequest(display.say)
-            return completed(Session(*what, record, display, stop, meta, best, keeper, logged))
+            return train_and_evaluate(
+                Session(*parts, record, display, stop, meta, best, snapshot_writer, run_log)
+            )
 
 
-def completed(session: Session) -> Result:
+def train_and_evaluate(session: Session) -> Result:
     """Trains and evaluates; an error that nobody foresaw also says how the run goes on."""
     directory = session.directory
     try:
@@ -107,19 +114,19 @@ def completed(session: Session) -> Result:
         if session.stop.requested:  # during the last chunk
             raise Interrupted(after_training(directory))
         with interruption(after_training(directory)):
-            state = state._replace(agent=devices.on_one(state.agent))
+            state = state._replace(agent=devices.move_to_one_device(state.agent))
             return Result(directory, state, session.evaluate(state), counters.updates)
     except checkpoint.CheckpointError as error:
         raise UsageError(str(error)) from error
     except Exception as error:
         if not isinstance(error, RunError) and not distributed.is_alone():
             # such as a connection that broke: to wait for the others would be in vain
-            said = f"a process is gone, or failed ({in_one_line(error)[:200]})"
+            reason = f"a process is gone, or failed ({in_one_line(error)[:200]})"
             print(
-                f"{said}: start all again with {run_directory.resume_flag(directory)}",
+                f"{reason}: start all again with {run_directory.resume_flag(directory)}",
                 file=sys.stderr,
             )
-            distributed.leave(FAILED)
+            distributed.exit_now(FAILED)
         if not isinstance(error, RunError):
             error.add_note(
                 f"{run_directory.resume_flag(directory)} continues from the newest checkpoint"
@@ -149,7 +156,7 @@ def live_page(settings: Config, directory: Path) -> Iterator[None]:
             server.terminate()
 
 
-def created(directory: str, name: str) -> str:
+def create_directory(directory: str, name: str) -> str:
     """A new run directory, made by the first process."""
     return str(run_directory.create(directory, name)) if distributed.is_first() else ""
 
@@ -177,12 +184,12 @@ def train_program(
     if not distributed.is_first():
         return result
     agents = agents_of(result.state.agent, settings.num_seeds)
-    finished = Run(result.directory, program, config, result.updates, agents, result.state)
+    finished_run = Run(result.directory, program, config, result.updates, agents, result.state)
     games = getattr(settings, "evaluation_games", 0)
     key = compiled.keys_of(settings.seed)[1]
-    with interruption(after_training(result.directory)), naming_render(result.directory):
-        paths = program.pictures(finished, games, key, result.evaluation)
-        for table in program.tables(finished):
+    with interruption(after_training(result.directory)), errors_with_render_hint(result.directory):
+        paths = program.pictures(finished_run, games, key, result.evaluation)
+        for table in program.tables(finished_run):
             Console().print(table)
         for path in paths:
             print(path)
@@ -190,7 +197,7 @@ def train_program(
 
 
 @contextmanager
-def naming_render(directory: Path) -> Iterator[None]:
+def errors_with_render_hint(directory: Path) -> Iterator[None]:
     """Adds to an error while pictures are drawn how to draw them later."""
     try:
         yield

@@ -24,7 +24,7 @@ def load(directory: str | Path, best: bool = False) -> Run:
 
     With `best`, a run in `best/` of the directory, of the policies that were best while training.
     """
-    directory, program, config, *_ = begun(directory)
+    directory, program, config, *_ = load_without_checkpoint(directory)
     try:
         training = program.training(config)
         starts = config.run.members.starts
@@ -35,13 +35,15 @@ def load(directory: str | Path, best: bool = False) -> Run:
     agents = agents_of(state.agent, config.run.num_seeds)
     if not best:
         return Run(directory, program, config, updates, agents, state)
-    kept = best_policies.read(directory, state.agent, config.run.members)
-    of_seed = lambda s: {name: x[s] for name, x in kept.arrays.items()}
-    chosen = [policy_files.with_parameters(x, of_seed(s)) for s, x in enumerate(agents)]
-    return Run(directory / best_policies.BEST, program, config, max(kept.updates), chosen)
+    saved_policies = best_policies.read(directory, state.agent, config.run.members)
+    seed_arrays = lambda s: {name: x[s] for name, x in saved_policies.arrays.items()}
+    best_agents = [policy_files.with_parameters(x, seed_arrays(s)) for s, x in enumerate(agents)]
+    return Run(
+        directory / best_policies.BEST, program, config, max(saved_policies.updates), best_agents
+    )
 
 
-def begun(directory: str | Path) -> Run:
+def load_without_checkpoint(directory: str | Path) -> Run:
     """A run that may not have a checkpoint yet: its program and configuration, without agents."""
     directory = Path(directory)
     saved = run_directory.read_config(directory)
@@ -61,6 +63,6 @@ def program_of(arguments: Sequence[str]) -> Program | None:
     return None
 
 
-def with_evaluation(config: Any, **changes: Any) -> Any:
+def with_run_fields(config: Any, **changes: Any) -> Any:
     """`config` with changed fields of its `run`."""
     return dataclasses.replace(config, run=dataclasses.replace(config.run, **changes))

@@ -15,17 +15,17 @@ from jaxrl.types import RunState
 from train.host.errors import Interrupted, NonFiniteError
 from train.host.files import metrics_file, policy_files
 from train.host.files.log import Log
-from train.host.files.rows import Counters, by_seed, chunk_rows, counted, mean_score
+from train.host.files.rows import Counters, chunk_rows, mean_score, trim_report, updated_counters
 from train.host.files.run_directory import CHECKPOINTS, resume_flag
-from train.host.files.snapshots import Keeper
+from train.host.files.snapshots import SnapshotWriter
 from train.host.machine import compiled, devices, distributed, jax_settings
 from train.host.machine.members import Members
-from train.host.machine.progress import Display, clock, per_second
+from train.host.machine.progress import Display, clock, rate_text
 from train.host.machine.signals import StopRequest
 from train.host.numbers import quantity
 from train.host.plain_config import differences
 from train.host.running.problems import Problem, advice, first_problem
-from train.host.scoring.best import Best
+from train.host.scoring.best import BestTracker
 from train.host.scoring.scores import evaluate_run, write_evaluation
 from train.host.training import Config, Evaluation, PlayConfig, Training
 
@@ -50,14 +50,14 @@ class Session:
     display: Display
     stop: StopRequest
     meta: dict[str, Any]
-    best: Best | None = None
-    snapshots: Keeper | None = None
+    best: BestTracker | None = None
+    snapshots: SnapshotWriter | None = None
     log: Log = field(default_factory=Log)
     leaves_behind: bool = False  # members that are not finite, instead of `on_nonfinite`
     resumed: Path | None = None  # what `--resume` continues, if not the directory
     search: Callable[[Any, compiled.Report, int], tuple[Any, list[dict[str, Any]]]] | None = None
-    """Of a search, called after each chunk: `(state, report, updates) -> (state, told)` replaces
-    members, and tells what the row of each also says."""
+    """Of a search, called after each chunk: `(state, report, updates) -> (state, notes)` replaces
+    members; the notes are what the row of each also says."""
     _saved: Counters = field(init=False)  # those of the newest checkpoint
 
     def train(self) -> tuple[RunState, Counters]:
@@ -67,7 +67,7 @@ class Session:
         self.take_snapshot(state, counters)
         self.display.begin(self.fraction(counters), self.training.unit)
         while self.fraction(counters) < 1:
-            if distributed.any_of(self.stop.requested):
+            if distributed.any_process(self.stop.requested):
                 self.save(state, counters)
                 raise Interrupted(
                     f"stopped after {self.steps(counters):,} of "
@@ -82,11 +82,15 @@ class Session:
         unit = self.training.unit
         self.display.say(
             f"{self.meta['name']}: {quantity(self.steps(counters), unit)} in "
-            f"{clock(counters.seconds)}, {per_second(rate)} {unit}/s"
+            f"{clock(counters.seconds)}, {rate_text(rate)} {unit}/s"
         )
-        best = "" if self.best is None else self.best.told(self.training.steps_per_update, unit)
-        if best:
-            self.display.say(best)
+        best_line = (
+            ""
+            if self.best is None
+            else self.best.summary_line(self.training.steps_per_update, unit)
+        )
+        if best_line:
+            self.display.say(best_line)
         return state, counters
 
     def advance(self, state: RunState, counters: Counters) -> tuple[RunState, Counters]:
@@ -97,10 +101,10 @@ class Session:
             length - counters.updates % length,  # so that chunks end at multiples of their length
             self.settings.total_updates(per_update) - counters.updates,
         )
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         state, report = self.programs.chunk(state, np.int32(count))
-        report = by_seed(jax.device_get(report), count)  # waits for the chunk
-        seconds = time.perf_counter() - started
+        report = trim_report(jax.device_get(report), count)  # waits for the chunk
+        seconds = time.perf_counter() - start_time
         if not report.finite.all():
             problem = first_problem(report, counters.updates, self.members.seeds)
             if self.settings.on_nonfinite == "restore" and not self.leaves_behind:
@@ -111,15 +115,15 @@ class Session:
                 raise self.not_finite(problem, vain if is_vain else "")
             if not self.leaves_behind and not any(counters.skipped):
                 self.display.say(f"{problem.description}: undone, as are later ones like it")
-        counters = counted(counters, report, seconds, self.training.settled)
-        rows, counters = self.scored(state, counters, length)
-        told = None
+        counters = updated_counters(counters, report, seconds, self.training.converged_metric)
+        rows, counters = self.evaluate_if_due(state, counters, length)
+        notes = None
         if self.search is not None:
-            state, told = self.search(state, report, counters.updates)
+            state, notes = self.search(state, report, counters.updates)
         elif self.leaves_behind and not report.finite.any():
             counters = counters._replace(settled=True)  # nobody is left
         rate = count * per_update * len(self.members.seeds) / seconds
-        self.write(report, counters, rate, rows, told)
+        self.write(report, counters, rate, rows, notes)
         if counters.updates % (length * self.settings.checkpoint_every) == 0:
             self.save(state, counters)
         return state, counters
@@ -127,14 +131,16 @@ class Session:
     def take_snapshot(self, state: RunState, counters: Counters) -> None:
         """Keeps what the run looks like, if that is due."""
         if self.snapshots is not None:
-            self.snapshots.keep(state, counters.updates, is_last=self.fraction(counters) >= 1)
+            self.snapshots.write_if_due(
+                state, counters.updates, is_last=self.fraction(counters) >= 1
+            )
 
     def goes_on(self, report: compiled.Report) -> bool:
         """Whether the run may continue after updates that were not finite."""
         undone = self.settings.on_nonfinite == "skip" and bool(report.finite.any(axis=0).all())
         return undone or self.leaves_behind
 
-    def scored(
+    def evaluate_if_due(
         self, state: RunState, counters: Counters, length: int
     ) -> tuple[list[dict[str, Any]] | None, Counters]:
         """The scores of all members if they are due, and whether the run ends with them.
@@ -148,11 +154,14 @@ class Session:
         if counters.updates % period:
             return None, counters
         try:
-            agents = devices.on_one(state.agent)
+            agents = devices.move_to_one_device(state.agent)
             rows = self.best.evaluate(agents, counters.updates, self.look_for_signals)
         except Interrupted:
             return None, counters
-        if patience is not None and self.best.waited(counters.updates, period) >= patience:
+        if (
+            patience is not None
+            and self.best.evaluations_without_improvement(counters.updates, period) >= patience
+        ):
             self.display.say(f"{self.meta['name']}: {self.best.why_to_stop(patience)}")
             counters = counters._replace(settled=True)
         return rows, counters
@@ -172,7 +181,7 @@ class Session:
         rows = self.record.rows()[-len(self.members.seeds) :] if self.best is not None else []
         if not rows or "evaluated" in rows[0]:
             return counters
-        scores, counters = self.scored(state, counters, length)
+        scores, counters = self.evaluate_if_due(state, counters, length)
         if scores:
             self.record.cut(counters.rows - len(rows))
             self.record.append(with_scores(rows, scores))
@@ -184,16 +193,16 @@ class Session:
         report: compiled.Report,
         counters: Counters,
         rate: float,
-        scored: list[dict[str, Any]] | None = None,
-        told: list[dict[str, Any]] | None = None,
+        scores: list[dict[str, Any]] | None = None,
+        notes: list[dict[str, Any]] | None = None,
     ) -> None:
         """Writes the rows of a chunk into the record and shows the progress."""
         per_update = self.training.steps_per_update
         rows = chunk_rows(report, counters, self.members, per_update, rate)
-        if told:
-            rows = [row | x for row, x in zip(rows, told, strict=True)]
-        if scored:
-            rows = with_scores(rows, scored)
+        if notes:
+            rows = [row | x for row, x in zip(rows, notes, strict=True)]
+        if scores:
+            rows = with_scores(rows, scores)
         self.record.append(rows)
         self.log.append(rows)
         score = (self.training.score, mean_score(rows, self.training.score))
@@ -214,18 +223,20 @@ class Session:
             state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.programs.like)
             jax_settings.refuse_other_draws(self.directory, meta)
             counters = Counters(**meta["counters"])
-            ours = {name: self.meta[name] for name in ("versions", "device", "settings")}
-            for change in differences({name: meta.get(name, ours[name]) for name in ours}, ours):
+            current = {name: self.meta[name] for name in ("versions", "device", "settings")}
+            for change in differences(
+                {name: meta.get(name, current[name]) for name in current}, current
+            ):
                 _log.warning("%s since the run was saved: it may not continue bit for bit", change)
         else:
             zeros = [0] * len(self.members.seeds)
             state = self.programs.init(self.members.starts)
             if self.policy is not None:
-                state = state._replace(agent=policy_files.warm_started(state.agent, self.policy))
-                state = devices.like(state, self.programs.like)
+                state = state._replace(agent=policy_files.warm_start(state.agent, self.policy))
+                state = devices.place_like(state, self.programs.like)
             counters = Counters(0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0, rows=0)
-        if dropped := self.record.cut(counters.rows):
-            rows = quantity(dropped, "rows")
+        if dropped_count := self.record.cut(counters.rows):
+            rows = quantity(dropped_count, "rows")
             text = f"computes again {rows} that came after update {counters.updates}"
             self.display.say(f"{self.meta['name']}: {text}")
         self.log.begin(self.record.rows)
@@ -236,17 +247,17 @@ class Session:
         self, counters: Counters, seconds: float, problem: Problem
     ) -> tuple[RunState, Counters]:
         """The newest checkpoint again, all seeds of it, with other random numbers."""
-        state, saved = self.load()
-        attempt = counters.restores + 1 - saved.restores
+        state, old_counters = self.load()
+        attempt = counters.restores + 1 - old_counters.restores
         if attempt > MAX_RESTORES:
             raise self.not_finite(problem, f", also after each of {MAX_RESTORES} restores")
         self.display.say(
-            f"{problem.description}: back to update {saved.updates} with new random numbers"
+            f"{problem.description}: back to update {old_counters.updates} with new random numbers"
         )
         fold_in = FOLD_IN_EACH if state.key.ndim else jax.random.fold_in
         state = state._replace(key=fold_in(state.key, attempt))
-        state = devices.like(state, self.programs.like)
-        return state, saved._replace(
+        state = devices.place_like(state, self.programs.like)
+        return state, old_counters._replace(
             restores=counters.restores + 1, seconds=counters.seconds + seconds
         )
 

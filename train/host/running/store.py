@@ -26,7 +26,7 @@ def as_run(name: str | Path) -> Run:
     program = find(content["entry_point"], path)
     default = program.preset_of(path, content["preset"])
     try:
-        config = rebuild(default, completed(content["config"], plain(default)))
+        config = rebuild(default, fill_missing_fields(content["config"], plain(default)))
         agent = jax.eval_shape(program.training(config).init, jax.random.key(0)).agent
     except (ValueError, TypeError, UsageError) as error:
         raise UsageError(f"{path} cannot be used: {in_one_line(error)}") from error
@@ -35,7 +35,7 @@ def as_run(name: str | Path) -> Run:
     return Run(Path("runs", f"policy-{path.stem}"), program, config, content["updates"], agents)
 
 
-def completed(saved: Any, default: Any) -> Any:
+def fill_missing_fields(saved: Any, default: Any) -> Any:
     """`saved`, with fields that its version did not have taken from `default`; both plain data.
 
     For policies only: they need nothing but the same network, which names and shapes confirm. A run
@@ -43,10 +43,10 @@ def completed(saved: Any, default: Any) -> Any:
     """
     if not (isinstance(saved, dict) and isinstance(default, dict)):
         return saved
-    return default | {name: completed(x, default.get(name)) for name, x in saved.items()}
+    return default | {name: fill_missing_fields(x, default.get(name)) for name, x in saved.items()}
 
 
-def opened(run: str | None, policy: str | None, best: bool = False) -> Run:
+def load_run_or_policy(run: str | None, policy: str | None, best: bool = False) -> Run:
     """A run, or a policy as a run. Raises UsageError unless exactly one of them is given.
 
     `best` takes the policies of the run that were best while it trained.
@@ -62,7 +62,7 @@ def opened(run: str | None, policy: str | None, best: bool = False) -> Run:
     raise UsageError("expected a run directory or --policy NAME, not both: leave one of them out")
 
 
-def of_source(source: str | Path, best: bool = False) -> Run:
+def load_source(source: str | Path, best: bool = False) -> Run:
     """A run, where `source` is the directory of one; else the policy of that path or name."""
     if (Path(source) / "config.yaml").is_file():
         return runs.load(source, best)

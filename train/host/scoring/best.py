@@ -19,7 +19,7 @@ from train.host.errors import UsageError
 from train.host.files import policy_files
 from train.host.machine.members import Members
 from train.host.numbers import quantity
-from train.host.scoring.matches import CompiledMatch, compile_match, in_one_piece
+from train.host.scoring.matches import CompiledMatch, compile_match, to_match
 from train.host.scoring.scores import summaries
 from train.host.training import PlayConfig, Training
 
@@ -28,7 +28,7 @@ STREAM = 2**31 - 1
 """Folded into the key of a seed, so that no other games use the same random numbers."""
 
 
-class Kept(NamedTuple):
+class BestPolicies(NamedTuple):
     """What `best/` holds."""
 
     arrays: dict[str, np.ndarray]  # parameters by name, [S, ...]
@@ -37,15 +37,15 @@ class Kept(NamedTuple):
 
 
 @dataclass
-class Best:
+class BestTracker:
     """Scores the members of a run from time to time, and keeps the best of each."""
 
     directory: Path
     members: Members
     score: str
-    lower: bool  # is better
+    lower_is_better: bool  # is better
     match: CompiledMatch  # of the agents and keys of all members
-    kept: Kept | None
+    policies: BestPolicies | None
     is_played: bool = False  # by this process
 
     def evaluate(
@@ -58,51 +58,55 @@ class Best:
         episodes = self.match.play(agents, keys(self.members, updates), between)
         self.is_played = True
         several = len(self.members.seeds) > 1
-        found = []
+        rows = []
         for s in range(len(self.members.seeds)):
-            of_one = jax.tree.map(lambda x, s=s: x[s], episodes) if several else episodes
-            row = summaries(of_one)
+            member_episodes = jax.tree.map(lambda x, s=s: x[s], episodes) if several else episodes
+            row = summaries(member_episodes)
             measure = {k: row[self.score].get(k) for k in ("mean", "low", "high")}
-            found.append({"games": row["games"], **measure})
-        self.keep(agents, [row["mean"] for row in found], updates)
-        return found
+            rows.append({"games": row["games"], **measure})
+        self.keep(agents, [row["mean"] for row in rows], updates)
+        return rows
 
     def keep(self, agents: AgentState, scores: list[float | None], updates: int) -> None:
         """Writes the parameters of the members that have never been better."""
-        now = stacked(agents, self.members)
+        parameters = stack_parameters(agents, self.members)
         count = len(self.members.seeds)
-        kept = self.kept or Kept(jax.tree.map(np.zeros_like, now), [None] * count, [0] * count)
-        better = [s for s, score in enumerate(scores) if self.is_better(score, kept.scores[s])]
-        if not better:
+        policies = self.policies or BestPolicies(
+            jax.tree.map(np.zeros_like, parameters), [None] * count, [0] * count
+        )
+        improved = [
+            s for s, score in enumerate(scores) if self.is_better(score, policies.scores[s])
+        ]
+        if not improved:
             return
-        for s in better:
-            kept.scores[s], kept.updates[s] = scores[s], updates
-            for name, x in now.items():
-                kept.arrays[name][s] = x[s]
+        for s in improved:
+            policies.scores[s], policies.updates[s] = scores[s], updates
+            for name, x in parameters.items():
+                policies.arrays[name][s] = x[s]
         meta = {
             "score": self.score,
-            "lower": self.lower,
-            "scores": kept.scores,
-            "updates": kept.updates,
+            "lower": self.lower_is_better,
+            "scores": policies.scores,
+            "updates": policies.updates,
         }
-        checkpoint.save(self.directory / BEST, updates, kept.arrays, meta, keep=1)
-        self.kept = kept
+        checkpoint.save(self.directory / BEST, updates, policies.arrays, meta, keep=1)
+        self.policies = policies
 
-    def told(self, steps_per_update: int, unit: str) -> str:
+    def summary_line(self, steps_per_update: int, unit: str) -> str:
         """A line on the best scores so far; empty before the first games."""
-        if self.kept is None:
+        if self.policies is None:
             return (
                 f"{self.line_without_scores}: no policy is kept in {BEST}/"
                 if self.is_played
                 else ""
             )
-        known = [
+        entries = [
             f"{score:.4g} after {updates * steps_per_update:,} {unit}"
-            for score, updates in zip(self.kept.scores, self.kept.updates, strict=True)
+            for score, updates in zip(self.policies.scores, self.policies.updates, strict=True)
             if score is not None
         ]
-        more = f" and {quantity(len(known) - 3, 'more seeds')}" if len(known) > 3 else ""
-        return f"best {self.score} while training: {', '.join(known[:3])}{more}; kept in {BEST}/"
+        more = f" and {quantity(len(entries) - 3, 'more seeds')}" if len(entries) > 3 else ""
+        return f"best {self.score} while training: {', '.join(entries[:3])}{more}; kept in {BEST}/"
 
     @property
     def line_without_scores(self) -> str:
@@ -113,27 +117,27 @@ class Best:
 
     def why_to_stop(self, patience: int) -> str:
         """A line on a run that ends as no member has improved."""
-        if self.kept is None:
+        if self.policies is None:
             return f"{self.line_without_scores}, in {patience} evaluations"
         return f"no better score in {patience} evaluations"
 
     def is_better(self, score: float | None, than: float | None) -> bool:
         if score is None or than is None:
             return score is not None
-        return score < than if self.lower else score > than
+        return score < than if self.lower_is_better else score > than
 
-    def waited(self, updates: int, period: int) -> int:
-        """For how many evaluations, one each `period` updates, no member has improved."""
-        return (updates - max(self.kept.updates if self.kept else [0])) // period
+    def evaluations_without_improvement(self, updates: int, period: int) -> int:
+        """The number of evaluations, one each `period` updates, since any member improved."""
+        return (updates - max(self.policies.updates if self.policies else [0])) // period
 
 
-def stacked(agents: AgentState, members: Members) -> dict[str, np.ndarray]:
+def stack_parameters(agents: AgentState, members: Members) -> dict[str, np.ndarray]:
     """The parameters of all members by name, `[S, ...]`, also of a single one."""
-    found = {name: np.array(x) for name, x in policy_files.parameters(agents).items()}
-    return found if len(members.seeds) > 1 else {name: x[None] for name, x in found.items()}
+    arrays = {name: np.array(x) for name, x in policy_files.parameters(agents).items()}
+    return arrays if len(members.seeds) > 1 else {name: x[None] for name, x in arrays.items()}
 
 
-def read(directory: Path, agents: AgentState, members: Members) -> Kept:
+def read(directory: Path, agents: AgentState, members: Members) -> BestPolicies:
     """What `best/` of a run holds, whose agents have the shapes `agents`.
 
     Raises UsageError if there is nothing that can be read.
@@ -148,12 +152,14 @@ def read(directory: Path, agents: AgentState, members: Members) -> Kept:
             f"{error}: there is one once a game for a score is finished while training with "
             "--run.evaluate-every"
         ) from error
-    return Kept({k: np.array(x) for k, x in arrays.items()}, meta["scores"], meta["updates"])
+    return BestPolicies(
+        {k: np.array(x) for k, x in arrays.items()}, meta["scores"], meta["updates"]
+    )
 
 
 def make(
     training: Training, settings: Any, members: Members, directory: Path, agents: AgentState
-) -> Best | None:
+) -> BestTracker | None:
     """Compiles the games for agents of the shapes `agents`; None if the run plays none.
 
     Raises UsageError if the program plays none, or they need more memory than there is.
@@ -166,37 +172,39 @@ def make(
         return None
     if training.games is None:
         raise UsageError("this program plays no games while it trains: leave out evaluate-every")
-    match = in_one_piece(training.games(settings.evaluate_games))
-    match = match if len(members.seeds) == 1 else match.side_by_side()
+    match = to_match(training.games(settings.evaluate_games))
+    match = match if len(members.seeds) == 1 else match.vectorize()
     agents = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), agents)  # on one device
     compiled = compile_match(match, agents, keys(members, 0))
-    known = checkpoint.steps(directory / BEST)
-    kept = read(directory, agents, members) if known else None
-    return Best(directory, members, training.score, training.lower_is_better, compiled, kept)
+    saved_steps = checkpoint.steps(directory / BEST)
+    policies = read(directory, agents, members) if saved_steps else None
+    return BestTracker(
+        directory, members, training.score, training.lower_is_better, compiled, policies
+    )
 
 
-def luck(directory: Path, fresh: dict[str, Any]) -> list[str]:
+def selection_bias_report(directory: Path, fresh: dict[str, Any]) -> list[str]:
     """A line for each seed: the score that chose its policy, and the one of fresh games.
 
     `directory` is `best/` of a run, `fresh` the content of an `eval.json`.
     """
-    kept, name = checkpoint.read_meta(directory), fresh["score"]
-    found = []
-    for row, chosen, updates in zip(fresh["seeds"], kept["scores"], kept["updates"], strict=True):
+    meta, name = checkpoint.read_meta(directory), fresh["score"]
+    lines = []
+    for row, chosen, updates in zip(fresh["seeds"], meta["scores"], meta["updates"], strict=True):
         mean = row[name]["mean"] if name in row else None
-        if mean is None or chosen is None or name != kept["score"]:
+        if mean is None or chosen is None or name != meta["score"]:
             continue
-        told = f"{name} {chosen:.4g} when it was chosen, after {quantity(updates, 'updates')}"
-        better = mean - chosen if kept["lower"] else chosen - mean
-        said = f"choosing flattered it by {better:.2g}" if better > 0 else "choosing was not luck"
-        found.append(f"seed {row['seed']}: {told}; {mean:.4g} on fresh games: {said}")
-    return found
+        choice = f"{name} {chosen:.4g} when it was chosen, after {quantity(updates, 'updates')}"
+        better = mean - chosen if meta["lower"] else chosen - mean
+        bias = f"choosing flattered it by {better:.2g}" if better > 0 else "choosing was not luck"
+        lines.append(f"seed {row['seed']}: {choice}; {mean:.4g} on fresh games: {bias}")
+    return lines
 
 
 def keys(members: Members, updates: int) -> jax.Array:
     """The key of the games of each seed after so many updates; no axis for a single seed."""
     seeds = np.asarray(members.seeds, np.int32)
-    of_one = lambda seed: jax.random.fold_in(
+    game_key = lambda seed: jax.random.fold_in(
         jax.random.fold_in(jax.random.key(seed), STREAM), updates
     )
-    return of_one(seeds[0]) if len(seeds) == 1 else jax.vmap(of_one)(seeds)
+    return game_key(seeds[0]) if len(seeds) == 1 else jax.vmap(game_key)(seeds)

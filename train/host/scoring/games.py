@@ -13,7 +13,7 @@ from jaxrl.evaluate import Episodes, Trajectory
 from jaxrl.types import Agent, AgentState, Environment, PyTree
 from train.host.player import Player
 from train.host.scoring.limits import most_steps, time_limit
-from train.host.scoring.matches import Match, compile_match, in_one_piece
+from train.host.scoring.matches import Match, compile_match, to_match
 from train.host.scoring.scores import evaluation_table, have_score, summaries
 from train.host.training import EpisodesOf, Evaluation
 
@@ -23,7 +23,7 @@ UNFINISHED = 1_000
 """Steps that a film shows of a game that was not finished."""
 
 
-class Played(NamedTuple):
+class GameResults(NamedTuple):
     """The games of some agents."""
 
     episodes: list[Episodes]  # NumPy arrays [N, G], for each agent
@@ -38,7 +38,7 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class GamesEvaluation:
-    """A `Training.evaluate` that plays games; `Evaluation.detail` is `Played`."""
+    """A `Training.evaluate` that plays games; `Evaluation.detail` is `GameResults`."""
 
     match: Match
     of_size: Callable[[int], Match] | None = None
@@ -55,12 +55,12 @@ class GamesEvaluation:
     def __call__(
         self, agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
     ) -> Evaluation:
-        doing = [f"playing games to the end{self.place}, seed {x}" for x in seeds]
-        played = play(self.match, agents, keys, doing)
+        activities = [f"playing games to the end{self.place}, seed {x}" for x in seeds]
+        results = play(self.match, agents, keys, activities)
         if not self.is_watched:
-            played = played._replace(replay=None)
-        content = summarised(seeds, played, self.score)
-        return Evaluation(content, evaluation_table(content), played)
+            results = results._replace(replay=None)
+        content = evaluation_content(seeds, results, self.score)
+        return Evaluation(content, evaluation_table(content), results)
 
     def with_score(self, score: str) -> "GamesEvaluation":
         """The same with another score; `Training` calls it with its own."""
@@ -87,9 +87,9 @@ def of_player(
     def match(games: int, rows: int = 0) -> Match:
         return match_of(env, env_params, player, games, longest, rows, deterministic)
 
-    watched = match(games_each, watched_rows(env, env_params, longest))
+    watched_match = match(games_each, watched_rows(env, env_params, longest))
     return GamesEvaluation(
-        watched, match, place=place, is_watched=True, player=Player(env, env_params, player)
+        watched_match, match, place=place, is_watched=True, player=Player(env, env_params, player)
     )
 
 
@@ -119,7 +119,7 @@ def best_game(scores: Any, episodes: Episodes) -> int:
 def steps_to_show(length: Any, limit: int | None) -> int:
     """The steps of a game that a film shows, from its start: all, unless it was not finished.
 
-    `length` is 0 then, and `limit` as in `Played`.
+    `length` is 0 then, and `limit` as in `GameResults`.
     """
     return int(length) or min(UNFINISHED, limit or UNFINISHED)
 
@@ -133,34 +133,36 @@ def watched_rows(env: Environment, env_params: PyTree, limit: int) -> int:
 
 def of_episodes(episodes_of: EpisodesOf) -> GamesEvaluation:
     """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function."""
-    return GamesEvaluation(in_one_piece(episodes_of))
+    return GamesEvaluation(to_match(episodes_of))
 
 
 def play(
-    episodes_of: EpisodesOf, agents: list[AgentState], keys: list[jax.Array], doing: list[str]
-) -> Played:
-    """Compiles `episodes_of` once and plays its games with each agent; `doing` is the progress.
+    episodes_of: EpisodesOf, agents: list[AgentState], keys: list[jax.Array], activities: list[str]
+) -> GameResults:
+    """Compiles `episodes_of` once and plays its games with each agent.
 
-    In pieces, if it is a `Match`. Raises UsageError if so many games need more memory than there
-    is.
+    In pieces, if it is a `Match`. `activities` are shown as progress, one for each agent. Raises
+    UsageError if so many games need more memory than there is.
     """
-    started = time.perf_counter()
-    match = compile_match(in_one_piece(episodes_of), agents[0], keys[0])
-    ready = time.perf_counter()
-    episodes = [match.play_aloud(*each) for each in zip(agents, keys, doing, strict=True)]
-    times = ready - started, time.perf_counter() - ready
-    return Played(episodes, *times, match.watch, match.match.limit)
+    start_time = time.perf_counter()
+    match = compile_match(to_match(episodes_of), agents[0], keys[0])
+    ready_time = time.perf_counter()
+    episodes = [
+        match.play_with_progress(*each) for each in zip(agents, keys, activities, strict=True)
+    ]
+    durations = ready_time - start_time, time.perf_counter() - ready_time
+    return GameResults(episodes, *durations, match.watch, match.match.limit)
 
 
-def summarised(seeds: list[int], played: Played, score: str) -> dict[str, Any]:
+def evaluation_content(seeds: list[int], results: GameResults, score: str) -> dict[str, Any]:
     """The `Evaluation.content` of games."""
     return {
         "score": score,
-        **({} if played.limit is None else {"max_steps": played.limit}),
-        "compile_seconds": played.compile_seconds,
-        "seconds": played.seconds,
+        **({} if results.limit is None else {"max_steps": results.limit}),
+        "compile_seconds": results.compile_seconds,
+        "seconds": results.seconds,
         "seeds": [
             {"seed": seed, **summaries(episodes)}
-            for seed, episodes in zip(seeds, played.episodes, strict=True)
+            for seed, episodes in zip(seeds, results.episodes, strict=True)
         ],
     }

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.evaluate import Course, Episodes, Playing, Trajectory, Watch
+from jaxrl.evaluate import Course, Episodes, PlayState, Trajectory, Watch
 from train.host.machine import constants, memory
-from train.host.machine.progress import busy
+from train.host.machine.progress import show_activity
 
 PIECE = 0.5
 """Seconds that a piece is to take."""
@@ -38,13 +38,13 @@ class Match:
     """Steps after which a game counts as not finished; None: not known."""
 
     def __call__(self, player: Any, key: jax.Array) -> Episodes:
-        return self.advance(player, self.start(player, key), self.whole()).episodes
+        return self.advance(player, self.start(player, key), self.full_window()).episodes
 
-    def whole(self) -> Watch:
+    def full_window(self) -> Watch:
         """All steps, with endless rounds left out and nothing watched."""
         return Watch(0, 0, self.limit or 0, True)
 
-    def of_players(self, player_of: Callable[[Any], Any]) -> "Match":
+    def map_players(self, player_of: Callable[[Any], Any]) -> "Match":
         """The same for what `player_of`, a pure function, makes a player of."""
         return Match(
             lambda source, key: self.start(player_of(source), key),
@@ -52,12 +52,12 @@ class Match:
             self.limit,
         )
 
-    def side_by_side(self) -> "Match":
+    def vectorize(self) -> "Match":
         """The same for players `[S, ...]` and keys `[S]`."""
         return Match(jax.vmap(self.start), jax.vmap(self.advance, (0, 0, None)), self.limit)
 
 
-def in_one_piece(episodes_of: Callable[[Any, jax.Array], Episodes]) -> Match:
+def to_match(episodes_of: Callable[[Any, jax.Array], Episodes]) -> Match:
     """A match of which no more is known than all of its games, a pure function; or that match."""
     if isinstance(episodes_of, Match):
         return episodes_of
@@ -65,7 +65,7 @@ def in_one_piece(episodes_of: Callable[[Any, jax.Array], Episodes]) -> Match:
     def start(player: Any, key: jax.Array) -> Course:
         episodes = episodes_of(player, key)
         games = jnp.asarray(episodes.length).shape
-        over = Playing((), jnp.full(games[:-1], games[-1]), jnp.zeros((), jnp.int32))  # pyright: ignore
+        over = PlayState((), jnp.full(games[:-1], games[-1]), jnp.zeros((), jnp.int32))  # pyright: ignore
         return Course(over, episodes, Trajectory((), ()))
 
     return Match(start, lambda player, course, window: course)
@@ -83,9 +83,9 @@ class CompiledMatch:
     """A compiled match."""
 
     match: Match
-    starts: constants.Compiled
+    starts: constants.CompiledFunction
     """`(player, key) -> (course, status)`."""
-    advances: constants.Compiled
+    advances: constants.CompiledFunction
     """`(player, course, watch) -> (course, status)`; consumes (donates) the course."""
 
     def play(
@@ -95,44 +95,46 @@ class CompiledMatch:
 
         `between(step)` is called after each piece, and may raise what ends the match.
         """
-        now = self.go_on(player, self.starts(player, key), self.match.whole(), between)
-        return jax.device_get(now[0].episodes)
+        progress = self.play_until(
+            player, self.starts(player, key), self.match.full_window(), between
+        )
+        return jax.device_get(progress[0].episodes)
 
-    def play_aloud(self, player: Any, key: jax.Array, doing: str) -> Episodes:
-        """The same; `doing` is the progress, with the steps so far."""
-        with busy(doing) as tell:
+    def play_with_progress(self, player: Any, key: jax.Array, activity: str) -> Episodes:
+        """The same; `activity` is shown as progress, with the steps so far."""
+        with show_activity(activity) as tell:
             most = self.match.limit
-            say = lambda step: tell(f"{doing}, step {step:,} of at most {most:,}")
+            say = lambda step: tell(f"{activity}, step {step:,} of at most {most:,}")
             return self.play(player, key, say)
 
     def watch(self, player: Any, key: jax.Array, which: int, num_steps: int) -> Trajectory:
         """The first steps of one environment in the same games, NumPy `[num_steps, ...]`."""
-        now, pieces = self.starts(player, key), []
-        rows = len(jax.tree.leaves(now[0].trajectory.action)[0])
+        progress, pieces = self.starts(player, key), []
+        rows = len(jax.tree.leaves(progress[0].trajectory.action)[0])
         for first in range(0, num_steps, rows):
             until = min(first + rows, num_steps)
-            now = self.go_on(player, now, Watch(which, first, until, False))
+            progress = self.play_until(player, progress, Watch(which, first, until, False))
             part = lambda x, count=until - first: np.array(x[:count])
-            pieces.append(jax.tree.map(part, now[0].trajectory))
+            pieces.append(jax.tree.map(part, progress[0].trajectory))
         return jax.tree.map(lambda *x: np.concatenate(x), *pieces)
 
-    def go_on(
+    def play_until(
         self,
         player: Any,
-        now: tuple[Course, Status],
+        progress: tuple[Course, Status],
         window: Watch,
         between: Callable[[int], None] = lambda step: None,
     ) -> tuple[Course, Status]:
         """Plays to `window.until`, or until all is over; calls `between(step)` after each piece."""
         size, until = 1, int(window.until)
-        while not now[1].is_over and (step := int(now[1].step)) < until:
-            began = time.monotonic()
+        while not progress[1].is_over and (step := int(progress[1].step)) < until:
+            start_time = time.monotonic()
             end = min(step + size, until)
-            now = self.advances(player, now[0], window._replace(until=end))
-            jax.block_until_ready(now[1])
-            between(int(now[1].step))
-            size = next_size(size, time.monotonic() - began)
-        return now
+            progress = self.advances(player, progress[0], window._replace(until=end))
+            jax.block_until_ready(progress[1])
+            between(int(progress[1].step))
+            size = next_size(size, time.monotonic() - start_time)
+        return progress
 
 
 def next_size(size: int, seconds: float) -> int:
@@ -145,16 +147,18 @@ def compile_match(match: Match, player: Any, key: jax.Array) -> CompiledMatch:
 
     `player` and `key` may be shapes.
     """
-    with busy("compiling the games"):
-        started = constants.trace(with_status(match.start), player, key)
-        starts = started.compile()
+    with show_activity("compiling the games"):
+        traced_start = constants.trace(with_status(match.start), player, key)
+        starts = traced_start.compile()
         course, _ = jax.tree.map(
             lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-            started.out_info,
+            traced_start.out_info,
             starts.output_shardings,
         )
-        given = player, course, match.whole()
-        advances = constants.trace(with_status(match.advance), *given, donate_argnums=1).compile()
+        arguments = player, course, match.full_window()
+        advances = constants.trace(
+            with_status(match.advance), *arguments, donate_argnums=1
+        ).compile()
     memory.refuse_games(starts)
     memory.refuse_games(advances)
     return CompiledMatch(match, starts, advances)
@@ -163,8 +167,8 @@ def compile_match(match: Match, player: Any, key: jax.Array) -> CompiledMatch:
 def with_status(function: Callable[..., Course]) -> Callable[..., tuple[Course, Status]]:
     """`function`, which also returns how far the match is."""
 
-    def both(*arguments: Any) -> tuple[Course, Status]:
+    def call_with_status(*arguments: Any) -> tuple[Course, Status]:
         course = function(*arguments)
         return course, Status(jnp.max(course.playing.step), course.is_over())
 
-    return both
+    return call_with_status

@@ -40,7 +40,7 @@ def evaluation_keys(root: int, seeds: list[int]) -> list[jax.Array]:
     return [jax.random.fold_in(jax.random.key(root), seed) for seed in seeds]
 
 
-def measured(
+def evaluate_by_measure(
     agents: list[AgentState],
     seeds: list[int],
     keys: list[jax.Array],
@@ -54,12 +54,12 @@ def measured(
 
     `about` is what `eval.json` says of all seeds together; `table` makes a table of its content.
     """
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     rows = [
         {"seed": seed, **measure(agent, key)}
         for agent, seed, key in zip(agents, seeds, keys, strict=True)
     ]
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - start_time
     content = {"score": score, "compile_seconds": compile_seconds, "seconds": seconds, **about}
     content["seeds"] = rows
     return Evaluation(content, table(content))
@@ -95,15 +95,15 @@ def summaries(episodes: Episodes) -> dict[str, Any]:
 
     `nonfinite`, how many have none as their return is NaN or infinite, is there if any has not.
     """
-    scored = scored_games(episodes)
+    scored_episodes = scored_games(episodes)
     values: dict[str, Any] = {
-        "return": scored.return_,
-        "length": scored.length,
-        "terminated": scored.terminated,
-        "truncated": scored.truncated,
-        **scored.outcome,
+        "return": scored_episodes.return_,
+        "length": scored_episodes.length,
+        "terminated": scored_episodes.terminated,
+        "truncated": scored_episodes.truncated,
+        **scored_episodes.outcome,
     }
-    games, complete = len(scored.length), int(np.sum(episodes.complete))
+    games, complete = len(scored_episodes.length), int(np.sum(episodes.complete))
     return {
         "games": games,
         "incomplete": np.size(episodes.length) - complete,
@@ -122,8 +122,8 @@ def summary(values: np.ndarray) -> dict[str, float | None]:
         return {"mean": float(values.mean()), "low": low, "high": high}
     if values.size == 1:  # no interval from one number
         return dict.fromkeys(("mean", "median", "max"), float(values[0]))
-    found = statistics.summary(values)._asdict()
-    return {name: float(x) for name, x in found.items() if name != "count"}
+    measures = statistics.summary(values)._asdict()
+    return {name: float(x) for name, x in measures.items() if name != "count"}
 
 
 def number_text(
@@ -136,8 +136,8 @@ def number_text(
 
 def scored_games(episodes: Episodes) -> Any:
     """Leaves out the episodes `[N, G]` that have no score: Episodes of NumPy arrays `[K]`."""
-    scored = have_score(episodes)
-    return jax.tree.map(lambda x: np.ravel(x)[scored], episodes)
+    is_scored = have_score(episodes)
+    return jax.tree.map(lambda x: np.ravel(x)[is_scored], episodes)
 
 
 def have_score(episodes: Episodes) -> np.ndarray:
@@ -146,43 +146,43 @@ def have_score(episodes: Episodes) -> np.ndarray:
 
 
 def evaluation_table(evaluation: dict[str, Any]) -> Table:
-    """A row with the score of each seed; `evaluation` is what `summarised` returned.
+    """A row with the score of each seed; `evaluation` is what `evaluation_content` returned.
 
     Below it stands how many games have no score.
     """
     score = evaluation["score"]
     games = f"{'at the end ' if outcomes.is_of_last_step(score) else ''}of complete games"
-    table = Table(title=f"{score} {games}", caption=without_score(evaluation))
+    table = Table(title=f"{score} {games}", caption=missing_score_note(evaluation))
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):
         table.add_column(heading, justify="right")
     for row in evaluation["seeds"]:
         value = row[score]
-        low, high, mean, *rest = (
+        low, high, mean, *others = (
             number_text(value, name=name) for name in ("low", "high", "mean", "median", "max")
         )
         interval = f"{low} to {high}" if low else ""
-        table.add_row(str(row["seed"]), f"{row['games']:,}", mean, interval, *rest)
+        table.add_row(str(row["seed"]), f"{row['games']:,}", mean, interval, *others)
     return table
 
 
-def without_score(evaluation: dict[str, Any]) -> str | None:
+def missing_score_note(evaluation: dict[str, Any]) -> str | None:
     """How many games have no score, and why; None if all have one."""
     rows = evaluation["seeds"]
-    missing, broken, scored = (
+    missing, nonfinite, scored = (
         sum(row.get(name, 0) for row in rows) for name in ("incomplete", "nonfinite", "games")
     )
-    total, lines = missing + broken + scored, []
+    total, lines = missing + nonfinite + scored, []
     if missing:
         limit = "" if evaluation.get("max_steps") is None else " (--run.evaluation-steps)"
-        line = f"{missing:,} of {quantity(total, 'games')} not finished{within(evaluation)}"
+        line = f"{missing:,} of {quantity(total, 'games')} not finished{limit_text(evaluation)}"
         lines.append(f"{line}: they have no score{limit}")
-    if broken:
-        line = f"{broken:,} of {quantity(total, 'games')} had a return that is not finite"
+    if nonfinite:
+        line = f"{nonfinite:,} of {quantity(total, 'games')} had a return that is not finite"
         lines.append(f"{line}: they have no score")
     return "; ".join(lines) or None
 
 
-def within(evaluation: dict[str, Any]) -> str:
+def limit_text(evaluation: dict[str, Any]) -> str:
     """ " within 10,000 steps", if it is known after how many games count as not finished."""
     limit = evaluation.get("max_steps")
     return "" if limit is None else f" within {quantity(limit, 'steps')}"

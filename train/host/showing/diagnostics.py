@@ -32,17 +32,17 @@ def draw(
     that is a list of numbers has a line for each; `labels` are those of the training.
     """
     rows = read_metrics(directory)
-    members = [x for x in series.by_member(rows, seeds) if x]
+    members = [x for x in series.split_by_member(rows, seeds) if x]
     if not members:
         return None
     names = series.names(rows)
     down = -(-len(names) // ACROSS)
-    figure = pictures.titled((3.2 * ACROSS, 2.2 * down + 0.5), title)
+    figure = pictures.titled_figure((3.2 * ACROSS, 2.2 * down + 0.5), title)
     grid = figure.subplots(down, ACROSS, squeeze=False)
     steps = np.array([row["steps"] for row in members[0]], float)
     for axes, (name, group) in zip(grid.flat, names.items(), strict=False):
-        found = series.parts(members, group, name)
-        _panel(axes, name, steps, found, unit, labels.get(name, ()))
+        parts = series.parts(members, group, name)
+        _panel(axes, name, steps, parts, unit, labels.get(name, ()))
     for axes in grid.flat[len(names) :]:
         axes.set_visible(False)
     handles = max((axes.get_legend_handles_labels()[0] for axes in grid.flat), key=len)
@@ -62,16 +62,16 @@ def _panel(
     labels: Sequence[str],
 ) -> None:
     axes.set_title(name.replace("_", " "), size=9, loc="left", parse_math=False)
-    scale = pictures.dress(axes, unit, pictures.STEPS, float(steps[-1]))
+    scale = pictures.style_axes(axes, unit, pictures.STEPS, float(steps[-1]))
     axes.xaxis.label.set_fontsize(7)
     axes.tick_params(labelsize=7)
     axes.ticklabel_format(axis="y", useOffset=False)  # 0.00099986 rather than -1.4 of 1e-7 + 1e-3
     for k, part in enumerate(parts):
         count = min(len(steps), *(len(x) for x in part))
         x, samples = steps[:count] / scale, np.stack([values[:count] for values in part])
-        known = np.isfinite(samples)
-        mean = np.where(known, samples, 0).sum(0) / np.maximum(known.sum(0), 1)
-        mean = np.where(known.any(0), mean, np.nan)
+        is_finite = np.isfinite(samples)
+        mean = np.where(is_finite, samples, 0).sum(0) / np.maximum(is_finite.sum(0), 1)
+        mean = np.where(is_finite.any(0), mean, np.nan)
         margin = pictures.interval(samples)
         label = labels[k] if k < len(labels) else None
         colour, dashes = COLOURS[k % 6], DASHES[k // 6 % len(DASHES)]

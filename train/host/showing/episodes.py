@@ -87,16 +87,17 @@ def record(
         playing, rows = _advance(*game, env_params, agent_state, playing)
         rows = jax.device_get(rows)
         for k in sorted(running):
-            ended = rows.done[:, k]
-            steps = min(int(np.argmax(ended)) + 1 if ended.any() else CHUNK, limit - done)
+            is_done = rows.done[:, k]
+            steps = min(int(np.argmax(is_done)) + 1 if is_done.any() else CHUNK, limit - done)
             pieces[k].append(jax.tree.map(lambda x, k=k, s=steps: x[:s, k].copy(), rows))
-            running -= {k} if ended[:steps].any() else set()
+            running -= {k} if is_done[:steps].any() else set()
         done += CHUNK
-    whole = [jax.tree.map(lambda *x: np.concatenate(x), *piece) for piece in pieces]
-    last = jax.tree.map(lambda *x: np.stack([y[-1] for y in x]), *whole)
-    final = jax.device_get(_after(env, env_params, last.state, last.action))
+    episode_rows = [jax.tree.map(lambda *x: np.concatenate(x), *piece) for piece in pieces]
+    last = jax.tree.map(lambda *x: np.stack([y[-1] for y in x]), *episode_rows)
+    final = jax.device_get(_final_states(env, env_params, last.state, last.action))
     return [
-        _recording(row, jax.tree.map(lambda x, k=k: x[k], final)) for k, row in enumerate(whole)
+        _recording(row, jax.tree.map(lambda x, k=k: x[k], final))
+        for k, row in enumerate(episode_rows)
     ]
 
 
@@ -132,15 +133,15 @@ def _advance(
 
     def step(world: acting.World, _) -> tuple[acting.World, _Row]:
         thoughts = jax.vmap(agent.explain, (None, 0, 0))(agent_state, world.memory, world.obs)
-        after, (now, ended) = acting.step(env, env_params, agent, agent_state, world)
-        seen = world.env, now.obs, now.action, now.reward, thoughts
-        return after, _Row(*seen, ended, now.terminated, now.truncated)
+        after, (transition, outcome) = acting.step(env, env_params, agent, agent_state, world)
+        fields = world.env, transition.obs, transition.action, transition.reward, thoughts
+        return after, _Row(*fields, outcome, transition.terminated, transition.truncated)
 
     return jax.lax.scan(step, world, length=CHUNK)
 
 
 @partial(jax.jit, static_argnums=0)
-def _after(env: Any, env_params: PyTree, state: PyTree, action: PyTree) -> PyTree:
+def _final_states(env: Any, env_params: PyTree, state: PyTree, action: PyTree) -> PyTree:
     """The states after a step, without reset; what is up to chance may differ from the game's."""
     step = lambda state, action: env.step_env(jax.random.key(0), state, action, env_params)[1]
     return jax.vmap(step)(state, action)
@@ -167,35 +168,35 @@ def lines(recording: Any, components: Sequence[str] = ()) -> dict[str, np.ndarra
     """
     reward = np.asarray(recording.reward, np.float32)
     total = reward if reward.ndim == 1 else reward.sum(-1)
-    found = {}
+    series = {}
     if "value" in recording.explained:
         value = recording.explained["value"]
-        found["value"] = with_last(value if value.ndim == 1 else value.sum(-1))
-    found["reward"] = with_first(total)
-    found["return so far"] = with_first(np.cumsum(total), 0.0)
+        series["value"] = with_last(value if value.ndim == 1 else value.sum(-1))
+    series["reward"] = with_first(total)
+    series["return so far"] = with_first(np.cumsum(total), 0.0)
     for k, name in enumerate(components):
         if reward[:, k].any():
-            found[f"reward: {name.replace('_', ' ')}"] = with_first(reward[:, k])
-    return found
+            series[f"reward: {name.replace('_', ' ')}"] = with_first(reward[:, k])
+    return series
 
 
 def bars(recording: Recording, actions: Sequence[str]) -> dict[str, Bars]:
     """What an agent with A named actions makes of each of them: probabilities, Q, or means."""
-    found, taken = {}, np.asarray(recording.action)
-    is_discrete = np.issubdtype(taken.dtype, np.integer) and taken.ndim == 1
-    chosen = np.append(taken.astype(np.int32), -1) if is_discrete else None
+    bars_by_title, taken_actions = {}, np.asarray(recording.action)
+    is_discrete = np.issubdtype(taken_actions.dtype, np.integer) and taken_actions.ndim == 1
+    chosen = np.append(taken_actions.astype(np.int32), -1) if is_discrete else None
     names = {"probabilities": "probability", "q": "Q", "mean": "action"}
     for name, title in names.items():
         values = recording.explained.get(name)
         if values is not None and values.shape[1:] == (len(actions),):
-            found[title] = Bars(with_last(values), actions, chosen)
-    return found
+            bars_by_title[title] = Bars(with_last(values), actions, chosen)
+    return bars_by_title
 
 
-def named(recording: Recording, labels: Sequence[str]) -> Bars:
+def observation_bars(recording: Recording, labels: Sequence[str]) -> Bars:
     """The first numbers of the observation, by name."""
-    seen = np.asarray(recording.obs, np.float32)[:, : len(labels)]
-    return Bars(with_last(seen), labels)
+    values = np.asarray(recording.obs, np.float32)[:, : len(labels)]
+    return Bars(with_last(values), labels)
 
 
 def with_last(x: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageSequence
 
-from train.host.files.run_directory import replacing
+from train.host.files.run_directory import replacement_file
 
 MOMENTS, ACROSS = 6, 3
 """Frames of a strip, and how many are beside each other."""
@@ -15,25 +15,25 @@ PRINT = 300  # dots per inch
 WIDEST = 2_400  # pixels of a strip for print: 8 inches
 
 
-def as_webp(film: Path) -> Path:
+def convert_to_webp(film: Path) -> Path:
     """The same film as `NAME.webp` beside it, without any loss, and in place of it.
 
     A half to a quarter of the size; all browsers show it, some viewers of pictures do not.
     """
     path = film.with_suffix(".webp")
-    frames, times = decoded(film)
-    with replacing(path) as file:
-        how = {"lossless": True, "quality": 50, "method": 3, "loop": 0, "duration": times}
-        frames[0].save(file, "WEBP", save_all=True, append_images=frames[1:], **how)
+    frames, times = decode_frames(film)
+    with replacement_file(path) as file:
+        options = {"lossless": True, "quality": 50, "method": 3, "loop": 0, "duration": times}
+        frames[0].save(file, "WEBP", save_all=True, append_images=frames[1:], **options)
     film.unlink()
     return path
 
 
-def decoded(film: Path) -> tuple[list[Image.Image], list[int]]:
+def decode_frames(film: Path) -> tuple[list[Image.Image], list[int]]:
     """The frames of a film, and for how many milliseconds each is shown."""
-    with Image.open(film) as opened:
-        shown = [(x.convert("RGB"), x.info["duration"]) for x in ImageSequence.Iterator(opened)]
-    return [frame for frame, _ in shown], [time for _, time in shown]
+    with Image.open(film) as image:
+        frames = [(x.convert("RGB"), x.info["duration"]) for x in ImageSequence.Iterator(image)]
+    return [frame for frame, _ in frames], [time for _, time in frames]
 
 
 def strip(film: Path) -> Path:
@@ -41,19 +41,19 @@ def strip(film: Path) -> Path:
 
     Pixels are enlarged by a whole number, so that edges stay sharp in print.
     """
-    frames, _ = decoded(film)
-    chosen = sorted({round(i) for i in np.linspace(0, len(frames) - 1, MOMENTS)})
+    frames, _ = decode_frames(film)
+    indices = sorted({round(i) for i in np.linspace(0, len(frames) - 1, MOMENTS)})
     width, height = frames[0].size
-    across = min(ACROSS, len(chosen))
-    down = -(-len(chosen) // across)
+    across = min(ACROSS, len(indices))
+    down = -(-len(indices) // across)
     size = across * (width + GAP) - GAP, down * (height + GAP) - GAP
-    whole = Image.new("RGB", size, "white")
-    for place, i in enumerate(chosen):
+    canvas = Image.new("RGB", size, "white")
+    for place, i in enumerate(indices):
         row, col = divmod(place, across)
-        whole.paste(frames[i], (col * (width + GAP), row * (height + GAP)))
+        canvas.paste(frames[i], (col * (width + GAP), row * (height + GAP)))
     scale = max(1, WIDEST // size[0])
-    whole = whole.resize((size[0] * scale, size[1] * scale), Image.Resampling.NEAREST)
+    canvas = canvas.resize((size[0] * scale, size[1] * scale), Image.Resampling.NEAREST)
     path = film.with_name(f"{film.stem}_strip.png")
-    with replacing(path) as file:
-        whole.save(file, "PNG", dpi=(PRINT, PRINT), optimize=True)
+    with replacement_file(path) as file:
+        canvas.save(file, "PNG", dpi=(PRINT, PRINT), optimize=True)
     return path

@@ -60,11 +60,11 @@ class Live(NamedTuple):
     """Whether the agent learns from each step."""
 
 
-class Refused(ValueError):
+class InvalidRequest(ValueError):
     """A wish that cannot be granted; the game is as before."""
 
 
-class Now(NamedTuple):
+class GameState(NamedTuple):
     """A game between two steps."""
 
     state: PyTree
@@ -97,13 +97,15 @@ class Game:
         Raises Refused after the end of the game, and for a direction that leads nowhere here.
         """
         if self.ending:
-            raise Refused("the game is over; begin a new one")
+            raise InvalidRequest("the game is over; begin a new one")
         action = self.now.action
         if direction is not None:
             if self.live.steer is None:
-                raise Refused("nobody can steer here")
+                raise InvalidRequest("nobody can steer here")
             if direction not in (UP, RIGHT, DOWN, LEFT):
-                raise Refused(f"direction is {direction}; expected 0 to 3: up, right, down, left")
+                raise InvalidRequest(
+                    f"direction is {direction}; expected 0 to 3: up, right, down, left"
+                )
             action = self.live.steer(self.now.state, action, direction)
         self.now, reward, terminated, truncated, outcome = _step(self.live, self.now, action)
         self.reward = float(np.sum(reward))
@@ -114,45 +116,45 @@ class Game:
     def edit(self, name: str, value: Any) -> None:
         """A change of the state. Raises Refused for one that cannot be."""
         if name not in self.live.edits:
-            raise Refused(f"there is no edit {name!r}")
+            raise InvalidRequest(f"there is no edit {name!r}")
         if self.ending:
-            raise Refused("the game is over; begin a new one")
+            raise InvalidRequest("the game is over; begin a new one")
         edit = self.live.edits[name]
         count = 2 if edit.limits is None else 1
         numbers = np.atleast_1d(np.asarray(value, np.float64)) if _is_numbers(value) else None
         if numbers is None or numbers.shape != (count,) or not np.isfinite(numbers).all():
-            raise Refused(f"{name} is {value!r}; expected {count} finite numbers")
+            raise InvalidRequest(f"{name} is {value!r}; expected {count} finite numbers")
         low, high = edit.limits or (-1e6, 1e6)
         if (numbers < low).any() or (numbers > high).any():
-            raise Refused(f"{name} is {value!r}; expected {low:g} to {high:g}")
-        given = tuple(numbers.tolist()) if edit.limits is None else float(numbers[0])
+            raise InvalidRequest(f"{name} is {value!r}; expected {low:g} to {high:g}")
+        argument = tuple(numbers.tolist()) if edit.limits is None else float(numbers[0])
         try:
-            state = edit.apply(self.now.state, self.live.params, given)
+            state = edit.apply(self.now.state, self.live.params, argument)
         except ValueError as error:
-            raise Refused(str(error)) from error
-        self.now, self.is_fresh = _seen(self.live, self.now, state), True
+            raise InvalidRequest(str(error)) from error
+        self.now, self.is_fresh = _replace_state(self.live, self.now, state), True
 
     def recording(self) -> Recording:
         """The state now, and what the agent is about to do, as a recording of one step."""
-        alone = lambda tree: jax.tree.map(lambda x: np.asarray(x)[None], jax.device_get(tree))
-        now = self.now
+        add_axis = lambda tree: jax.tree.map(lambda x: np.asarray(x)[None], jax.device_get(tree))
+        game_state = self.now
         return Recording(
-            state=alone(now.state),
-            obs=alone(now.obs),
-            action=alone(now.action),
+            state=add_axis(game_state.state),
+            obs=add_axis(game_state.obs),
+            action=add_axis(game_state.action),
             reward=np.zeros(1, np.float32),
-            explained=alone(now.explained),
+            explained=add_axis(game_state.explained),
             outcome={},
             terminated=False,
             truncated=False,
         )
 
-    def shown(self) -> dict[str, Any]:
+    def moment_data(self) -> dict[str, Any]:
         """All that a page needs to draw this moment, as arrays and plain data."""
         recording = self.recording()
         if self.live.learns:
-            known = {"agent": self.now.agent_state}  # for scenes that show what it has learned
-            recording = recording._replace(explained=recording.explained | known)
+            learned = {"agent": self.now.agent_state}  # for scenes that show what it has learned
+            recording = recording._replace(explained=recording.explained | learned)
         frames, bars = self.live.look(recording)
         return {
             "moment": self.moment,
@@ -193,7 +195,7 @@ def _is_numbers(value: Any) -> bool:
     return is_number(value) and abs(value) < 1e15
 
 
-def _begin(live: Live, agent_state: AgentState, key: jax.Array) -> Now:
+def _begin(live: Live, agent_state: AgentState, key: jax.Array) -> GameState:
     start_key, key = jax.random.split(key)
     obs, state = live.env.reset(start_key, live.params)
     return _think(live.agent, agent_state, live.agent.memory(), state, obs, key)
@@ -202,12 +204,12 @@ def _begin(live: Live, agent_state: AgentState, key: jax.Array) -> Now:
 @partial(jax.jit, static_argnums=0)
 def _think(
     agent: Agent, agent_state: AgentState, memory: PyTree, state: PyTree, obs: PyTree, key: Any
-) -> Now:
+) -> GameState:
     """What the agent makes of an observation."""
     act_key, key = jax.random.split(key)
     explained = agent.explain(agent_state, memory, obs)
     action, after, extras = agent.act(agent_state, memory, obs, act_key)
-    return Now(state, obs, memory, agent_state, action, explained, (after, extras), key)
+    return GameState(state, obs, memory, agent_state, action, explained, (after, extras), key)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -225,25 +227,25 @@ def _observe(env: Any, params: PyTree, state: PyTree) -> PyTree:
 
 @partial(jax.jit, static_argnums=0)
 def _update(agent: Agent, agent_state: AgentState, transition: Transition, key: Any) -> AgentState:
-    alone = jax.tree.map(lambda x: jnp.asarray(x)[None, None], transition)
-    return agent.update(agent_state, alone, key)[0]
+    rollout = jax.tree.map(lambda x: jnp.asarray(x)[None, None], transition)
+    return agent.update(agent_state, rollout, key)[0]
 
 
-def _step(live: Live, now: Now, action: PyTree) -> tuple:
-    """`(now, reward, terminated, truncated, outcome)` after an action."""
-    step_key, learn_key, key = jax.random.split(now.key, 3)
-    moved = _move(live.env, live.params, now.state, action, step_key)
-    obs, state, reward, terminated, truncated, info = moved
-    memory, extras = now.thought
-    agent_state = now.agent_state
+def _step(live: Live, game_state: GameState, action: PyTree) -> tuple:
+    """`(game_state, reward, terminated, truncated, outcome)` after an action."""
+    step_key, learn_key, key = jax.random.split(game_state.key, 3)
+    results = _move(live.env, live.params, game_state.state, action, step_key)
+    obs, state, reward, terminated, truncated, info = results
+    memory, extras = game_state.thought
+    agent_state = game_state.agent_state
     if live.learns:
-        told = Transition(now.obs, action, reward, obs, terminated, truncated, extras)
-        agent_state = _update(live.agent, agent_state, told, learn_key)
+        transition = Transition(game_state.obs, action, reward, obs, terminated, truncated, extras)
+        agent_state = _update(live.agent, agent_state, transition, learn_key)
     after = _think(live.agent, agent_state, memory, state, obs, key)
     return after, reward, bool(terminated), bool(truncated), info.get("outcome", {})
 
 
-def _seen(live: Live, now: Now, state: PyTree) -> Now:
+def _replace_state(live: Live, game_state: GameState, state: PyTree) -> GameState:
     """The game in another state, which the agent now sees."""
     obs = _observe(live.env, live.params, state)
-    return _think(live.agent, now.agent_state, now.memory, state, obs, now.key)
+    return _think(live.agent, game_state.agent_state, game_state.memory, state, obs, game_state.key)

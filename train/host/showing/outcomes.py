@@ -18,7 +18,7 @@ from train.host.showing.pictures import Row
 REST = ""
 """The key of what ends the games that end in none of the other ways."""
 COLOURS = ("#009e73", "#0072b2", "#d55e00", "#cc79a7", "#8a6d00", "#bbbbbb")
-"""Of the ways to end, safe for the colour-blind."""
+"""Colours of the ways to end, safe for the colour-blind."""
 ACROSS = 3
 BARS = 40
 """Bars of a histogram, at most."""
@@ -32,14 +32,14 @@ def draw_scores(directory: Path, title: str, unit: str, panels: Panels) -> Path:
     Each is of whole numbers `[N]`, one a game, in `unit`; a dashed line marks the mean. All panels
     have the same bars, so that they can be compared.
     """
-    values = np.concatenate([np.ravel(x) for found in panels.values() for x in found.values()])
+    values = np.concatenate([np.ravel(x) for panel in panels.values() for x in panel.values()])
     edges = bars(values)
     across = min(ACROSS, len(panels))
     down = -(-len(panels) // across)
-    figure = pictures.titled((max(6.0, 3.4 * across), 2.2 * down + 1.0), title)
+    figure = pictures.titled_figure((max(6.0, 3.4 * across), 2.2 * down + 1.0), title)
     grid = figure.subplots(down, across, squeeze=False)
-    for axes, (name, found) in zip(grid.flat, panels.items(), strict=False):
-        _histograms(axes, found, edges)
+    for axes, (name, panel) in zip(grid.flat, panels.items(), strict=False):
+        _histograms(axes, panel, edges)
         axes.set_title(name, size=9, loc="left", parse_math=False)
         axes.set_xlabel(unit)
         axes.set_xlim(edges[0], edges[-1])
@@ -64,15 +64,15 @@ def bars(values: np.ndarray) -> np.ndarray:
     return np.arange(low, high + width + 1, width) - 0.5
 
 
-def _histograms(axes: Axes, found: Mapping[str, np.ndarray], edges: np.ndarray) -> None:
-    for i, (label, values) in enumerate(found.items()):
+def _histograms(axes: Axes, samples: Mapping[str, np.ndarray], edges: np.ndarray) -> None:
+    for i, (label, values) in enumerate(samples.items()):
         colour = (pictures.BLUE, pictures.VERMILLION, *COLOURS)[i % (2 + len(COLOURS))]
-        flat, only = np.ravel(values), len(found) == 1
+        flat, only = np.ravel(values), len(samples) == 1
         if not len(flat):
             continue
-        said = f"{label}, mean {flat.mean():.4g}".lstrip(", ")
+        legend_label = f"{label}, mean {flat.mean():.4g}".lstrip(", ")
         style = {"histtype": "stepfilled", "alpha": 0.75 if only else 0.4, "color": colour}
-        axes.hist(flat, edges.tolist(), label=said, **style)
+        axes.hist(flat, edges.tolist(), label=legend_label, **style)
         axes.axvline(flat.mean(), color=colour, linestyle="--", linewidth=1.2)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(length=3)
@@ -86,12 +86,12 @@ def draw_endings(
 
     `endings` are those of the `Training`; means over the seeds. None where no game has ended.
     """
-    steps, shares = over_training(read_metrics(directory), list(endings))
+    steps, shares = ending_shares(read_metrics(directory), list(endings))
     if not len(steps):
         return None
-    figure = pictures.titled((9, 4), title)
+    figure = pictures.titled_figure((9, 4), title)
     axes = figure.subplots()
-    scale = pictures.dress(axes, unit, pictures.STEPS, float(steps[-1]))
+    scale = pictures.style_axes(axes, unit, pictures.STEPS, float(steps[-1]))
     # each share is that of the chunk that ends there
     x, y = np.append(0, steps) / scale, np.append(shares[:1], shares, axis=0)
     axes.stackplot(x, y.T, labels=list(endings.values()), colors=COLOURS, step="pre", linewidth=0)
@@ -104,23 +104,25 @@ def draw_endings(
     return path
 
 
-def over_training(rows: Sequence[Row], names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def ending_shares(rows: Sequence[Row], names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """`(steps [K], shares [K, E])` of the chunks in which games ended, means over the seeds.
 
     The share of `REST` is what the others leave.
     """
-    known: dict[int, list[np.ndarray]] = {}
-    for member in series.by_member(rows, sorted({row["seed"] for row in rows})):
+    shares_by_step: dict[int, list[np.ndarray]] = {}
+    for member in series.split_by_member(rows, sorted({row["seed"] for row in rows})):
         parts = [series.parts([member], "finished", name) for name in names if name != REST]
         if not parts or not all(parts):
             continue
-        for row, found in zip(member, np.stack([x for ((x,),) in parts], -1), strict=True):
-            if np.isfinite(found).all():
-                known.setdefault(row["steps"], []).append(found)
-    steps = np.array(sorted(known), float)
+        for row, member_shares in zip(member, np.stack([x for ((x,),) in parts], -1), strict=True):
+            if np.isfinite(member_shares).all():
+                shares_by_step.setdefault(row["steps"], []).append(member_shares)
+    steps = np.array(sorted(shares_by_step), float)
     count = sum(name != REST for name in names)
-    shares = np.array([np.mean(known[x], axis=0) for x in sorted(known)]).reshape(-1, count)
+    shares = np.array([np.mean(shares_by_step[x], axis=0) for x in sorted(shares_by_step)]).reshape(
+        -1, count
+    )
     if REST in names:
-        rest = np.clip(1.0 - shares.sum(1), 0.0, 1.0)
-        shares = np.insert(shares, list(names).index(REST), rest, axis=1)
+        remainder = np.clip(1.0 - shares.sum(1), 0.0, 1.0)
+        shares = np.insert(shares, list(names).index(REST), remainder, axis=1)
     return steps, shares

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from train.host.files import series
 from train.host.files.metrics_file import read_metrics
 from train.host.files.rows import scalars
-from train.host.files.run_directory import read_config, replacing
+from train.host.files.run_directory import read_config, replacement_file
 from train.host.numbers import quantity
 from train.host.scoring.scores import read_evaluation
 
@@ -55,22 +55,22 @@ def learning_curve(
     says what a step is, `greedy` how the games while training were played. Writes a PNG, whole or
     not at all. Raises ValueError if there are rows, but none with this score.
     """
-    known = {name: None for row in rows for name in scalars(row)}
-    if rows and score not in known:
-        raise ValueError(f"score {score!r} is not in the record; it has {', '.join(known)}")
-    figure = titled((9, 4), title)
+    score_names = {name: None for row in rows for name in scalars(row)}
+    if rows and score not in score_names:
+        raise ValueError(f"score {score!r} is not in the record; it has {', '.join(score_names)}")
+    figure = titled_figure((9, 4), title)
     by_steps, by_time = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     final = [] if evaluation is None else final_scores(evaluation, score)
     label = unit + " of each seed" * (len({row["seed"] for row in rows}) > 1)
-    played = f"{'greedy' if greedy else 'sampled'}, while training"
-    _panel(by_steps, label, STEPS, rows, "steps", score, final, played)
-    _panel(by_time, "training time", TIMES, rows, "seconds", score, final, played)
+    games_label = f"{'greedy' if greedy else 'sampled'}, while training"
+    _panel(by_steps, label, STEPS, rows, "steps", score, final, games_label)
+    _panel(by_time, "training time", TIMES, rows, "seconds", score, final, games_label)
     by_steps.set_ylabel(score, parse_math=False)
     legend_below(figure, by_steps.get_legend_handles_labels()[0])
     save(figure, path)
 
 
-def titled(
+def titled_figure(
     figsize: tuple[float, float], title: str, layout: Any = "constrained", **style: Any
 ) -> Figure:
     """A figure with a bold title at its upper left corner; `style` is that of the title."""
@@ -90,34 +90,38 @@ def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 0) -> No
 
 
 def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
-    """For each seed its known scores over the field `x`; seeds without any are left out.
+    """The known scores of each seed over the field `x`; seeds without any are left out.
 
     Rows keep their order where `x` is equal. A short chunk is taken together with the one before it
-    (`series.over_chunks`).
+    (`series.merge_short_chunks`).
     """
-    of_seeds: dict[int, list[Row]] = {}
+    rows_by_seed: dict[int, list[Row]] = {}
     for row in rows:
-        of_seeds.setdefault(row["seed"], []).append(row)
-    found = []
-    for seed in sorted(of_seeds):
-        mine = sorted(of_seeds[seed], key=lambda row: row["steps"])
-        group = "finished" if any(score in row["finished"] for row in mine) else "agent"
-        values = np.array([scalars(row).get(score) for row in mine], float)
-        values = series.over_chunks(mine, values, series.joining(group, score))
+        rows_by_seed.setdefault(row["seed"], []).append(row)
+    seed_curves = []
+    for seed in sorted(rows_by_seed):
+        seed_rows = sorted(rows_by_seed[seed], key=lambda row: row["steps"])
+        group = "finished" if any(score in row["finished"] for row in seed_rows) else "agent"
+        values = np.array([scalars(row).get(score) for row in seed_rows], float)
+        values = series.merge_short_chunks(seed_rows, values, series.join_function(group, score))
         finite = np.isfinite(values)
         if finite.any():
-            found.append((np.array([row[x] for row in mine], float)[finite], values[finite]))
-    return found
+            seed_curves.append(
+                (np.array([row[x] for row in seed_rows], float)[finite], values[finite])
+            )
+    return seed_curves
 
 
 def evaluated_curves(rows: Sequence[Row], x: str) -> list[Curve]:
-    """For each seed its scores in games while training, over the field `x`, as `curves` gives them.
+    """The scores of each seed in games while training, over the field `x`, as `curves` has them.
 
     They are those of `evaluated` in the rows that have it (see `train.host.scoring.best`).
     """
-    scored = [row for row in rows if "evaluated" in row]
-    means = [{"finished": {}, "agent": {"mean": row["evaluated"]["mean"]}} for row in scored]
-    return curves([row | mean for row, mean in zip(scored, means, strict=True)], "mean", x)
+    evaluated_rows = [row for row in rows if "evaluated" in row]
+    means = [
+        {"finished": {}, "agent": {"mean": row["evaluated"]["mean"]}} for row in evaluated_rows
+    ]
+    return curves([row | mean for row, mean in zip(evaluated_rows, means, strict=True)], "mean", x)
 
 
 def mean_curve(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -138,10 +142,10 @@ def interval(samples: np.ndarray) -> np.ndarray:
     count = len(samples)
     if count < 3:
         return np.full(samples.shape[1:], np.nan)
-    return student(count - 1) * samples.std(0, ddof=1) / np.sqrt(count)
+    return student_quantile(count - 1) * samples.std(0, ddof=1) / np.sqrt(count)
 
 
-def student(degrees: int) -> float:
+def student_quantile(degrees: int) -> float:
     """The 97.5 % quantile of Student's t with two or more degrees of freedom, to within 1 %.
 
     The expansion around the normal quantile of Abramowitz & Stegun (1964), eq. 26.7.5.
@@ -163,11 +167,11 @@ def final_scores(evaluation: dict[str, Any], score: str) -> list[Marker]:
     that is one number has none.
     """
     measures = [row[score] for row in evaluation["seeds"]]
-    found = [x if isinstance(x, dict) else {"mean": x} for x in measures]
-    found = [x for x in found if x.get("mean") is not None]
-    if len(found) < 3:
-        return [(x["mean"], x.get("low", np.nan), x.get("high", np.nan)) for x in found]
-    means = np.array([x["mean"] for x in found])
+    summaries = [x if isinstance(x, dict) else {"mean": x} for x in measures]
+    summaries = [x for x in summaries if x.get("mean") is not None]
+    if len(summaries) < 3:
+        return [(x["mean"], x.get("low", np.nan), x.get("high", np.nan)) for x in summaries]
+    means = np.array([x["mean"] for x in summaries])
     mean, margin = float(means.mean()), float(interval(means))
     return [(mean, mean - margin, mean + margin)]
 
@@ -180,26 +184,26 @@ def _panel(
     x: str,
     score: str,
     final: Sequence[Marker],
-    played: str,
+    games_label: str,
 ) -> None:
     """Draws all curves over one x axis, in a unit that suits its range."""
     end = max((row[x] for row in rows), default=0)
-    scale = dress(axes, label, units, end)
+    scale = style_axes(axes, label, units, end)
     lines = [(line / scale, y) for line, y in curves(rows, score, x)]
-    scored = [(line / scale, y) for line, y in evaluated_curves(rows, x)]
+    score_curves = [(line / scale, y) for line, y in evaluated_curves(rows, x)]
     if lines:
         draw_lines(axes, lines)
-    if scored:
-        style = {"color": VERMILLION, "markersize": 3, "label": played}
-        axes.plot(*mean_curve(scored)[:2], "o-", **style)
-    if not lines and not scored:
+    if score_curves:
+        style = {"color": VERMILLION, "markersize": 3, "label": games_label}
+        axes.plot(*mean_curve(score_curves)[:2], "o-", **style)
+    if not lines and not score_curves:
         say_empty(axes, no_score(rows))
     _mark(axes, 1.02 * end / scale, final)
     if axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)
 
 
-def dress(axes: Axes, label: str, units: Sequence[tuple[float, str]], end: float) -> float:
+def style_axes(axes: Axes, label: str, units: Sequence[tuple[float, str]], end: float) -> float:
     """Sets label, grid and an x axis from 0 to just beyond `end`; returns the divisor of x."""
     scale, unit = next((u for u in units if end >= 2 * u[0]), units[-1])
     axes.set_xlabel(f"{label} ({unit})" if unit else label)
@@ -253,5 +257,5 @@ def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
 
 def save(figure: Figure, path: str | Path) -> None:
     """Replaces a PNG in one step."""
-    with replacing(path) as file:
+    with replacement_file(path) as file:
         figure.savefig(file, format="png")

@@ -47,7 +47,7 @@ class PrivateAddress:
 
 
 def headers(kind: str, size: int) -> dict[str, str]:
-    """Those of an answer of `size` bytes: kept nowhere, told nobody, and in no other page."""
+    """The headers of a response of `size` bytes: not cached, no referrer, in no other page."""
     return {
         "Content-Type": f"{kind}; charset=utf-8",
         "Content-Length": str(size),

@@ -20,9 +20,9 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 from jaxrl.numerics import statistics
 from train.host.showing import pictures
 from train.host.showing.pictures import BLUE, GREY, VERMILLION
-from train.sweep.results.labels import cut, distinct, written
+from train.sweep.results.labels import cut, distinct_values, text_of
 from train.sweep.results.pictures import DEFAULT, PALE, fence
-from train.sweep.results.summary import Configuration, varied
+from train.sweep.results.summary import Configuration, varied_names
 
 WIDE = 20
 """Ratio of the largest to the smallest value beyond which an axis is logarithmic."""
@@ -44,7 +44,7 @@ class Scale(NamedTuple):
         if self.kind in ("linear", "log"):
             return float(value)
         return next(
-            self.places[text] for text in (written(value), str(value)) if text in self.places
+            self.places[text] for text in (text_of(value), str(value)) if text in self.places
         )
 
     def share(self, place: float) -> float:
@@ -61,8 +61,8 @@ class Scale(NamedTuple):
             return dict(list(self.places.items())[:: -(-len(self.places) // TICKS)])
         low, high = min(self.places.values()), max(self.places.values())
         locator = LogLocator(subs=(1, 3), numticks=TICKS) if self.kind == "log" else MaxNLocator(5)
-        found = [x for x in locator.tick_values(low, high) if low <= x <= high]
-        return {written(float(x)): float(x) for x in found}
+        round_numbers = [x for x in locator.tick_values(low, high) if low <= x <= high]
+        return {text_of(float(x)): float(x) for x in round_numbers}
 
 
 def scale_of(values: Sequence[Any]) -> Scale:
@@ -70,10 +70,10 @@ def scale_of(values: Sequence[Any]) -> Scale:
 
     A few numbers of wide range with zero or negative ones among them lie at equal distances.
     """
-    known = distinct(values)
-    if not all(isinstance(x, Real) and not isinstance(x, bool | np.bool_) for x in known.values()):
-        return Scale("words", {text: float(i) for i, text in enumerate(sorted(known))})
-    numbers = dict(sorted(known.items(), key=lambda item: item[1]))
+    unique = distinct_values(values)
+    if not all(isinstance(x, Real) and not isinstance(x, bool | np.bool_) for x in unique.values()):
+        return Scale("words", {text: float(i) for i, text in enumerate(sorted(unique))})
+    numbers = dict(sorted(unique.items(), key=lambda item: item[1]))
     sizes = np.abs([x for x in numbers.values() if x])
     is_wide = sizes.size > 0 and sizes.max() > WIDE * sizes.min()
     if is_wide and min(numbers.values()) <= 0 and len(numbers) <= TICKS:
@@ -90,17 +90,17 @@ def effects(
     The line is the interquartile mean at each value, or of groups of neighbouring values where
     they are many, whatever the other numbers are. Failed members are crosses at the bottom.
     """
-    names = varied(configurations)
+    names = varied_names(configurations)
     if not names:
         raise ValueError("no number was varied, so none has an effect to draw")
     configurations = [x for x in configurations if any(name in x.values for name in names)]
     columns = min(3, len(names))
-    lines = -(-len(names) // columns)
-    figure = pictures.titled((1 + 3.4 * columns, 1.2 + 2.9 * lines), title)
-    panels = figure.subplots(lines, columns, sharey=True, squeeze=False)
+    num_rows = -(-len(names) // columns)
+    figure = pictures.titled_figure((1 + 3.4 * columns, 1.2 + 2.9 * num_rows), title)
+    panels = figure.subplots(num_rows, columns, sharey=True, squeeze=False)
     limits = fence(np.concatenate([np.empty(0), *(x.scores for x in configurations)]))
     for axes, (name, plain) in zip(panels.flat, names.items(), strict=False):
-        _effect(axes, [x for x in configurations if name in x.values], name, limits)
+        _draw_effect(axes, [x for x in configurations if name in x.values], name, limits)
         axes.set_xlabel(textwrap.fill(plain, 36), parse_math=False)
     for axes in panels.flat[len(names) :]:
         axes.set_visible(False)
@@ -110,18 +110,18 @@ def effects(
     pictures.save(figure, path)
 
 
-def _effect(
+def _draw_effect(
     axes: Axes, configurations: Sequence[Configuration], name: str, limits: tuple[float, float]
 ) -> None:
     """One panel of `effects`; scores beyond the limits are triangles at the edge."""
     scale = scale_of([x.values[name] for x in configurations])
-    pictures.dress(axes, "", ((1, ""),), 1)
+    pictures.style_axes(axes, "", ((1, ""),), 1)
     low, high = limits
     room = 0.06 * (high - low) or 0.5
     bottom, top = low - 2 * room, high + room
     places, scores = [], []
     for x in reversed(configurations):
-        place, style = scale.place(x.values[name]), _point(x)
+        place, style = scale.place(x.values[name]), _point_style(x)
         if x.failed:
             axes.plot(place, bottom + 0.4 * room, **dict(style, marker="x", alpha=0.9))
         for y in x.scores:
@@ -138,7 +138,7 @@ def _effect(
     _dress_values(axes, scale)
 
 
-def _point(configuration: Configuration) -> dict[str, Any]:
+def _point_style(configuration: Configuration) -> dict[str, Any]:
     is_best = configuration.rank == 1
     colour = DEFAULT if configuration.is_default else VERMILLION if is_best else BLUE
     chosen = configuration.is_default or is_best
@@ -152,11 +152,11 @@ def middle_line(places: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.
 
     Where nearly every place is another one, neighbours are taken together, at their median.
     """
-    kinds = np.unique(places)
-    if len(kinds) <= TICKS:
-        groups = [places == x for x in kinds]
+    unique_places = np.unique(places)
+    if len(unique_places) <= TICKS:
+        groups = [places == x for x in unique_places]
     else:
-        edges = np.array_split(np.sort(kinds), BINS)
+        edges = np.array_split(np.sort(unique_places), BINS)
         groups = [(edge[0] <= places) & (places <= edge[-1]) for edge in edges]
     means = [statistics.interquartile_mean(scores[group]) for group in groups]
     return np.array([np.median(places[group]) for group in groups]), np.array(means)
@@ -185,22 +185,22 @@ def _effect_legend(
     configurations: Sequence[Configuration], limits: tuple[float, float]
 ) -> list[Line2D]:
     dot: dict[str, Any] = {"marker": "o", "linestyle": ""}
-    found = []
+    handles = []
     if any(x.rank == 1 and not x.is_default for x in configurations):
-        found.append(Line2D([], [], color=VERMILLION, **dot, label="the best configuration"))
+        handles.append(Line2D([], [], color=VERMILLION, **dot, label="the best configuration"))
     if any(x.is_default for x in configurations):
         is_best = any(x.is_default and x.rank == 1 for x in configurations)
-        told = "the default, the best" if is_best else "the default"
-        found.append(Line2D([], [], color=DEFAULT, **dot, label=told))
-    if len(configurations) > len(found):
-        found.append(Line2D([], [], color=BLUE, alpha=0.4, **dot, label="another member"))
-    found.append(Line2D([], [], color=GREY, linewidth=1.6, label="interquartile mean"))
+        label = "the default, the best" if is_best else "the default"
+        handles.append(Line2D([], [], color=DEFAULT, **dot, label=label))
+    if len(configurations) > len(handles):
+        handles.append(Line2D([], [], color=BLUE, alpha=0.4, **dot, label="another member"))
+    handles.append(Line2D([], [], color=GREY, linewidth=1.6, label="interquartile mean"))
     if any(x.failed for x in configurations):
-        found.append(Line2D([], [], color=GREY, marker="x", linestyle="", label="failed"))
+        handles.append(Line2D([], [], color=GREY, marker="x", linestyle="", label="failed"))
     if any(not limits[0] <= y <= limits[1] for x in configurations for y in x.scores):
         triangle: dict[str, Any] = {"marker": "v", "linestyle": ""}
-        found.append(Line2D([], [], color=GREY, **triangle, label="beyond the axis"))
-    return found
+        handles.append(Line2D([], [], color=GREY, **triangle, label="beyond the axis"))
+    return handles
 
 
 def parallel(
@@ -215,33 +215,33 @@ def parallel(
     Lines are coloured by the score, dark for the best, which lie on top; failed ones are grey and
     do not reach the score. On an axis lines of one value are spread a little, by their score.
     """
-    names = varied(configurations)
+    names = varied_names(configurations)
     if len(names) < 2:
         raise ValueError(f"{len(names)} numbers were varied; give a sweep of two at least")
     complete = [x for x in configurations if all(name in x.values for name in names)]
     if not complete:
         raise ValueError("no configuration has a value of every number; complete them first")
     scales = [scale_of([x.values[name] for x in complete]) for name in names]
-    figure = pictures.titled((2.2 + 1.6 * len(names), 4.8), title)
+    figure = pictures.titled_figure((2.2 + 1.6 * len(names), 4.8), title)
     axes = figure.subplots()
-    known = [x.iqm for x in complete if x.iqm is not None]
-    low, high = fence(np.array(known))
+    means = [x.iqm for x in complete if x.iqm is not None]
+    low, high = fence(np.array(means))
     for order, x in enumerate(reversed(complete)):
         goodness = 0.0 if x.iqm is None else _goodness(x.iqm, (low, high), better)
         spread = 0.05 * (goodness - 0.5)
         pairs = zip(names, scales, strict=True)
         y = [scale.share(scale.place(x.values[name])) + spread for name, scale in pairs]
         y += [] if x.iqm is None else [goodness]
-        axes.plot(range(len(y)), y, **_line(x, goodness), zorder=2 + order / len(complete))
+        axes.plot(range(len(y)), y, **_line_style(x, goodness), zorder=2 + order / len(complete))
     axes.set_xlim(-0.3, len(names) + 0.4)
     axes.set_ylim(-0.06, 1.06)
     axes.axis("off")
     for i, (name, scale) in enumerate(zip(names.values(), scales, strict=True)):
         ticks = {text: scale.share(place) for text, place in scale.ticks().items()}
-        _vertical(axes, i, name, ticks)
-    found = [x for x in MaxNLocator(5).tick_values(low, high) if low <= x <= high]
-    ticks = {written(float(x)): _goodness(x, (low, high), better) for x in found}
-    _vertical(axes, len(names), score, ticks)
+        _draw_vertical_axis(axes, i, name, ticks)
+    tick_scores = [x for x in MaxNLocator(5).tick_values(low, high) if low <= x <= high]
+    ticks = {text_of(float(x)): _goodness(x, (low, high), better) for x in tick_scores}
+    _draw_vertical_axis(axes, len(names), score, ticks)
     pictures.legend_below(figure, _parallel_legend(complete))
     pictures.save(figure, path)
 
@@ -253,7 +253,7 @@ def _goodness(score: float, limits: tuple[float, float], better: str) -> float:
     return share if better == "higher" else 1 - share
 
 
-def _line(configuration: Configuration, goodness: float) -> dict[str, Any]:
+def _line_style(configuration: Configuration, goodness: float) -> dict[str, Any]:
     if configuration.iqm is None:
         return {"color": PALE, "linewidth": 0.8, "linestyle": "--"}
     if configuration.is_default:
@@ -265,7 +265,7 @@ def _line(configuration: Configuration, goodness: float) -> dict[str, Any]:
     }
 
 
-def _vertical(axes: Axes, x: float, name: str, ticks: dict[str, float]) -> None:
+def _draw_vertical_axis(axes: Axes, x: float, name: str, ticks: dict[str, float]) -> None:
     """A vertical axis with its name above it and its values beside it."""
     axes.plot([x, x], [-0.03, 1.03], color=GREY, linewidth=1, zorder=4)
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
@@ -277,13 +277,13 @@ def _vertical(axes: Axes, x: float, name: str, ticks: dict[str, float]) -> None:
 
 
 def _parallel_legend(configurations: Sequence[Configuration]) -> list[Line2D]:
-    found = [Line2D([], [], color=SHADES(1.0), linewidth=3, label="the best")]
+    handles = [Line2D([], [], color=SHADES(1.0), linewidth=3, label="the best")]
     if sum(x.iqm is not None for x in configurations) > 1:
-        found.append(Line2D([], [], color=SHADES(0.1), label="the worst"))
+        handles.append(Line2D([], [], color=SHADES(0.1), label="the worst"))
     if any(x.is_default for x in configurations):
-        found.append(
+        handles.append(
             Line2D([], [], color=DEFAULT, linestyle="--", linewidth=2, label="the default")
         )
     if any(x.iqm is None for x in configurations):
-        found.append(Line2D([], [], color=PALE, linestyle="--", label="failed"))
-    return found
+        handles.append(Line2D([], [], color=PALE, linestyle="--", label="failed"))
+    return handles

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from train.host.showing.pictures import Row
 from train.sweep.results import coordinates, pictures
-from train.sweep.results.summary import Configuration, Member, varied
+from train.sweep.results.summary import Configuration, Member, varied_names
 
 
 def draw(
@@ -23,21 +23,21 @@ def draw(
     The curves always; the others where numbers were varied, three of them for `parallel.png`, where
     there are two seeds, and where there is a default to compare with. Returns what was written.
     """
-    path = {name: directory / f"{name}.png" for name in ("curves", "effects", "parallel")}
-    path |= {name: directory / f"{name}.png" for name in ("profiles", "probabilities")}
-    numbers = len(varied(configurations))
-    pictures.curves(rows, members, configurations, path["curves"], score, title, unit)
-    drawn = ["curves"]
+    paths = {name: directory / f"{name}.png" for name in ("curves", "effects", "parallel")}
+    paths |= {name: directory / f"{name}.png" for name in ("profiles", "probabilities")}
+    numbers = len(varied_names(configurations))
+    pictures.curves(rows, members, configurations, paths["curves"], score, title, unit)
+    names = ["curves"]
     if numbers:
-        coordinates.effects(configurations, path["effects"], score, title)
-        drawn.append("effects")
+        coordinates.effects(configurations, paths["effects"], score, title)
+        names.append("effects")
     if numbers > 2:
-        coordinates.parallel(configurations, path["parallel"], score, title, better)
-        drawn.append("parallel")
+        coordinates.parallel(configurations, paths["parallel"], score, title, better)
+        names.append("parallel")
     if any(x.scores and len(x.scores) + x.failed > 1 for x in configurations):
-        pictures.profiles(configurations, path["profiles"], score, title, better)
-        drawn.append("profiles")
+        pictures.profiles(configurations, paths["profiles"], score, title, better)
+        names.append("profiles")
     if any(x.improvement for x in configurations):
-        pictures.probabilities(configurations, path["probabilities"], title)
-        drawn.append("probabilities")
-    return [path[name] for name in drawn]
+        pictures.probabilities(configurations, paths["probabilities"], title)
+        names.append("probabilities")
+    return [paths[name] for name in names]

@@ -13,17 +13,17 @@ def plain_names(dotted: Iterable[str]) -> dict[str, str]:
     `agent.learning_rate` is "learning rate", unless there is a `critic.learning_rate`, too.
     """
     parts = {name: name.replace("-", "_").split(".") for name in dotted}
-    found = {}
+    names = {}
     for name, own in parts.items():
         others = [other for other in parts.values() if other != own]
         depth = next(
             (d for d in range(1, len(own)) if all(x[-d:] != own[-d:] for x in others)), len(own)
         )
-        found[name] = " ".join(own[-depth:]).replace("_", " ")
-    return found
+        names[name] = " ".join(own[-depth:]).replace("_", " ")
+    return names
 
 
-def written(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value in few characters: switches as on or off, four digits of a number."""
     value = value.item() if hasattr(value, "item") else value  # of numpy
     if isinstance(value, bool):
@@ -35,11 +35,11 @@ def written(value: Any) -> str:
     return f"{float(mantissa):g}e{int(exponent)}" if exponent else mantissa
 
 
-def distinct(values: Iterable[Any]) -> dict[str, Any]:
+def distinct_values(values: Iterable[Any]) -> dict[str, Any]:
     """Each different value once, by how it is written: in full if four digits hide a difference."""
-    known = {repr(value): value for value in values}.values()
-    short = {written(value): value for value in known}
-    return short if len(short) == len(known) else {str(value): value for value in known}
+    unique = {repr(value): value for value in values}.values()
+    short = {text_of(value): value for value in unique}
+    return short if len(short) == len(unique) else {str(value): value for value in unique}
 
 
 def label(index: int, values: Mapping[str, Any], names: Mapping[str, str]) -> str:
@@ -48,19 +48,19 @@ def label(index: int, values: Mapping[str, Any], names: Mapping[str, str]) -> st
     Of values without a name nothing is said. One that does not fit has short names, and begins
     with the index under which tables and `content` have it.
     """
-    known = {names[name]: written(value) for name, value in values.items() if name in names}
-    if not known:
+    entries = {names[name]: text_of(value) for name, value in values.items() if name in names}
+    if not entries:
         return f"configuration {index}"
-    said = ", ".join(f"{name} {value}" for name, value in known.items())
-    if len(said) <= LONGEST:
-        return said
-    return cut(f"#{index} {brief(values, names)}")
+    text = ", ".join(f"{name} {value}" for name, value in entries.items())
+    if len(text) <= LONGEST:
+        return text
+    return cut(f"#{index} {short_label(values, names)}")
 
 
-def brief(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Those values that have a name, with at most two words of it, abbreviated."""
-    known = {name: written(value) for name, value in values.items() if name in names}
-    return ", ".join(f"{_short(names[name])} {value}" for name, value in known.items())
+def short_label(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """The values that have a name, with at most two words of it, abbreviated."""
+    entries = {name: text_of(value) for name, value in values.items() if name in names}
+    return ", ".join(f"{_abbreviate(names[name])} {value}" for name, value in entries.items())
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -68,6 +68,6 @@ def cut(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip(' ,')}…"
 
 
-def _short(name: str) -> str:
+def _abbreviate(name: str) -> str:
     """At most two words of a name, long ones abbreviated."""
     return " ".join(word if len(word) <= 6 else f"{word[:5]}." for word in name.split()[:2])

@@ -21,7 +21,7 @@ from train.host.numbers import quantity
 from train.host.showing import pictures
 from train.host.showing.pictures import GREY, STEPS, Row
 from train.sweep.results.labels import label
-from train.sweep.results.summary import Configuration, Member, varied
+from train.sweep.results.summary import Configuration, Member, varied_names
 
 # Of Okabe & Ito (2008), safe for the colour-blind, the best configuration first.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -50,17 +50,17 @@ def curves(
     default have colours and, from three seeds on, a 95 % bootstrap band at each point by itself.
     Lines cover what all members that did not fail cover; those that failed end at a cross.
     """
-    of_members = _by_member(rows, score)
-    figure = pictures.titled((9.5, 5.4), title)
+    rows_by_member = _rows_by_member(rows, score)
+    figure = pictures.titled_figure((9.5, 5.4), title)
     axes = figure.subplots()
-    scale = pictures.dress(axes, unit, STEPS, max(row["steps"] for row in rows))
-    colours, names = coloured(configurations), varied(configurations)
-    seen: list[np.ndarray] = []  # heights that the axis shows
+    scale = pictures.style_axes(axes, unit, STEPS, max(row["steps"] for row in rows))
+    colours, names = colours_of(configurations), varied_names(configurations)
+    heights: list[np.ndarray] = []  # heights that the axis shows
     ends: list[np.ndarray] = []
     handles: list[Artist] = []
     for configuration in reversed(configurations):  # the best one on top
-        mine = [x for x in members if x.configuration == configuration.index]
-        lines, failed = _lines(mine, of_members, score)
+        own_members = [x for x in members if x.configuration == configuration.index]
+        lines, failed = _split_curves(own_members, rows_by_member, score)
         colour = colours.get(configuration.index)
         style: dict[str, Any] = {"color": colour or PALE, "linewidth": 2 if colour else 0.6}
         for x, y in failed:
@@ -68,56 +68,56 @@ def curves(
             axes.plot(x[-1] / scale, y[-1], "x", color=style["color"], markersize=6)
             ends.append(y[-1:])
         if lines:
-            seen += _draw(axes, lines, scale, style, bool(colour))
+            heights += _draw(axes, lines, scale, style, bool(colour))
         if colour:
-            handles.insert(0, Line2D([], [], **style, label=_named(configuration, names)))
-    _limit(axes, seen or ends)
-    pictures.legend_below(figure, handles + _explained(configurations, handles))
+            handles.insert(0, Line2D([], [], **style, label=_legend_label(configuration, names)))
+    _limit(axes, heights or ends)
+    pictures.legend_below(figure, handles + _extra_handles(configurations, handles))
     axes.set_ylabel(score, parse_math=False)
     pictures.save(figure, path)
 
 
-def _by_member(rows: Sequence[Row], score: str) -> dict[int, list[Row]]:
+def _rows_by_member(rows: Sequence[Row], score: str) -> dict[int, list[Row]]:
     """The rows of each member; checked."""
-    known = {name: None for row in rows for name in scalars(row)}
+    score_names = {name: None for row in rows for name in scalars(row)}
     if not rows:
         raise ValueError("no rows to draw curves of; give those of metrics.jsonl, with members")
-    if score not in known:
-        raise ValueError(f"score {score!r} is not in the record; it has {', '.join(known)}")
-    of_members: dict[int, list[Row]] = {}
+    if score not in score_names:
+        raise ValueError(f"score {score!r} is not in the record; it has {', '.join(score_names)}")
+    rows_by_member: dict[int, list[Row]] = {}
     for row in rows:
-        of_members.setdefault(row["member"], []).append(row)
-    return of_members
+        rows_by_member.setdefault(row["member"], []).append(row)
+    return rows_by_member
 
 
-def _lines(
-    members: Sequence[Member], of_members: dict[int, list[Row]], score: str
+def _split_curves(
+    members: Sequence[Member], rows_by_member: dict[int, list[Row]], score: str
 ) -> tuple[list[pictures.Curve], list[pictures.Curve]]:
     """The curves of members that did not fail, and of those that did."""
-    found: tuple[list[pictures.Curve], list[pictures.Curve]] = ([], [])
+    curve_lists: tuple[list[pictures.Curve], list[pictures.Curve]] = ([], [])
     for member in members:
-        mine = of_members.get(member.member, [])
-        found[member.state == "failed"].extend(pictures.curves(mine, score, "steps"))
-    return found
+        member_rows = rows_by_member.get(member.member, [])
+        curve_lists[member.state == "failed"].extend(pictures.curves(member_rows, score, "steps"))
+    return curve_lists
 
 
 def _draw(
     axes: Axes, lines: Sequence[pictures.Curve], scale: float, style: dict[str, Any], band: bool
 ) -> list[np.ndarray]:
     """Draws the interquartile mean of curves; returns the heights that should be seen."""
-    x, y = aligned(lines)
+    x, y = align_curves(lines)
     middle = middle_half(y)
     order = 2.5 if band else 1.5
     axes.plot(x / scale, middle, pictures.line_style(x), **style, zorder=order)
     if not band or len(y) < 3:
         return [middle] if band else [middle[-1:]]
-    drawn = np.random.default_rng(0).integers(len(y), size=(500, len(y)))
-    low, high = np.percentile(middle_half(y[drawn]), [2.5, 97.5], axis=0)
+    resamples = np.random.default_rng(0).integers(len(y), size=(500, len(y)))
+    low, high = np.percentile(middle_half(y[resamples]), [2.5, 97.5], axis=0)
     axes.fill_between(x / scale, low, high, color=style["color"], alpha=0.15, linewidth=0)
     return [low, high]
 
 
-def aligned(lines: Sequence[pictures.Curve]) -> tuple[np.ndarray, np.ndarray]:
+def align_curves(lines: Sequence[pictures.Curve]) -> tuple[np.ndarray, np.ndarray]:
     """`(x [K], y [S, K])` over the range of x that all seeds cover, interpolated linearly."""
     x = np.unique(np.concatenate([line[0] for line in lines]))
     first, last = max(line[0][0] for line in lines), min(line[0][-1] for line in lines)
@@ -132,9 +132,9 @@ def middle_half(y: np.ndarray) -> np.ndarray:
     return np.sort(y, axis=-2)[..., cut : y.shape[-2] - cut, :].mean(axis=-2)
 
 
-def _limit(axes: Axes, seen: Sequence[np.ndarray]) -> None:
+def _limit(axes: Axes, heights: Sequence[np.ndarray]) -> None:
     """An axis for the best: a configuration that diverged must not flatten all others."""
-    low, high = fence(np.concatenate([np.empty(0), *seen]))
+    low, high = fence(np.concatenate([np.empty(0), *heights]))
     room = 0.05 * (high - low) or 0.5
     axes.set_ylim(low - room, high + room)
 
@@ -150,26 +150,28 @@ def fence(values: np.ndarray) -> tuple[float, float]:
     return float(inside.min()), float(inside.max())
 
 
-def _explained(configurations: Sequence[Configuration], named: Sequence[Artist]) -> list[Artist]:
+def _extra_handles(
+    configurations: Sequence[Configuration], handles: Sequence[Artist]
+) -> list[Artist]:
     """Legend entries for what has no name of its own."""
-    found: list[Artist] = []
-    others = len(configurations) - len(named)
+    extras: list[Artist] = []
+    others = len(configurations) - len(handles)
     if others:
-        found.append(
+        extras.append(
             Line2D(
                 [],
                 [],
                 color=PALE,
                 linewidth=0.8,
-                label=quantity(others, "others" if named else "configurations"),
+                label=quantity(others, "others" if handles else "configurations"),
             )
         )
     if any(len(x.scores) > 2 for x in configurations):
         text = "95 % interval of the interquartile mean"
-        found.append(Patch(color=GREY, alpha=0.2, linewidth=0, label=text))
+        extras.append(Patch(color=GREY, alpha=0.2, linewidth=0, label=text))
     if any(x.failed for x in configurations):
-        found.append(Line2D([], [], color=GREY, marker="x", linestyle="", label="a seed failed"))
-    return found
+        extras.append(Line2D([], [], color=GREY, marker="x", linestyle="", label="a seed failed"))
+    return extras
 
 
 def profiles(
@@ -184,28 +186,28 @@ def profiles(
     Of the best configurations and the default, if they have two seeds. Failed seeds are never
     better: they keep a profile below one.
     """
-    able = [x for x in configurations if x.scores and len(x.scores) + x.failed > 1]
-    if not able:
+    eligible = [x for x in configurations if x.scores and len(x.scores) + x.failed > 1]
+    if not eligible:
         raise ValueError("no configuration has two seeds, so there is no profile; give more seeds")
-    colours, names = coloured(able, PROFILES), varied(configurations)
-    able = [x for x in able if x.index in colours]
+    colours, names = colours_of(eligible, PROFILES), varied_names(configurations)
+    eligible = [x for x in eligible if x.index in colours]
     sign = 1.0 if better == "higher" else -1.0
-    known = np.unique(np.concatenate([x.scores for x in able]))
-    room = 0.04 * np.ptp(known) or 0.5
-    thresholds = np.array([known[0] - room, *known, known[-1] + room])
+    unique_scores = np.unique(np.concatenate([x.scores for x in eligible]))
+    room = 0.04 * np.ptp(unique_scores) or 0.5
+    thresholds = np.array([unique_scores[0] - room, *unique_scores, unique_scores[-1] + room])
     side = "post" if sign > 0 else "pre"  # a threshold that is reached is not passed
-    figure = pictures.titled((9.5, 5), title)
+    figure = pictures.titled_figure((9.5, 5), title)
     axes = figure.subplots()
     handles: list[Artist] = []
-    for x in reversed(able):
+    for x in reversed(eligible):
         runs = np.array([sign * s for s in x.scores] + [-np.inf] * x.failed)[:, None]
         style: dict[str, Any] = {"color": colours[x.index]}
         profile = comparison.performance_profile(runs, sign * thresholds)
         band = comparison.profile_band(runs, sign * thresholds)
         axes.fill_between(thresholds, *band, **style, step=side, alpha=0.12, linewidth=0)
         axes.plot(thresholds, profile, **style, drawstyle=f"steps-{side}", linewidth=2)
-        handles.insert(0, Line2D([], [], **style, linewidth=2, label=_named(x, names)))
-    pictures.dress(axes, "", ((1, ""),), 1)
+        handles.insert(0, Line2D([], [], **style, linewidth=2, label=_legend_label(x, names)))
+    pictures.style_axes(axes, "", ((1, ""),), 1)
     axes.set_xlim(thresholds[0], thresholds[-1])
     axes.set_ylim(-0.02, 1.02)
     axes.set_xlabel(score, parse_math=False)
@@ -220,36 +222,36 @@ def probabilities(configurations: Sequence[Configuration], path: str | Path, tit
 
     A row for each of the best `SHOWN` that have one, the best at the top.
     """
-    able = [x for x in configurations if x.improvement]
-    if not able:
+    eligible = [x for x in configurations if x.improvement]
+    if not eligible:
         raise ValueError(
             "no configuration can be compared with the default; give a sweep that has the default "
             "and two seeds of each"
         )
-    names, shown = varied(configurations), able[:SHOWN]
-    figure = pictures.titled((8, 1.5 + 0.28 * len(shown)), title)
+    names, rows = varied_names(configurations), eligible[:SHOWN]
+    figure = pictures.titled_figure((8, 1.5 + 0.28 * len(rows)), title)
     axes = figure.subplots()
     axes.axvline(0.5, color=GREY, linewidth=1, linestyle="--")
-    for y, x in enumerate(shown):
+    for y, x in enumerate(rows):
         probability, low, high = x.improvement or (np.nan,) * 3
         spread = [[probability - low], [high - probability]]
         clear = low > 0.5 or high < 0.5  # the interval leaves out no difference
         style: dict[str, Any] = {"fmt": "o", "markersize": 5, "capsize": 3, "clip_on": False}
         axes.errorbar(probability, y, xerr=spread, color=COLOURS[0] if clear else GREY, **style)
-    pictures.dress(axes, "", ((1, ""),), 1)
+    pictures.style_axes(axes, "", ((1, ""),), 1)
     axes.grid(visible=False, axis="y")
     axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
     axes.set_xlim(0, 1)
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    texts = [label(x.index, x.values, names) for x in shown]
-    axes.set_yticks(range(len(shown)), texts, parse_math=False)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    texts = [label(x.index, x.values, names) for x in rows]
+    axes.set_yticks(range(len(rows)), texts, parse_math=False)
     axes.set_xlabel("probability of scoring better than the default")
-    if len(able) > len(shown):
-        axes.set_ylabel(f"the best {len(shown)} of {len(able)}")
+    if len(eligible) > len(rows):
+        axes.set_ylabel(f"the best {len(rows)} of {len(eligible)}")
     pictures.save(figure, path)
 
 
-def coloured(configurations: Sequence[Configuration], most: int = len(COLOURS)) -> dict[int, str]:
+def colours_of(configurations: Sequence[Configuration], most: int = len(COLOURS)) -> dict[int, str]:
     """The colours of the best configurations and of the default, by index."""
     scored = [x for x in configurations if x.rank is not None]
     best = [x.index for x in scored if not x.is_default][:most]
@@ -257,10 +259,10 @@ def coloured(configurations: Sequence[Configuration], most: int = len(COLOURS)) 
     return dict(zip(best, COLOURS, strict=False)) | default
 
 
-def _named(configuration: Configuration, names: dict[str, str]) -> str:
+def _legend_label(configuration: Configuration, names: dict[str, str]) -> str:
     """A legend entry: what was varied, and the score."""
-    said = label(configuration.index, configuration.values, names)
+    text = label(configuration.index, configuration.values, names)
     if not configuration.is_default:
-        return said
-    is_told = any(name in names for name in configuration.values) and not said.startswith("#")
-    return f"default: {said}" if is_told else "default"
+        return text
+    has_names = any(name in names for name in configuration.values) and not text.startswith("#")
+    return f"default: {text}" if has_names else "default"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl.numerics import comparison, statistics
-from train.sweep.results.labels import distinct, plain_names
+from train.sweep.results.labels import distinct_values, plain_names
 
 STATES = ("done", "failed", "stopped", "unfinished")
 BETTER = ("higher", "lower")
@@ -71,7 +71,7 @@ def summarise(
     worse than any score. Raises ValueError for an empty sweep and for members that contradict each
     other.
     """
-    groups = _by_configuration(members)
+    groups = _group_by_configuration(members)
     if better not in BETTER:
         raise ValueError(f"better is {better!r}; give 'higher' or 'lower'")
     if default is not None and default not in groups:
@@ -80,14 +80,14 @@ def summarise(
         )
     sign = 1.0 if better == "higher" else -1.0
     reference = None if default is None else _runs(groups[default], sign)
-    found = [
-        _of_seeds(group, index == default)._replace(
+    configurations = [
+        _summarise_group(group, index == default)._replace(
             improvement=None if index == default else _improvement(_runs(group, sign), reference)
         )
         for index, group in groups.items()
     ]
-    found.sort(key=lambda x: (*_order(x, sign), x.index))
-    return _ranked(found, sign)
+    configurations.sort(key=lambda x: (*_sort_key(x, sign), x.index))
+    return _assign_ranks(configurations, sign)
 
 
 def content(
@@ -118,14 +118,14 @@ def has_failed(member: Member) -> bool:
     return member.state == "failed" or not np.isfinite(member.score)
 
 
-def varied(configurations: Sequence[Configuration]) -> dict[str, str]:
+def varied_names(configurations: Sequence[Configuration]) -> dict[str, str]:
     """Plain names, by the dotted ones, of what has two values at least; not given is a value."""
     names = dict.fromkeys(name for x in configurations for name in x.values)
-    known = {name: [x.values.get(name, UNCHANGED) for x in configurations] for name in names}
-    return plain_names(name for name, values in known.items() if len(distinct(values)) > 1)
+    columns = {name: [x.values.get(name, UNCHANGED) for x in configurations] for name in names}
+    return plain_names(name for name, values in columns.items() if len(distinct_values(values)) > 1)
 
 
-def identical(members: Sequence[Member], fingerprints: Mapping[int, str]) -> list[list[int]]:
+def find_identical(members: Sequence[Member], fingerprints: Mapping[int, str]) -> list[list[int]]:
     """Groups of two or more members that came out identical: those of equal fingerprint.
 
     `fingerprints` are by the member's index. Failed members are left out, as NaN equals NaN.
@@ -137,31 +137,33 @@ def identical(members: Sequence[Member], fingerprints: Mapping[int, str]) -> lis
     return [group for group in groups.values() if len(group) > 1]
 
 
-def without_effect(members: Sequence[Member], group: Sequence[int], most: int = 6) -> str:
-    """One line about a group of `identical`: what differs between its members had no effect.
+def no_effect_message(members: Sequence[Member], group: Sequence[int], most: int = 6) -> str:
+    """One line about a group of `find_identical`: what differs between them had no effect.
 
     Of members and of values at most `most` are named.
     """
     chosen = [member for member in members if member.member in set(group)]
     names = dict.fromkeys(name for member in chosen for name in member.values)
-    kinds = {name: list(distinct(x.values.get(name, UNCHANGED) for x in chosen)) for name in names}
+    kinds = {
+        name: list(distinct_values(x.values.get(name, UNCHANGED) for x in chosen)) for name in names
+    }
     kinds["the seed"] = [str(seed) for seed in dict.fromkeys(x.seed for x in chosen)]
     differing = [
-        f"{name} ({_listed(values, most, ', ')})" for name, values in kinds.items() if values[1:]
+        f"{name} ({_join(values, most, ', ')})" for name, values in kinds.items() if values[1:]
     ]
-    start = f"members {_listed([str(x) for x in group], most, ' and ')} came out identical"
+    start = f"members {_join([str(x) for x in group], most, ' and ')} came out identical"
     if not differing:
         return f"{start}: they have the same values and the same seed"
-    return f"{start}: {_listed(differing, len(differing), ' and ')} had no effect"
+    return f"{start}: {_join(differing, len(differing), ' and ')} had no effect"
 
 
-def _listed(items: Sequence[str], most: int, last: str) -> str:
+def _join(items: Sequence[str], most: int, last: str) -> str:
     if len(items) > most:
         return f"{', '.join(items[:most])} and {len(items) - most} more"
     return last.join([", ".join(items[:-1]), items[-1]]) if items[1:] else items[0]
 
 
-def _by_configuration(members: Sequence[Member]) -> dict[int, list[Member]]:
+def _group_by_configuration(members: Sequence[Member]) -> dict[int, list[Member]]:
     """The members of each configuration by seed; checked."""
     if not members:
         raise ValueError("the sweep has no members; give at least one")
@@ -183,7 +185,7 @@ def _by_configuration(members: Sequence[Member]) -> dict[int, list[Member]]:
     return groups
 
 
-def _of_seeds(group: Sequence[Member], is_default: bool) -> Configuration:
+def _summarise_group(group: Sequence[Member], is_default: bool) -> Configuration:
     """A configuration that has not been compared with others yet."""
     scores = [float(x.score) for x in group if x.score is not None and not has_failed(x)]
     column = np.array(scores)[:, None]  # [S, 1]
@@ -204,8 +206,8 @@ def _of_seeds(group: Sequence[Member], is_default: bool) -> Configuration:
 
 def _runs(group: Sequence[Member], sign: float) -> np.ndarray:
     """Scores `[S, 1]`, higher is better, -inf for failed ones."""
-    known = [x for x in group if has_failed(x) or x.score is not None]
-    return np.array([[-np.inf if has_failed(x) else sign * float(x.score or 0)] for x in known])
+    finished = [x for x in group if has_failed(x) or x.score is not None]
+    return np.array([[-np.inf if has_failed(x) else sign * float(x.score or 0)] for x in finished])
 
 
 def _improvement(runs: np.ndarray, reference: np.ndarray | None) -> Improvement | None:
@@ -219,7 +221,7 @@ def _improvement(runs: np.ndarray, reference: np.ndarray | None) -> Improvement 
     )
 
 
-def _order(configuration: Configuration, sign: float) -> tuple[int, float]:
+def _sort_key(configuration: Configuration, sign: float) -> tuple[int, float]:
     """What configurations are ranked by, ascending."""
     if configuration.iqm is None:
         return 2, 0.0
@@ -228,12 +230,12 @@ def _order(configuration: Configuration, sign: float) -> tuple[int, float]:
     return int(too_many), -sign * configuration.iqm
 
 
-def _ranked(ordered: Sequence[Configuration], sign: float) -> list[Configuration]:
-    found: list[Configuration] = []
+def _assign_ranks(ordered: Sequence[Configuration], sign: float) -> list[Configuration]:
+    ranked: list[Configuration] = []
     for place, configuration in enumerate(ordered, start=1):
         if configuration.iqm is None:
-            found.append(configuration)
+            ranked.append(configuration)
             continue
-        is_tied = found and _order(found[-1], sign) == _order(configuration, sign)
-        found.append(configuration._replace(rank=found[-1].rank if is_tied else place))
-    return found
+        is_tied = ranked and _sort_key(ranked[-1], sign) == _sort_key(configuration, sign)
+        ranked.append(configuration._replace(rank=ranked[-1].rank if is_tied else place))
+    return ranked

@@ -9,8 +9,8 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from train.host.numbers import quantity
-from train.sweep.results.labels import brief, cut, written
-from train.sweep.results.summary import TOO_MANY, Configuration, varied
+from train.sweep.results.labels import cut, short_label, text_of
+from train.sweep.results.summary import TOO_MANY, Configuration, varied_names
 
 COLUMNS = 3
 """Varied numbers with a column each; more than these share one."""
@@ -32,25 +32,25 @@ def table(
     """
     if not configurations:
         raise ValueError("there is no configuration to show; give those of `summarise`")
-    names = varied(configurations)
-    shown = [x for i, x in enumerate(configurations) if i < most or x.is_default]
-    caption = _caption(configurations, len(configurations) - len(shown))
+    names = varied_names(configurations)
+    selection = [x for i, x in enumerate(configurations) if i < most or x.is_default]
+    caption = _caption(configurations, len(configurations) - len(selection))
     if len(names) <= COLUMNS:
-        found = _table(configurations, shown, score, caption, names, is_shared=False)
-        if width_of(found) <= width:
-            return found
-    return _table(configurations, shown, score, caption, names, is_shared=True)
+        rich_table = _make_table(configurations, selection, score, caption, names, is_shared=False)
+        if width_of(rich_table) <= width:
+            return rich_table
+    return _make_table(configurations, selection, score, caption, names, is_shared=True)
 
 
-def width_of(found: Table) -> int:
+def width_of(rich_table: Table) -> int:
     """Characters of a line of a table that nothing makes narrower."""
     endless = Console(width=10_000)
-    return Measurement.get(endless, endless.options, found).maximum
+    return Measurement.get(endless, endless.options, rich_table).maximum
 
 
-def _table(
+def _make_table(
     configurations: Sequence[Configuration],
-    shown: Sequence[Configuration],
+    selection: Sequence[Configuration],
     score: str,
     caption: str,
     names: dict[str, str],
@@ -58,37 +58,37 @@ def _table(
 ) -> Table:
     """The table, whose varied numbers have a column each, or share one."""
     has_seeds = any(len(x.seeds) > 1 for x in configurations)
-    compared = any(x.improvement for x in configurations)
-    failed = any(x.failed for x in configurations)
+    has_improvements = any(x.improvement for x in configurations)
+    has_failures = any(x.failed for x in configurations)
     title = f"{score}: {'interquartile mean of the seeds' if has_seeds else 'of one seed each'}"
     headings = ["rank", "#", *headings_of(names, is_shared)]
     headings += ["IQM", "95 % interval", "seeds"] if has_seeds else [score]
-    headings += ["failed"] * failed + ["better than\ndefault, %"] * compared
-    found = empty(title, caption, headings)
-    for x in shown:
+    headings += ["failed"] * has_failures + ["better than\ndefault, %"] * has_improvements
+    rich_table = empty(title, caption, headings)
+    for x in selection:
         cells = [str(x.rank or "–"), str(x.index), *values_of(x, names, is_shared)]
-        cells += ["–" if x.iqm is None else written(x.iqm)]
+        cells += ["–" if x.iqm is None else text_of(x.iqm)]
         if has_seeds:
-            ends = "" if x.interval is None else " to ".join(map(written, x.interval))
+            ends = "" if x.interval is None else " to ".join(map(text_of, x.interval))
             cells += [ends, str(len(x.seeds))]
-        cells += [str(x.failed or "")] * failed + [_improvement(x)] * compared
-        found.add_row(*cells, style="bold" if x.is_default else None)
-    return found
+        cells += [str(x.failed or "")] * has_failures + [_improvement(x)] * has_improvements
+        rich_table.add_row(*cells, style="bold" if x.is_default else None)
+    return rich_table
 
 
 def empty(title: str, caption: str, headings: Sequence[str]) -> Table:
     """A table without rows."""
-    found = Table(
+    rich_table = Table(
         title=title, caption=caption, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
     )
     for heading in headings:  # only sentences may be broken into lines
-        found.add_column(
+        rich_table.add_column(
             heading,
             justify="left" if heading == SHARED else "right",
             vertical="bottom",
             no_wrap=heading != SHARED,
         )
-    return found
+    return rich_table
 
 
 def headings_of(names: dict[str, str], is_shared: bool) -> list[str]:
@@ -102,8 +102,8 @@ def values_of(configuration: Configuration, names: dict[str, str], is_shared: bo
     """A cell for each number that was varied, or one for all."""
     values = configuration.values
     if is_shared:
-        return [cut(brief(values, names), 120)]
-    return [written(values[name]) if name in values else "" for name in names]
+        return [cut(short_label(values, names), 120)]
+    return [text_of(values[name]) if name in values else "" for name in names]
 
 
 def _improvement(configuration: Configuration) -> str:
@@ -117,27 +117,27 @@ def _improvement(configuration: Configuration) -> str:
 
 def _caption(configurations: Sequence[Configuration], left_out: int) -> str:
     """What to know before believing the table."""
-    said = [f"Not shown: {left_out} more."] if left_out else []
+    sentences = [f"Not shown: {left_out} more."] if left_out else []
     seeds = [len(x.seeds) for x in configurations]
     if max(seeds) == 1 and len(seeds) > 1:
-        said.append("One seed each: differences may be chance; run the best with more seeds.")
+        sentences.append("One seed each: differences may be chance; run the best with more seeds.")
     elif max(seeds) > 1 and min(seeds) < ENOUGH:
-        said.append(f"Intervals of fewer than {ENOUGH} seeds are too narrow.")
+        sentences.append(f"Intervals of fewer than {ENOUGH} seeds are too narrow.")
     if max(seeds) > 1 and len(seeds) >= LUCK:
-        said.append(f"The best of {len(seeds)} was also lucky: run it again with new seeds.")
+        sentences.append(f"The best of {len(seeds)} was also lucky: run it again with new seeds.")
     if any(x.failed for x in configurations):
-        said.append(
+        sentences.append(
             "Failed seeds are not in the mean; a configuration with more than "
             f"{TOO_MANY:.0%} of them ranks behind all others.".replace("%", " %")
         )
     if missing := sum(x.num_unscored for x in configurations if not x.stopped):
-        said.append(
+        sentences.append(
             f"Without a score, as no game came to its end: {quantity(missing, 'members')}, not in "
             "the mean, and ranked as failed."
         )
     if any(x.stopped for x in configurations):
         stopped = sum(x.stopped for x in configurations)
-        said.append(
+        sentences.append(
             f"Stopped early: {quantity(stopped, 'members')}, of which the last scores count."
         )
-    return " ".join(said)
+    return " ".join(sentences)

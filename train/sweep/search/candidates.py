@@ -15,8 +15,8 @@ from train.host.files.run_directory import write_whole
 from train.host.numbers import quantity
 from train.host.showing.pictures import Row
 from train.sweep.results import tables
-from train.sweep.results.labels import written
-from train.sweep.results.summary import Configuration, Member, summarise, varied
+from train.sweep.results.labels import text_of
+from train.sweep.results.summary import Configuration, Member, summarise, varied_names
 from train.sweep.search.judge import FAILED, FINISHED, GOES_ON
 
 TABLE = "candidates.csv"
@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
     seed: int
     values: dict[str, float]
     parent: int | None  # of which it was a copy
-    begun: int  # steps of the slot before its first chunk, or the age at which it was copied
+    start_age: int  # steps of the slot before its first chunk, or the age at which it was copied
     age: int  # steps that it was trained
     score: float | None  # of its last chunk in which an episode ended
     fate: str  # finished: trained to the end; dropped, failed, unfinished
@@ -41,43 +41,47 @@ class Candidate(NamedTuple):
 
 def candidates(rows: Sequence[Row], score: str) -> list[Candidate]:
     """All candidates with a row, by their index; `rows` are in the order of the record."""
-    found: dict[int, Candidate] = {}
+    by_index: dict[int, Candidate] = {}
     last = max((row["updates"] for row in rows), default=0)
-    before: dict[int, int] = {}  # steps of each slot
+    steps_before: dict[int, int] = {}  # steps of each slot
     for row in rows:
-        index, known = row["candidate"], found.get(row["candidate"])
-        value = scalars(row).get(score)
-        if value is None and known is not None:
-            value = known.score
+        index, previous = row["candidate"], by_index.get(row["candidate"])
+        last_score = scalars(row).get(score)
+        if last_score is None and previous is not None:
+            last_score = previous.score
         fate = row["fate"]
         if fate == GOES_ON:
             fate = UNFINISHED if row["updates"] == last else fate
-        begun = row["age"] - (row["steps"] - before.get(row["member"], 0))
-        found[index] = Candidate(
+        start_age = row["age"] - (row["steps"] - steps_before.get(row["member"], 0))
+        by_index[index] = Candidate(
             index,
             row["member"],
             row["seed"],
             row["numbers"],
             row["parent"],
-            begun if known is None else known.begun,
+            start_age if previous is None else previous.start_age,
             row["age"],
-            value,
+            last_score,
             fate,
         )
-        before[row["member"]] = row["steps"]
-    return [found[index] for index in sorted(found)]
+        steps_before[row["member"]] = row["steps"]
+    return [by_index[index] for index in sorted(by_index)]
 
 
-def configurations(found: Sequence[Candidate], better: str) -> list[Configuration]:
-    """Those trained to the end with their ranks, the best one first; then the others, without a
-    rank, those that were trained longest first."""
-    done = [member_of(x) for x in found if x.fate == FINISHED and x.score is not None]
-    rest = [x for x in found if x.fate != FINISHED or x.score is None]
+def configurations(pool: Sequence[Candidate], better: str) -> list[Configuration]:
+    """Candidates trained to the end with their ranks, the best one first; then the others, without
+    a rank, those that were trained longest first."""
+    finished = [member_of(x) for x in pool if x.fate == FINISHED and x.score is not None]
+    unfinished = [x for x in pool if x.fate != FINISHED or x.score is None]
     sign = -1.0 if better == "higher" else 1.0
-    rest.sort(key=lambda x: (-x.age, x.score is None, sign * (x.score or 0.0), x.index))
-    others = {x.index: x for x in summarise(list(map(member_of, rest)), better)} if rest else {}
-    ranked = summarise(done, better) if done else []
-    unranked = [others[x.index]._replace(rank=None) for x in rest]
+    unfinished.sort(key=lambda x: (-x.age, x.score is None, sign * (x.score or 0.0), x.index))
+    others = (
+        {x.index: x for x in summarise(list(map(member_of, unfinished)), better)}
+        if unfinished
+        else {}
+    )
+    ranked = summarise(finished, better) if finished else []
+    unranked = [others[x.index]._replace(rank=None) for x in unfinished]
     return [x._replace(is_default=x.index == 0) for x in [*ranked, *unranked]]
 
 
@@ -90,31 +94,31 @@ def member_of(candidate: Candidate) -> Member:
     return Member(candidate.index, candidate.index, candidate.seed, candidate.values, score, state)
 
 
-def history(rows: Sequence[Row], chosen: Candidate, found: Sequence[Candidate]) -> list[Row]:
+def history(rows: Sequence[Row], chosen: Candidate, pool: Sequence[Candidate]) -> list[Row]:
     """The rows of a candidate and, before it was copied, of those it comes from, by age.
 
     Their counts are those of one run: of the training that led to the candidate.
     """
-    by_index, before = {x.index: x for x in found}, {}
+    by_index, previous_rows = {x.index: x for x in pool}, {}
     for slot in {row["member"] for row in rows}:
-        mine = [None, *(row for row in rows if row["member"] == slot)]
-        before |= {id(row): last for last, row in pairwise(mine)}
-    parts, candidate, until = [], chosen, chosen.age
+        own_rows = [None, *(row for row in rows if row["member"] == slot)]
+        previous_rows |= {id(row): last for last, row in pairwise(own_rows)}
+    parts, candidate, end_age = [], chosen, chosen.age
     while True:
-        mine = [x for x in rows if x["candidate"] == candidate.index and x["age"] <= until]
-        parts = [*mine, *parts]
+        own_rows = [x for x in rows if x["candidate"] == candidate.index and x["age"] <= end_age]
+        parts = [*own_rows, *parts]
         if candidate.parent is None:
             break
-        until, candidate = candidate.begun, by_index[candidate.parent]
-    told, counts = [], {"episodes": 0, "skipped": 0, "seconds": 0.0}
+        end_age, candidate = candidate.start_age, by_index[candidate.parent]
+    history_rows, counts = [], {"episodes": 0, "skipped": 0, "seconds": 0.0}
     for row in parts:
-        last = before[id(row)]
+        last = previous_rows[id(row)]
         for name in counts:
             counts[name] += row[name] - (last[name] if last else 0)
         per_update = row["steps"] // row["updates"]
         age = {"updates": row["age"] // per_update, "steps": row["age"]}
-        told.append({**row, **counts, **age, "seconds": round(counts["seconds"], 3)})
-    return told
+        history_rows.append({**row, **counts, **age, "seconds": round(counts["seconds"], 3)})
+    return history_rows
 
 
 def counters(rows: Sequence[Row]) -> Counters:
@@ -125,13 +129,13 @@ def counters(rows: Sequence[Row]) -> Counters:
     )
 
 
-def write_table(directory: Path, found: Sequence[Candidate], score: str) -> None:
+def write_table(directory: Path, pool: Sequence[Candidate], score: str) -> None:
     """Writes `candidates.csv`."""
     text = io.StringIO()
-    heads = ["candidate", "slot", "seed", *found[0].values, "parent", "fate", "steps", score]
+    heads = ["candidate", "slot", "seed", *pool[0].values, "parent", "fate", "steps", score]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(heads)
-    for x in found:
+    for x in pool:
         row = [x.index, x.slot, x.seed, *x.values.values(), x.parent, x.fate, x.age, x.score]
         writer.writerow("" if value is None else value for value in row)
     write_whole(directory / TABLE, text.getvalue())
@@ -139,7 +143,7 @@ def write_table(directory: Path, found: Sequence[Candidate], score: str) -> None
 
 def table(
     ordered: Sequence[Configuration],
-    found: Sequence[Candidate],
+    pool: Sequence[Candidate],
     score: str,
     unit: str,
     width: int = 80,
@@ -148,33 +152,35 @@ def table(
 
     Numbers share a column where the table would have more than `width` characters.
     """
-    by_index, names = {x.index: x for x in found}, varied(ordered)
-    shown = [x for i, x in enumerate(ordered) if i < MOST or x.is_default]
+    by_index, names = {x.index: x for x in pool}, varied_names(ordered)
+    selection = [x for i, x in enumerate(ordered) if i < MOST or x.is_default]
     title = f"{score} of the last chunk of training"
-    below = caption(found, len(ordered) - len(shown), unit)
+    caption_text = caption(pool, len(ordered) - len(selection), unit)
 
-    def filled(is_shared: bool) -> Table:
+    def make_table(is_shared: bool) -> Table:
         headings = ["rank", "#", *tables.headings_of(names, is_shared), "steps", score, "fate"]
-        result = tables.empty(title, below, headings)
-        for x in shown:
-            one = by_index[x.index]
-            value = "–" if one.score is None else written(one.score)
+        rich_table = tables.empty(title, caption_text, headings)
+        for x in selection:
+            candidate = by_index[x.index]
+            score_text = "–" if candidate.score is None else text_of(candidate.score)
             cells = [str(x.rank or "–"), str(x.index), *tables.values_of(x, names, is_shared)]
-            cells += [f"{one.age:,}", value, one.fate]
-            result.add_row(*cells, style="bold" if x.is_default else None)
-        return result
+            cells += [f"{candidate.age:,}", score_text, candidate.fate]
+            rich_table.add_row(*cells, style="bold" if x.is_default else None)
+        return rich_table
 
-    each = filled(is_shared=False)
-    is_wide = len(names) > tables.COLUMNS or tables.width_of(each) > width
-    return filled(is_shared=True) if is_wide else each
+    wide_table = make_table(is_shared=False)
+    is_wide = len(names) > tables.COLUMNS or tables.width_of(wide_table) > width
+    return make_table(is_shared=True) if is_wide else wide_table
 
 
-def caption(found: Sequence[Candidate], left_out: int, unit: str) -> str:
+def caption(pool: Sequence[Candidate], left_out: int, unit: str) -> str:
     """What to know before believing the table."""
-    fates = Counter(x.fate for x in found)
-    said = [f"Not shown: {left_out} more."] if left_out else []
-    said.append(
-        f"{quantity(len(found), 'candidates')}: {', '.join(f'{n} {x}' for x, n in fates.items())}."
+    fates = Counter(x.fate for x in pool)
+    sentences = [f"Not shown: {left_out} more."] if left_out else []
+    sentences.append(
+        f"{quantity(len(pool), 'candidates')}: {', '.join(f'{n} {x}' for x, n in fates.items())}."
     )
-    said.append(f"Steps are {unit}. Scores are of one seed each, and chosen: see the fresh seeds.")
-    return " ".join(said)
+    sentences.append(
+        f"Steps are {unit}. Scores are of one seed each, and chosen: see the fresh seeds."
+    )
+    return " ".join(sentences)

@@ -13,7 +13,7 @@ from train.host.files.rows import agent_means, episode_means
 from train.host.machine import compiled
 from train.host.training import Training
 from train.sweep.search.rules import Replacement, Rule, Slots
-from train.sweep.search.slots import Init, Searched, replacing
+from train.sweep.search.slots import Init, SlotState, make_replace
 
 GOES_ON, DROPPED, FAILED, FINISHED = "goes on", "dropped", "failed", "finished"
 
@@ -33,64 +33,64 @@ class Judge:
     """Called after each chunk of a search: see `Session.search`."""
 
     def __init__(self, training: Training, kind: type, rule: Rule, budget: int, directory: Path):
-        """`training` is of `slots.searched`, `kind` the type of its states before; the best that
-        was trained for `budget` updates is kept in `directory`."""
+        """`training` is of `slots.slot_functions`, `kind` the type of its states before; the best
+        that was trained for `budget` updates is kept in `directory`."""
         self.training, self.kind, self.budget, self.directory = training, kind, budget, directory
         self.sign = -1.0 if training.lower_is_better else 1.0
-        self.judge = jax.jit(judging(rule, budget))
+        self.judge = jax.jit(make_judge(rule, budget))
         init: Init = training.init  # pyright: ignore[reportAssignmentType]
-        self.replace = jax.jit(replacing(init), donate_argnums=0)
+        self.replace = jax.jit(make_replace(init), donate_argnums=0)
 
     def __call__(
-        self, state: Searched, report: compiled.Report, updates: int
-    ) -> tuple[Searched, list[dict[str, Any]]]:
+        self, state: SlotState, report: compiled.Report, updates: int
+    ) -> tuple[SlotState, list[dict[str, Any]]]:
         """The state to go on with, and what the rows of the chunk tell of each slot."""
         verdict = self.judge(state, self.scores(report))
-        told = self.told(state, verdict)
+        descriptions = self.describe_candidates(state, verdict)
         if (leader := int(verdict.leader)) >= 0:
-            self.keep(state, leader, updates, told[leader])
+            self.keep(state, leader, updates, descriptions[leader])
         state = state._replace(slot=verdict.slots)
         if np.any(verdict.is_new):
             state = self.replace(state, verdict.replacement)
-        return state, told
+        return state, descriptions
 
     def scores(self, report: compiled.Report) -> np.ndarray:
         """The score of each slot in a chunk `[M]`, higher is better; NaN: no episode ended."""
-        found = np.full(report.finite.shape[1], np.nan, np.float32)
-        for m in range(len(found)):
+        scores = np.full(report.finite.shape[1], np.nan, np.float32)
+        for m in range(len(scores)):
             value = (agent_means(report, m) | episode_means(report, m)).get(self.training.score)
             if value is not None:
-                found[m] = self.sign * value if np.isfinite(value) else -np.inf
-        return found
+                scores[m] = self.sign * value if np.isfinite(value) else -np.inf
+        return scores
 
-    def told(self, state: Searched, verdict: Verdict) -> list[dict[str, Any]]:
+    def describe_candidates(self, state: SlotState, verdict: Verdict) -> list[dict[str, Any]]:
         """What a row says of its candidate, which is the one of before the replacement."""
         slots, ages = jax.device_get((state.slot._replace(key=()), state.age))
         scores, is_new = np.asarray(verdict.scores), np.asarray(verdict.is_new)
-        first = int(verdict.replacement.seeds[0]) - int(verdict.slots.candidate[0])
-        found = []
+        first_seed = int(verdict.replacement.seeds[0]) - int(verdict.slots.candidate[0])
+        descriptions = []
         for m, candidate in enumerate(slots.candidate.tolist()):
             is_over = ages[m] >= self.budget
             fate = DROPPED if is_new[m] else GOES_ON
             fate = FAILED if np.isneginf(scores[m]) else FINISHED if is_over else fate
             parent = int(slots.parent[m])
-            found.append(
+            descriptions.append(
                 {
                     "candidate": candidate,
-                    "seed": first + candidate,
+                    "seed": first_seed + candidate,
                     "age": int(ages[m]) * self.training.steps_per_update,
                     "numbers": {name: float(x[m]) for name, x in slots.numbers.items()},
                     "parent": None if parent < 0 else parent,
                     "fate": fate,
                 }
             )
-        return found
+        return descriptions
 
-    def keep(self, state: Searched, slot: int, updates: int, told: dict[str, Any]) -> None:
+    def keep(self, state: SlotState, slot: int, updates: int, description: dict[str, Any]) -> None:
         """Saves the training of one slot as the best that was trained to the end."""
         one = jax.tree.map(lambda x: entry(x, slot), state._replace(slot=()))
         trained = self.kind(agent=one.agent, key=one.key, **one.rest)
-        checkpoint.save(self.directory, updates, trained, told, keep=1)
+        checkpoint.save(self.directory, updates, trained, description, keep=1)
 
 
 def entry(x: jax.Array, index: int) -> jax.Array:
@@ -99,10 +99,10 @@ def entry(x: jax.Array, index: int) -> jax.Array:
     return jax.random.clone(x)[index] if is_key else x[index]
 
 
-def judging(rule: Rule, budget: int) -> Callable[[Searched, jax.Array], Verdict]:
+def make_judge(rule: Rule, budget: int) -> Callable[[SlotState, jax.Array], Verdict]:
     """`(states, scores [M]) -> verdict`; `scores` are -inf where parameters are not finite."""
 
-    def judge(states: Searched, scores: jax.Array) -> Verdict:
+    def judge(states: SlotState, scores: jax.Array) -> Verdict:
         finite = jax.vmap(lambda agent: compiled.all_finite(compiled.parameters(agent)))
         scores = jnp.where(finite(states.agent), scores, -jnp.inf)
         before = states.slot.scores[..., -1]

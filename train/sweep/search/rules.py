@@ -72,16 +72,16 @@ def halving(ranges: Ranges, rungs: Sequence[int], reduction: int, seed: int) -> 
     steps = jnp.asarray(rungs, jnp.int32)
 
     def rule(slots: Slots, scores: jax.Array, ages: jax.Array) -> tuple[Slots, Replacement]:
-        slots = recorded(slots, scores, ages, steps)
+        slots = record_scores(slots, scores, ages, steps)
         ranks, counts = standings(slots)
         allowed = jnp.maximum(counts // reduction, 1)
         reached = (ages[:, None] == steps[None]) & jnp.isfinite(scores)[:, None]  # [M, R]
         beaten = reached & (ranks >= allowed[None])
         fresh = jnp.isneginf(scores) | (ages >= steps[-1]) | jnp.any(beaten, axis=1)
         keys, chance = split(slots.key)
-        drawn = jax.vmap(lambda key: draw(ranges, key))(chance)
+        new_numbers = jax.vmap(lambda key: draw(ranges, key))(chance)
         source = jnp.arange(len(scores), dtype=jnp.int32)
-        return turned(slots._replace(key=keys), source, fresh, drawn, seed)
+        return apply_replacement(slots._replace(key=keys), source, fresh, new_numbers, seed)
 
     return rule
 
@@ -97,12 +97,12 @@ def population(ranges: Ranges, period: int, budget: int, seed: int) -> Rule:
     """
 
     def rule(slots: Slots, scores: jax.Array, ages: jax.Array) -> tuple[Slots, Replacement]:
-        slots = recorded(slots, scores, ages, jnp.asarray([budget], jnp.int32))
-        known, broken = jnp.isfinite(scores), jnp.isneginf(scores)
-        count = jnp.sum(known, dtype=jnp.int32)
-        order = jnp.argsort(jnp.where(known, -scores, jnp.inf), stable=True).astype(jnp.int32)
+        slots = record_scores(slots, scores, ages, jnp.asarray([budget], jnp.int32))
+        is_finite, broken = jnp.isfinite(scores), jnp.isneginf(scores)
+        count = jnp.sum(is_finite, dtype=jnp.int32)
+        order = jnp.argsort(jnp.where(is_finite, -scores, jnp.inf), stable=True).astype(jnp.int32)
         part = jnp.minimum(jnp.maximum(count // PART, 1), count // 2)
-        is_worst = known & (jnp.argsort(order) >= count - part)
+        is_worst = is_finite & (jnp.argsort(order) >= count - part)
         is_due = (ages % period == 0) & (ages < budget)
         copies = ((is_worst & is_due) | broken) & (count > 0)
         keys, chance = split(slots.key)
@@ -111,19 +111,21 @@ def population(ranges: Ranges, period: int, budget: int, seed: int) -> Rule:
         own = jnp.arange(len(scores), dtype=jnp.int32)
         source = jnp.where(copies, order[chosen], own)
         copied = {name: x[source] for name, x in slots.numbers.items()}
-        changed = jax.vmap(lambda key, x: perturbed(ranges, key, x))(change, copied)
-        return turned(slots._replace(key=keys), source, broken & (count == 0), changed, seed)
+        changed = jax.vmap(lambda key, x: perturb(ranges, key, x))(change, copied)
+        return apply_replacement(
+            slots._replace(key=keys), source, broken & (count == 0), changed, seed
+        )
 
     return rule
 
 
-def recorded(slots: Slots, scores: jax.Array, ages: jax.Array, rungs: jax.Array) -> Slots:
-    """The scores `[M]` of those at a rung are written down; `rungs [R]` are ages."""
+def record_scores(slots: Slots, scores: jax.Array, ages: jax.Array, rungs: jax.Array) -> Slots:
+    """Writes down the scores `[M]` of the candidates at a rung; `rungs [R]` are ages."""
     slot = jnp.arange(len(scores))
     place = slots.candidate // len(scores)
-    known = slots.scores[slot, place]  # [M, R]
+    previous_scores = slots.scores[slot, place]  # [M, R]
     reached = (ages[:, None] == rungs[None]) & jnp.isfinite(scores)[:, None]
-    table = slots.scores.at[slot, place].set(jnp.where(reached, scores[:, None], known))
+    table = slots.scores.at[slot, place].set(jnp.where(reached, scores[:, None], previous_scores))
     return slots._replace(scores=table)
 
 
@@ -137,7 +139,7 @@ def standings(slots: Slots) -> tuple[jax.Array, jax.Array]:
     return ranks[:, slots.candidate].T, jnp.sum(jnp.isfinite(by_candidate), axis=1)
 
 
-def turned(
+def apply_replacement(
     slots: Slots, source: jax.Array, fresh: jax.Array, numbers: Numbers, seed: int
 ) -> tuple[Slots, Replacement]:
     """The slots after a replacement, whose new candidates have `numbers`; others keep their own."""
@@ -145,11 +147,11 @@ def turned(
     is_new = fresh | (source != own)
     candidate = slots.candidate + jnp.where(is_new, len(own), 0)
     parent = jnp.where(fresh, -1, slots.candidate[source])
-    kept = {name: jnp.where(is_new, numbers[name], x) for name, x in slots.numbers.items()}
+    slot_numbers = {name: jnp.where(is_new, numbers[name], x) for name, x in slots.numbers.items()}
     slots = slots._replace(
-        numbers=kept, candidate=candidate, parent=jnp.where(is_new, parent, slots.parent)
+        numbers=slot_numbers, candidate=candidate, parent=jnp.where(is_new, parent, slots.parent)
     )
-    return slots, Replacement(source, fresh, kept, candidate + seed)
+    return slots, Replacement(source, fresh, slot_numbers, candidate + seed)
 
 
 def split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -160,24 +162,24 @@ def split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def draw(ranges: Ranges, key: jax.Array) -> Numbers:
     """A number from each range, uniform or with a uniform logarithm; within the range."""
-    found = {}
+    numbers = {}
     for part, (name, (low, high, log)) in zip(
         jax.random.split(key, len(ranges)), ranges.items(), strict=True
     ):
         share = jax.random.uniform(part)
         even = low + share * (high - low)
-        found[name] = jnp.clip(low * (high / low) ** share if log else even, low, high)
-    return found
+        numbers[name] = jnp.clip(low * (high / low) ** share if log else even, low, high)
+    return numbers
 
 
-def perturbed(ranges: Ranges, key: jax.Array, numbers: Numbers) -> Numbers:
+def perturb(ranges: Ranges, key: jax.Array, numbers: Numbers) -> Numbers:
     """Numbers of a copy, each multiplied or drawn anew; within their ranges."""
     draw_key, anew_key, factor_key = jax.random.split(key, 3)
-    drawn = draw(ranges, draw_key)
-    anew = jax.random.bernoulli(anew_key, RESAMPLED, (len(ranges),))
-    up = jax.random.bernoulli(factor_key, 0.5, (len(ranges),))
-    found = {}
+    fresh_numbers = draw(ranges, draw_key)
+    is_resampled = jax.random.bernoulli(anew_key, RESAMPLED, (len(ranges),))
+    is_raised = jax.random.bernoulli(factor_key, 0.5, (len(ranges),))
+    new_numbers = {}
     for i, (name, (low, high, _)) in enumerate(ranges.items()):
-        moved = jnp.clip(numbers[name] * jnp.where(up[i], FACTORS[1], FACTORS[0]), low, high)
-        found[name] = jnp.where(anew[i], drawn[name], moved)
-    return found
+        moved = jnp.clip(numbers[name] * jnp.where(is_raised[i], FACTORS[1], FACTORS[0]), low, high)
+        new_numbers[name] = jnp.where(is_resampled[i], fresh_numbers[name], moved)
+    return new_numbers

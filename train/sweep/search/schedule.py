@@ -24,18 +24,18 @@ class Schedule(NamedTuple):
 
     @property
     def candidates(self) -> int:
-        """Of a slot, at most: each is trained for a chunk at least."""
+        """Candidates of a slot, at most: each is trained for a chunk at least."""
         return self.total // self.chunk + 1
 
     def rungs(self, reduction: int) -> list[int]:
         """The ages of successive halving, the last one the end."""
-        found = [self.period]
-        while found[-1] * reduction < self.budget:
-            found.append(found[-1] * reduction)
-        return [*found, self.budget]
+        ages = [self.period]
+        while ages[-1] * reduction < self.budget:
+            ages.append(ages[-1] * reduction)
+        return [*ages, self.budget]
 
 
-def of(training: Training, run: Config, rung: int | None, parts: int, budgets: int) -> Schedule:
+def make(training: Training, run: Config, rung: int | None, parts: int, budgets: int) -> Schedule:
     """The schedule of a search whose candidates are trained for the budget of `run`.
 
     `rung` are the steps asked for between two comparisons; None: a part of `parts` of the budget.
@@ -43,21 +43,23 @@ def of(training: Training, run: Config, rung: int | None, parts: int, budgets: i
     up to that. Raises UsageError if there would be nothing to compare.
     """
     per_update = training.steps_per_update
-    whole = run.total_updates(per_update)
-    asked = -(-whole // parts) if rung is None else max(1, round(rung / per_update))
-    periods = round(whole / asked)
+    total_updates = run.total_updates(per_update)
+    rung_updates = -(-total_updates // parts) if rung is None else max(1, round(rung / per_update))
+    periods = round(total_updates / rung_updates)
     if periods < 2:
-        told = f"--rung {rung:,} leaves" if rung else f"--run.total-steps {run.total_steps:,} leave"
+        flag = f"--rung {rung:,} leaves" if rung else f"--run.total-steps {run.total_steps:,} leave"
         raise UsageError(
-            f"{told} nothing to compare before the end, at {whole * per_update:,} "
+            f"{flag} nothing to compare before the end, at {total_updates * per_update:,} "
             f"{training.unit}, {per_update:,} an update: choose a rung below half of that"
         )
-    period = -(-whole // periods)
+    period = -(-total_updates // periods)
     fewest = -(-period // run.chunk_updates(per_update))
     pieces = min(range(fewest, 2 * fewest + 1), key=lambda x: (-period % x, x))
     chunk = -(-period // pieces)
     period = chunk * pieces
-    found = Schedule(chunk, period, period * periods, period * periods * budgets)
-    if found.total > INT32:
-        raise UsageError(f"{found.total:,} updates of each slot are more than {INT32:,}: ask less")
-    return found
+    schedule = Schedule(chunk, period, period * periods, period * periods * budgets)
+    if schedule.total > INT32:
+        raise UsageError(
+            f"{schedule.total:,} updates of each slot are more than {INT32:,}: ask less"
+        )
+    return schedule

@@ -43,7 +43,7 @@ class Options(Protocol):
     def random(self) -> int: ...
 
 
-class Planned(NamedTuple):
+class SearchPlan(NamedTuple):
     """A search before it begins."""
 
     config: Any  # its budget is that of a candidate, its chunks those of the schedule
@@ -60,21 +60,21 @@ def refuse_options(options: Options, seeds: int) -> None:
                 raise UsageError(f"--{name} has no effect without --search: leave it out")
         return
     if options.random or options.seeds != seeds:
-        given = "random" if options.random else "seeds"
+        option = "random" if options.random else "seeds"
         raise UsageError(
-            f"--{given} has no effect, as a search draws candidates of one seed each: "
+            f"--{option} has no effect, as a search draws candidates of one seed each: "
             "see --members and --confirm"
         )
     if options.search == "population" and (options.reduction != 2 or options.budgets):
-        given = "budgets" if options.budgets else "reduction"
-        raise UsageError(f"--{given} is for --search halving: leave it out")
+        option = "budgets" if options.budgets else "reduction"
+        raise UsageError(f"--{option} is for --search halving: leave it out")
     if options.members is not None and options.members < 2:
         raise UsageError(f"--members {options.members}: a search compares two at least")
 
 
-def planned(
+def make(
     program: Program, preset: str, config: Any, options: Options, variations: Sequence[Variation]
-) -> Planned:
+) -> SearchPlan:
     """The search. Raises UsageError for what does not fit, before anything is compiled."""
     ranges = ranges_of(program, options, variations)
     if getattr(config.run, "max_episodes", None):
@@ -83,22 +83,22 @@ def planned(
     is_halving = options.search == "halving"
     parts = options.reduction**schedule.HALVINGS if is_halving else schedule.PERIODS
     budgets = (options.budgets or schedule.BUDGETS) if is_halving else 1
-    found = schedule.of(training, config.run, options.rung, parts, budgets)
-    steps = {"total_steps": found.budget, "chunk_steps": found.chunk}
+    timetable = schedule.make(training, config.run, options.rung, parts, budgets)
+    steps = {"total_steps": timetable.budget, "chunk_steps": timetable.chunk}
     steps = {name: updates * training.steps_per_update for name, updates in steps.items()}
     config = replace(config, run=replace(config.run, **steps, devices="1"))
     count = options.members or MEMBERS
     seed = config.run.seed
-    if seed + count * found.candidates > INT32:
+    if seed + count * timetable.candidates > INT32:
         raise UsageError(f"--run.seed {seed} leaves no room for a seed of each candidate")
     default = {x.name: plan.field_of(config, x.name) for x in variations}
     for end in ("low", "high"):
         refuse_end(program, preset, config, {k: getattr(x, end) for k, x in ranges.items()})
-    drawn = plan.drawn(variations, count - 1, seed, default)
-    trials = [plan.Trial(i, i, seed + i, values) for i, values in enumerate(drawn)]
+    configurations = plan.draw_configurations(variations, count - 1, seed, default)
+    trials = [plan.Trial(i, i, seed + i, values) for i, values in enumerate(configurations)]
     (group,) = plan.groups(program, config, preset, trials)
     refuse_too_many(program, group)
-    return Planned(config, Trials(trials, [group], 0), ranges, found)
+    return SearchPlan(config, Trials(trials, [group], 0), ranges, timetable)
 
 
 def ranges_of(
@@ -109,14 +109,14 @@ def ranges_of(
         raise UsageError(
             f"--search {options.search} needs ranges: give --vary FIELD=LOW..HIGH, or log:LOW..HIGH"
         )
-    found = {}
+    ranges = {}
     for name, choices in variations:
         if not isinstance(choices, Interval):
             raise UsageError(f"{name} has values: a search draws from a range, FIELD=LOW..HIGH")
         if name in program.static:
             raise UsageError(f"{name} cannot be searched: {program.static[name]}")
-        found[name] = choices
-    return found
+        ranges[name] = choices
+    return ranges
 
 
 def refuse_end(program: Program, preset: str, config: Any, values: dict[str, float]) -> None:
@@ -126,7 +126,7 @@ def refuse_end(program: Program, preset: str, config: Any, values: dict[str, flo
     try:
         program.training(changed)
     except ValueError as error:
-        raise UsageError(f"{plan.told(values)}: {error}") from error
+        raise UsageError(f"{plan.values_text(values)}: {error}") from error
 
 
 def refuse_too_many(
@@ -139,7 +139,7 @@ def refuse_too_many(
     training = program.training(plan.config_of(group.config, group.trials[0].values))
     state = jax.eval_shape(training.init, jax.random.key(0))
     size = STATES * sum(map(memory.size_of, jax.tree.leaves(state)))
-    fit = min(batches.fitting(program, group), int(batches.SHARE * free // size))
+    fit = min(batches.max_members(program, group), int(batches.SHARE * free // size))
     if fit < count:
         raise UsageError(
             f"--members {count}: {fit} fit into memory together, and a search cannot be split"

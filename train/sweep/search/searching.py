@@ -22,7 +22,7 @@ from train.sweep.search.candidates import Candidate
 from train.sweep.search.judge import Judge
 from train.sweep.search.rules import Rule
 from train.sweep.search.schedule import Schedule
-from train.sweep.search.slots import Searchers, searched
+from train.sweep.search.slots import SlotMembers, slot_functions
 from train.sweep.sweep import Sweep
 
 STREAM = 2**31 - 3
@@ -41,48 +41,48 @@ class Search(Sweep):
     def run(self) -> None:
         """Trains all slots, and writes, draws and confirms what was found."""
         self.train()
-        rows = metrics_file.read_metrics(self.place)
+        rows = metrics_file.read_metrics(self.batch_directory)
         name, better = self.training.score, self.better
-        found = candidates.candidates(rows, name)
-        ordered = candidates.configurations(found, better)
-        candidates.write_table(self.directory, found, name)
+        pool = candidates.candidates(rows, name)
+        ordered = candidates.configurations(pool, better)
+        candidates.write_table(self.directory, pool, name)
         write_json(self.directory / files.SUMMARY, summary.content(ordered, name, better))
         width = self.console.width
-        self.console.print(candidates.table(ordered, found, name, self.training.unit, width))
-        self.draw(rows, found, ordered)
-        if not checkpoint.steps(self.finished):
+        self.console.print(candidates.table(ordered, pool, name, self.training.unit, width))
+        self.draw(rows, pool, ordered)
+        if not checkpoint.steps(self.best_checkpoints):
             self.console.print(
                 "no candidate that was trained to the end has a score, so there is no best one"
             )
             return
-        best = checkpoint.read_meta(self.finished)["candidate"]
-        self.keep_best(next(x for x in found if x.index == best), rows, found)
+        best = checkpoint.read_meta(self.best_checkpoints)["candidate"]
+        self.keep_best(next(x for x in pool if x.index == best), rows, pool)
         chosen = next(x for x in ordered if x.index == best)
         trial = Trial(0, best, chosen.seeds[0], chosen.values)
-        again = self.scored_again(trial, chosen)
-        self.confirm_on(again, self.group._replace(trials=[trial]), max(x.seed for x in found) + 1)
+        winner = self.evaluate_best(trial, chosen)
+        self.confirm_on(winner, self.group._replace(trials=[trial]), max(x.seed for x in pool) + 1)
 
     @property
     def group(self) -> Group:
         return self.planned.groups[0]
 
     @property
-    def place(self) -> Path:
+    def batch_directory(self) -> Path:
         return files.batch(self.directory, 0)
 
     @property
-    def finished(self) -> Path:
+    def best_checkpoints(self) -> Path:
         """Checkpoints of the best candidate that was trained to the end."""
-        return self.place / "finished"
+        return self.batch_directory / "finished"
 
     @cached_property
-    def of_slots(self) -> Training:
-        """The training of a slot, whose states are `slots.Searched`."""
+    def slot_training(self) -> Training:
+        """The training of a slot, whose states are `slots.SlotState`."""
         kind = batches.kind_of(self.training)
         make = lambda numbers: self.program.training(config_of(self.group.config, numbers))
-        init, update = searched(make, kind)
+        init, update = slot_functions(make, kind)
         base = self.program.training(config_of(self.group.config, self.group.trials[0].values))
-        return base._replace(init=init, update=update, settled="")
+        return base._replace(init=init, update=update, converged_metric="")
 
     @property
     def rungs(self) -> list[int]:
@@ -96,13 +96,13 @@ class Search(Sweep):
             return rules.halving(self.ranges, self.rungs, self.reduction, seed)
         return rules.population(self.ranges, self.schedule.period, self.schedule.budget, seed)
 
-    def searchers(self) -> Searchers:
+    def slot_members(self) -> SlotMembers:
         key = jax.random.fold_in(jax.random.key(self.config.run.seed), STREAM)
         most = self.schedule.candidates
         slots = rules.begin(self.group.numbers(), most, len(self.rungs), key)
-        return Searchers.of([trial.seed for trial in self.group.trials], slots)
+        return SlotMembers.make([trial.seed for trial in self.group.trials], slots)
 
-    def for_session(self) -> Any:
+    def session_config(self) -> Any:
         """The configuration with the budget and the chunks of a slot."""
         per_update, run = self.training.steps_per_update, self.group.config.run
         steps = {"total_steps": self.schedule.total, "chunk_steps": self.schedule.chunk}
@@ -112,48 +112,50 @@ class Search(Sweep):
     def train(self) -> None:
         """Trains the slots, or goes on. Raises Interrupted after a signal, once all is saved."""
         judge = Judge(
-            self.of_slots,
+            self.slot_training,
             batches.kind_of(self.training),
             self.rule(),
             self.schedule.budget,
-            self.finished,
+            self.best_checkpoints,
         )
-        what = self.of_slots, self.for_session(), self.searchers()
-        batches.side_by_side(*what, self.place, self.directory, self.title, judge)
+        parts = self.slot_training, self.session_config(), self.slot_members()
+        batches.train_members(*parts, self.batch_directory, self.directory, self.title, judge)
 
     @property
     def title(self) -> str:
         return f"{self.program.address} {self.kind}"
 
-    def draw(self, rows: list[Row], found: list[Candidate], ordered: list[Configuration]) -> None:
+    def draw(self, rows: list[Row], pool: list[Candidate], ordered: list[Configuration]) -> None:
         """Draws the candidates over their ages."""
-        aged = [row | {"member": row["candidate"], "steps": row["age"]} for row in rows]
-        members = list(map(candidates.member_of, found))
+        aged_rows = [row | {"member": row["candidate"], "steps": row["age"]} for row in rows]
+        members = list(map(candidates.member_of, pool))
         title = f"Search of {self.program.address} {self.preset}, {self.kind}"
-        about = (self.training.score, title, self.better, self.training.unit)
-        for path in gallery.draw(self.directory, aged, members, ordered, *about):
+        labels = (self.training.score, title, self.better, self.training.unit)
+        for path in gallery.draw(self.directory, aged_rows, members, ordered, *labels):
             print(path)
 
-    def restored(self) -> Any:
+    def restore_best(self) -> Any:
         """The state of the best candidate that was trained to the end."""
-        like = jax.eval_shape(self.training.init, jax.random.key(0))
-        return checkpoint.restore(self.finished, like)[0]
+        shapes = jax.eval_shape(self.training.init, jax.random.key(0))
+        return checkpoint.restore(self.best_checkpoints, shapes)[0]
 
-    def keep_best(self, best: Candidate, rows: list[Row], found: list[Candidate]) -> None:
+    def keep_best(self, best: Candidate, rows: list[Row], pool: list[Candidate]) -> None:
         """Makes `best/`, a run directory of a candidate."""
-        told = candidates.history(rows, best, found)
+        history = candidates.history(rows, best, pool)
         added = {"member", "candidate", "age", "numbers", "parent", "fate"}
-        kept = [{name: x for name, x in row.items() if name not in added} for row in told]
-        kept = [row | {"seed": best.seed} for row in kept]
-        meta = {**run_directory.provenance(), "counters": candidates.counters(kept)._asdict()}
+        run_rows = [{name: x for name, x in row.items() if name not in added} for row in history]
+        run_rows = [row | {"seed": best.seed} for row in run_rows]
+        meta = {**run_directory.provenance(), "counters": candidates.counters(run_rows)._asdict()}
         config = config_of(self.group.config, best.values)
-        self.write_best(config, best.seed, self.restored(), meta, kept)
+        self.write_best(config, best.seed, self.restore_best(), meta, run_rows)
 
-    def scored_again(self, trial: Trial, chosen: Configuration) -> Configuration:
+    def evaluate_best(self, trial: Trial, chosen: Configuration) -> Configuration:
         """The best candidate with the score of an evaluation, if wanted, instead of training."""
         if not self.config.run.evaluates:
             return chosen
-        trained = batches.Trained(trial.member, self.restored(), self.schedule.budget, True, "")
+        trained = batches.TrainedMember(
+            trial.member, self.restore_best(), self.schedule.budget, True, ""
+        )
         row = batches.score(self.program, self.group._replace(trials=[trial]), [trained])
         value = batches.value_of(row[trial.member], self.training.score)
         return chosen._replace(scores=[] if value is None else [value], iqm=value)

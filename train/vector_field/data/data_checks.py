@@ -31,14 +31,14 @@ def refuse_scale(path: str, episodes: list[tuple[np.ndarray, np.ndarray]]) -> No
     y, u = zip(*episodes, strict=True)
     if np.isnan(_reduce(np.fmax, y)).all():
         raise ValueError(f"y in {path} has no values, all are NaN")
-    for name, of_all in (("y", y), ("u", u)):
-        largest = _largest(of_all).max()
+    for name, arrays in (("y", y), ("u", u)):
+        largest = _largest_magnitude(arrays).max()
         if largest > HUGE:
             raise ValueError(
                 f"{name} in {path} has values up to {largest:.2g}; expected at most {HUGE:g}: "
                 "divide by their standard deviation"
             )
-        _refuse_rounded(name, path, of_all)
+        _refuse_rounded(name, path, arrays)
     span = _spans(y).max()
     if 0 < span < TINY:
         raise ValueError(
@@ -50,10 +50,10 @@ def refuse_scale(path: str, episodes: list[tuple[np.ndarray, np.ndarray]]) -> No
 def _refuse_rounded(name: str, path: str, episodes: Sequence[np.ndarray]) -> None:
     """Raises ValueError for channels that float32 rounds to few values; those of `[T, n]` each."""
     span = _spans(episodes)
-    moved = _largest(episodes, lambda x: x - x.astype(np.float32))
+    rounding = _largest_magnitude(episodes, lambda x: x - x.astype(np.float32))
     # What is constant but for the rounding of float64 loses nothing.
-    varies = span > np.maximum(TINY, 4 * np.spacing(_largest(episodes)))
-    lost = np.flatnonzero(varies & (moved > ROUNDED * span))
+    varies = span > np.maximum(TINY, 4 * np.spacing(_largest_magnitude(episodes)))
+    lost = np.flatnonzero(varies & (rounding > ROUNDED * span))
     if len(lost):
         k = lost[0]
         mean = np.nanmean(np.concatenate([x[:, k] for x in episodes]))
@@ -71,7 +71,7 @@ def _reduce(extreme: np.ufunc, episodes: Sequence[np.ndarray]) -> np.ndarray:
     return extreme.reduce([extreme.reduce(x, axis=0) for x in episodes])
 
 
-def _largest(
+def _largest_magnitude(
     episodes: Sequence[np.ndarray], change: Callable[[np.ndarray], np.ndarray] = lambda x: x
 ) -> np.ndarray:
     """Largest magnitude `[n]` of what `change` makes of each channel of episodes `[T, n]`.

@@ -35,8 +35,8 @@ def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
     else:
         first = int(data.lengths[0]) - round(share * int(data.lengths[0]))
         cut = lambda steps, length: data.cut(slice(None), steps, np.array([length]))
-        rest = int(data.lengths[0]) - first
-        parts = cut(slice(first), first), cut(slice(first, first + rest), rest)
+        held_out_steps = int(data.lengths[0]) - first
+        parts = cut(slice(first), first), cut(slice(first, first + held_out_steps), held_out_steps)
     for name, part in zip(("training", "held-out"), parts, strict=True):
         longest = int(part.lengths.max(initial=0))
         if longest < least:
@@ -63,7 +63,7 @@ def _changes(y: np.ndarray, observed: np.ndarray) -> np.ndarray:
 
 def refuse_unscored(held_out: Data, ahead: int) -> None:
     """Raises ValueError if R² of forecasts up to `ahead` steps is undefined for some step."""
-    if not scored(held_out, ahead).any((0, 1, 3)).all():
+    if not scored_mask(held_out, ahead).any((0, 1, 3)).all():
         raise ValueError(
             f"y has no values in the held-out data that differ, after the first {SKIPPED} "
             "steps of its episodes: forecasts cannot be scored; choose another "
@@ -79,9 +79,9 @@ def sample(data: Data, length: int, count: int, key: jax.Array) -> Window:
     steps = data.y.shape[1]
     starts = np.maximum(data.lengths - length + 1, 1)  # of each episode
     ends = np.cumsum(starts)
-    drawn = jax.random.randint(key, (count, 1), 0, int(ends[-1]))
-    episode = jnp.searchsorted(jnp.asarray(ends), drawn, side="right")
-    start = drawn - jnp.asarray(ends - starts)[episode]
+    positions = jax.random.randint(key, (count, 1), 0, int(ends[-1]))
+    episode = jnp.searchsorted(jnp.asarray(ends), positions, side="right")
+    start = positions - jnp.asarray(ends - starts)[episode]
     place = start + jnp.arange(length)[None]
     valid = place < jnp.asarray(data.lengths)[episode]
     place = jnp.minimum(place, steps - 1)
@@ -99,30 +99,32 @@ def forecasts(data: Data, forecast: Forecast) -> jax.Array:
     return jax.vmap(forecast)(y, u, jnp.asarray(data.observed))
 
 
-def r2(data: Data, expected: jax.Array, counted: Any = None) -> jax.Array:
+def r2(data: Data, expected: jax.Array, is_scored: Any = None) -> jax.Array:
     """R² `[K + 1]` of forecasts `[E, T, K + 1, n]` of data, all episodes together.
 
     Every k uses the same forecasts: those with K steps after them in their episode, without the
-    first `SKIPPED`. What is missing is not scored, and no channel where it is constant. `counted`
-    is what `scored` says, for data that are traced.
+    first `SKIPPED`. What is missing is not scored, and no channel where it is constant.
+    `is_scored` is what `scored_mask` says, for data that are traced.
     """
-    later = _later(data, expected.shape[2] - 1)
-    counted = scored(data, expected.shape[2] - 1) if counted is None else counted
+    forecast_steps = _forecast_steps(data, expected.shape[2] - 1)
+    is_scored = scored_mask(data, expected.shape[2] - 1) if is_scored is None else is_scored
     flat = lambda x: jnp.asarray(x).reshape(-1, *x.shape[2:])
-    return k_step_r2(flat(expected[:, later[:, 0]]), flat(data.y[:, later]), flat(counted))
+    return k_step_r2(
+        flat(expected[:, forecast_steps[:, 0]]), flat(data.y[:, forecast_steps]), flat(is_scored)
+    )
 
 
-def scored(data: Data, ahead: int) -> np.ndarray:
+def scored_mask(data: Data, ahead: int) -> np.ndarray:
     """Which forecasts up to K = `ahead` steps are scored, bool `[E, N, K + 1, n]`, N begin them."""
-    later = _later(data, ahead)
-    within = np.all(later[None] < data.lengths[:, None, None], axis=-1)
-    counted = data.observed[:, later] & within[:, :, None, None]
-    for k, steps in enumerate(later.T):
-        counted[:, :, k] &= _changes(data.y[:, steps], counted[:, :, k])
-    return counted
+    forecast_steps = _forecast_steps(data, ahead)
+    within = np.all(forecast_steps[None] < data.lengths[:, None, None], axis=-1)
+    is_scored = data.observed[:, forecast_steps] & within[:, :, None, None]
+    for k, steps in enumerate(forecast_steps.T):
+        is_scored[:, :, k] &= _changes(data.y[:, steps], is_scored[:, :, k])
+    return is_scored
 
 
-def _later(data: Data, ahead: int) -> np.ndarray:
+def _forecast_steps(data: Data, ahead: int) -> np.ndarray:
     """The steps `[N, K + 1]` that forecasts are of: the one they are made at, and those after."""
     begin = np.arange(SKIPPED, data.y.shape[1] - ahead)
     return begin[:, None] + np.arange(ahead + 1)[None]

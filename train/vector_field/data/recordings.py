@@ -20,7 +20,7 @@ USUAL = (1e-3, 1e3)
 LARGEST_WHOLE = 2**24
 """Whole numbers from here on are rounded by float32."""
 SHOWN_CHANNELS = 8
-WANTED = (
+EXPECTED_FILE = (
     "expected an npz file with y [T, n] or [E, T, n], or spike_times and spike_units, and with "
     "u [T, m] or [E, T, m]"
 )
@@ -57,10 +57,10 @@ class Data(NamedTuple):
         return y, u, observed
 
 
-def joined(episodes: Sequence[tuple[np.ndarray, np.ndarray]]) -> Data:
+def join_episodes(episodes: Sequence[tuple[np.ndarray, np.ndarray]]) -> Data:
     """Pads pairs of y `[T, n]`, NaN where missing, and u `[T, m]`."""
     lengths = np.array([len(y) for y, _ in episodes])
-    y, u = (_padded(of_all, int(lengths.max())) for of_all in zip(*episodes, strict=True))
+    y, u = (_pad_episodes(arrays, int(lengths.max())) for arrays in zip(*episodes, strict=True))
     observed = ~np.isnan(y)
     y[~observed] = 0
     inside = np.arange(lengths.max()) < lengths[:, None]
@@ -69,7 +69,7 @@ def joined(episodes: Sequence[tuple[np.ndarray, np.ndarray]]) -> Data:
     return Data(y, u, observed, lengths, holds_counts)
 
 
-def _padded(episodes: Sequence[np.ndarray], steps: int) -> np.ndarray:
+def _pad_episodes(episodes: Sequence[np.ndarray], steps: int) -> np.ndarray:
     """`[E, steps, n]` of episodes `[T, n]`, NaN behind their ends."""
     padded = np.full((len(episodes), steps, episodes[0].shape[1]), np.nan, np.float32)
     for row, episode in zip(padded, episodes, strict=True):
@@ -133,15 +133,20 @@ def _load(paths: tuple[str, ...], bin_width: float, versions: tuple[tuple[int, .
         raise ValueError(f"bin_width is {bin_width}; expected a finite time above 0")
     arrays = [_arrays(path) for path in paths]
     units = spike_times.num_units(dict(zip(paths, arrays, strict=True)))
-    found = [_episodes(path, x, bin_width, units) for path, x in zip(paths, arrays, strict=True)]
-    sizes = [(of_file[0][0].shape[1], of_file[0][1].shape[1]) for of_file in found]
+    episodes_by_file = [
+        _episodes(path, x, bin_width, units) for path, x in zip(paths, arrays, strict=True)
+    ]
+    sizes = [
+        (file_episodes[0][0].shape[1], file_episodes[0][1].shape[1])
+        for file_episodes in episodes_by_file
+    ]
     for path, size in zip(paths, sizes, strict=True):
         if size != sizes[0]:
             raise ValueError(
                 f"{path} has {size[0]} channels and {size[1]} inputs, and {paths[0]} {sizes[0][0]} "
                 f"and {sizes[0][1]}: files must have the same"
             )
-    episodes = [episode for of_file in found for episode in of_file]
+    episodes = [episode for file_episodes in episodes_by_file for episode in file_episodes]
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     longest = max(len(y) for y, _ in episodes)
     if len(episodes) * longest * sum(sizes[0]) * 4 > array_files.MAX_BYTES:
@@ -150,7 +155,7 @@ def _load(paths: tuple[str, ...], bin_width: float, versions: tuple[tuple[int, .
             "are padded to the longest: cut the longest into pieces"
         )
     data_checks.refuse_scale(name, episodes)
-    data = joined(episodes)
+    data = join_episodes(episodes)
     for array in data[:4]:
         array.flags.writeable = False  # whoever loads the files next shares it
     return data
@@ -160,23 +165,23 @@ def _arrays(path: str) -> dict[str, np.ndarray]:
     try:
         arrays = array_files.read_npz(path, ("y", "u", "lengths", *spike_times.ARRAYS))
     except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; {WANTED}") from None
+        raise ValueError(f"there is no file {path}; {EXPECTED_FILE}") from None
     except ValueError as error:
-        raise ValueError(f"{path} cannot be read ({error}); {WANTED}") from None
+        raise ValueError(f"{path} cannot be read ({error}); {EXPECTED_FILE}") from None
     if "u" not in arrays:
-        raise ValueError(f"{path} has no array 'u'; {WANTED}; without inputs, of zeros")
+        raise ValueError(f"{path} has no array 'u'; {EXPECTED_FILE}; without inputs, of zeros")
     if ("y" in arrays) == ("spike_times" in arrays):
         which = "both y and" if "y" in arrays else "no array 'y' and no"
-        raise ValueError(f"{path} has {which} spike_times; {WANTED}")
+        raise ValueError(f"{path} has {which} spike_times; {EXPECTED_FILE}")
     return arrays
 
 
 def _episodes(
     path: str, arrays: dict[str, np.ndarray], bin_width: float, units: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of one file: y `[T, n]`, NaN where missing, and u `[T, m]` of each episode."""
+    """The episodes of one file: y `[T, n]`, NaN where missing, and u `[T, m]` of each."""
     y, u = _with_all_axes(path, arrays.get("y"), arrays["u"])
-    with array_files.about(path):
+    with array_files.value_errors_with_path(path):
         lengths = _lengths(arrays.get("lengths"), y, u)
         if y is None:
             spikes = spike_times.read(arrays, len(u))
@@ -188,7 +193,7 @@ def _episodes(
             spike_times.tell_gaps(path, spikes, rows, lengths, bin_width)
     if len(lengths) > len(u):  # episodes in a row
         y, u = (np.split(x[0], np.cumsum(lengths)[:-1]) for x in (y, u))
-    y, u = ([x[:n] for x, n in zip(of_all, lengths, strict=True)] for of_all in (y, u))
+    y, u = ([x[:n] for x, n in zip(sequences, lengths, strict=True)] for sequences in (y, u))
     data_checks.refuse_infinite(path, y, u)
     return list(zip(y, u, strict=True))
 
@@ -205,7 +210,7 @@ def _with_all_axes(
     full = {name: x[..., None] if x.ndim == axes - 1 else x for name, x in arrays.items()}
     for name, x in full.items():
         if x.ndim not in (2, 3) or not x.size or x.ndim != axes:
-            raise ValueError(f"{name} in {path} has shape {arrays[name].shape}; {WANTED}")
+            raise ValueError(f"{name} in {path} has shape {arrays[name].shape}; {EXPECTED_FILE}")
     if len({x.shape[:-1] for x in full.values()}) > 1:
         shapes = " and ".join(str(x.shape) for x in arrays.values())
         raise ValueError(
@@ -233,10 +238,10 @@ def _lengths(numbers: np.ndarray | None, y: np.ndarray | None, u: np.ndarray) ->
     """
     count, steps = u.shape[:2]
     if numbers is None:
-        nothing = np.all(np.isnan(u if y is None else np.concatenate([y, u], -1)), axis=2)
-        last = steps - np.argmin(nothing[:, ::-1], axis=1)
-        return np.where(nothing.all(axis=1), steps, last)
-    lengths, is_row = array_files.as_whole(numbers.reshape(-1)), count == 1 and y is not None
+        is_missing = np.all(np.isnan(u if y is None else np.concatenate([y, u], -1)), axis=2)
+        last = steps - np.argmin(is_missing[:, ::-1], axis=1)
+        return np.where(is_missing.all(axis=1), steps, last)
+    lengths, is_row = array_files.to_integers(numbers.reshape(-1)), count == 1 and y is not None
     if lengths is None or np.any(lengths < 1) or np.any(lengths > steps):
         lengths = np.zeros(0, int)  # which fit nothing
     if len(lengths) != count and not (is_row and lengths.sum() == steps):
@@ -253,17 +258,17 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
     `noise` is what the channels are taken to have.
     """
     y = np.where(data.observed, data.y, np.nan).reshape(-1, data.y.shape[-1])
-    found = _channel_oddities(y, int(data.lengths.sum()))
+    lines = _channel_oddities(y, int(data.lengths.sum()))
     if data.holds_counts and noise != "poisson":
-        found.append(
+        lines.append(
             "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
         )
     if (factor := _common_factor(data)) > 1:
-        found.append(
+        lines.append(
             f"all numbers of y are multiples of {factor:,}: if they are rates, divide by that to "
             "have counts"
         )
-    return found
+    return lines
 
 
 def unusual_scales(data: Data) -> list[str]:
@@ -271,9 +276,9 @@ def unusual_scales(data: Data) -> list[str]:
     lines = []
     valid = np.arange(data.u.shape[1]) < data.lengths[:, None]
     for name, array in (("y", data.y[valid]), ("u", data.u[valid])):
-        kept = np.where(data.observed[valid], array, np.nan) if name == "y" else array
-        known = ~np.isnan(kept).all(0)
-        scale = float(np.nanstd(kept[:, known], axis=0, dtype=float).max())
+        samples = np.where(data.observed[valid], array, np.nan) if name == "y" else array
+        has_values = ~np.isnan(samples).all(0)
+        scale = float(np.nanstd(samples[:, has_values], axis=0, dtype=float).max())
         if scale and not USUAL[0] <= scale <= USUAL[1]:
             lines.append(
                 f"{name} has a standard deviation of {scale:.2g}; learning expects numbers of "
@@ -301,10 +306,10 @@ def _channel_oddities(y: np.ndarray, steps: int) -> list[str]:
     constant = (spans(y) == 0) & ~empty
     for what, which in (("has no values, all are NaN,", empty), ("is constant", constant)):
         if count := np.count_nonzero(which):
-            shown = ", ".join(map(str, np.flatnonzero(which)[:SHOWN_CHANNELS]))
+            listing = ", ".join(map(str, np.flatnonzero(which)[:SHOWN_CHANNELS]))
             more = ", …" if count > SHOWN_CHANNELS else ""
             lines.append(
-                f"y {what} in {count} of {len(which)} channels ({shown}{more}, counted from 0), "
+                f"y {what} in {count} of {len(which)} channels ({listing}{more}, counted from 0), "
                 "which adds nothing to the scores: leave them out"
             )
     return lines

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from train.host.files.array_files import MAX_BYTES, about, as_list, as_whole
+from train.host.files.array_files import MAX_BYTES, to_integers, to_vector, value_errors_with_path
 from train.host.machine.progress import print_once
 
 ARRAYS = ("spike_times", "spike_units", "spike_episodes", "duration", "num_units")
@@ -31,14 +31,16 @@ def read(arrays: dict[str, np.ndarray], episodes: int) -> Spikes:
         return Spikes(times, units, np.zeros_like(units))
     if "spike_episodes" not in arrays:
         raise ValueError("u has several episodes: give the episode of each spike, spike_episodes")
-    found = _indices("spike_episodes", arrays["spike_episodes"], times)
-    if np.any(found >= episodes):
-        raise ValueError(f"spike_episodes go up to {found.max()}; u has {episodes}, from 0 on")
-    return Spikes(times, units, found)
+    episode_indices = _indices("spike_episodes", arrays["spike_episodes"], times)
+    if np.any(episode_indices >= episodes):
+        raise ValueError(
+            f"spike_episodes go up to {episode_indices.max()}; u has {episodes}, from 0 on"
+        )
+    return Spikes(times, units, episode_indices)
 
 
 def _times(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    times = _floats(as_list(arrays["spike_times"]))
+    times = _floats(to_vector(arrays["spike_times"]))
     if times.ndim != 1 or not np.isfinite(times).all() or np.any(times < 0):
         raise ValueError("spike_times must be [S] finite times from 0 on, one for each spike")
     return times
@@ -56,7 +58,7 @@ def _floats(array: np.ndarray) -> np.ndarray:
 
 
 def _indices(name: str, array: np.ndarray, times: np.ndarray) -> np.ndarray:
-    numbers = as_whole(as_list(array))
+    numbers = to_integers(to_vector(array))
     if numbers is None or numbers.shape != times.shape or np.any(numbers < 0):
         raise ValueError(
             f"{name} must be [S] whole numbers from 0 on, one for each spike: leave out spikes of "
@@ -75,7 +77,7 @@ def num_units(files: dict[str, dict[str, np.ndarray]]) -> int:
     counts = {}
     for path, arrays in files.items():
         if "spike_times" in arrays:
-            with about(path):
+            with value_errors_with_path(path):
                 counts[path] = _num_units(arrays)
     units = max(counts.values(), default=0)
     exact = [path for path in counts if "num_units" in files[path]]
@@ -115,7 +117,7 @@ def _num_units(arrays: dict[str, np.ndarray]) -> int:
     least = int(_units(arrays, _times(arrays)).max(initial=-1)) + 1
     if "num_units" not in arrays:
         return least
-    number = as_whole(arrays["num_units"].reshape(-1))
+    number = to_integers(arrays["num_units"].reshape(-1))
     if number is None or number.size != 1 or not max(least, 1) <= number[0] < 2**31:
         raise ValueError(
             f"num_units must be one whole number of at least {max(least, 1)}, as units are "
@@ -192,12 +194,12 @@ def counts(
             "choose a larger --env.bin-width"
         )
     ends_on_edge = end / bin_width - bins <= _slack(end, bin_width)
-    place, found = bins_before(spikes.times, bin_width).astype(int), []
+    spike_bins, episode_counts = bins_before(spikes.times, bin_width).astype(int), []
     for episode, length in enumerate(bins):
-        here = spikes.episodes == episode
+        in_episode = spikes.episodes == episode
         last_bin = length - 1 if ends_on_edge[episode] else length
-        bin_of, owners = np.minimum(place[here], last_bin), spikes.units[here]
-        inside = bin_of < length
-        flat = bin_of[inside] * units + owners[inside]
-        found.append(np.bincount(flat, minlength=length * units).reshape(length, units))
-    return found
+        bin_indices, owners = np.minimum(spike_bins[in_episode], last_bin), spikes.units[in_episode]
+        inside = bin_indices < length
+        flat = bin_indices[inside] * units + owners[inside]
+        episode_counts.append(np.bincount(flat, minlength=length * units).reshape(length, units))
+    return episode_counts

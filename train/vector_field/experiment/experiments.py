@@ -75,15 +75,17 @@ def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
     ]
 
 
-def in_order(policies: dict[str, stimulation.Config], found: dict[str, Any], axis: int = 0) -> Any:
+def join_groups(
+    policies: dict[str, stimulation.Config], group_trees: dict[str, Any], axis: int = 0
+) -> Any:
     """Trees of the groups, by the first policy of each, joined in the order of the policies.
 
     `axis` is that of the policies in each leaf.
     """
-    made = groups(policies)
-    names = [name for group in made for name in group.policies]
+    policy_groups = groups(policies)
+    names = [name for group in policy_groups for name in group.policies]
     order = jnp.array([names.index(name) for name in policies])
-    trees = [found[group.policies[0]] for group in made]
+    trees = [group_trees[group.policies[0]] for group in policy_groups]
     return jax.tree.map(lambda *x: jnp.take(jnp.concatenate(x, axis), order, axis), *trees)
 
 
@@ -91,10 +93,11 @@ class Laboratory(NamedTuple):
     """Runs the experiments of one seed; its trees have leading axes `[F]` or `[P, F]`."""
 
     init: Callable[[jax.Array], tuple[PyTree, PyTree]]
-    """`key -> (agents, rest)`, dicts by the first policy of each group, and the reachable cells."""
+    """`key -> (agents, progress)`: dicts by the first policy of each group; `progress` also holds
+    the reachable cells."""
     advance: Callable[[PyTree, PyTree], tuple[PyTree, PyTree, dict[str, jax.Array]]]
-    """`(agents, rest) -> (agents, rest, scores)` after `Setting.samples` steps; each score is
-    `[F, policies]`, in the order of the policies."""
+    """`(agents, progress) -> (agents, progress, scores)` after `Setting.samples` steps; each score
+    is `[F, policies]`, in the order of the policies."""
 
 
 class Setting(NamedTuple):
@@ -141,33 +144,35 @@ def begin_all(setting: Setting, key: jax.Array) -> tuple[PyTree, PyTree]:
     agents, experiments = {}, {}
     for group in setting.groups:
         keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
-        made = for_all(setting, begin, group, False, False, False)(
+        initial = map_group(setting, begin, group, False, False, False)(
             group.numbers, params, within, keys
         )
-        agents[group.policies[0]], experiments[group.policies[0]] = made
+        agents[group.policies[0]], experiments[group.policies[0]] = initial
     return agents, (experiments, within)
 
 
 def advance_all(
-    setting: Setting, agents: PyTree, rest: PyTree
+    setting: Setting, agents: PyTree, progress: PyTree
 ) -> tuple[PyTree, PyTree, dict[str, jax.Array]]:
     """`Laboratory.advance`."""
-    experiments, within = rest
-    agents, experiments, found = dict(agents), dict(experiments), {}
+    experiments, within = progress
+    agents, experiments, policy_scores = dict(agents), dict(experiments), {}
     for group in setting.groups:
         name = group.policies[0]
-        run = for_all(setting, advance, group, True, True, False)
-        agents[name], experiments[name], scored = run(
+        run = map_group(setting, advance, group, True, True, False)
+        agents[name], experiments[name], group_scores = run(
             group.numbers, agents[name], experiments[name], within
         )
         for i, policy in enumerate(group.policies):
-            found[policy] = {measure: x[i] for measure, x in scored.items()}  # each [F]
-    in_order = [found[name] for name in setting.policies]
-    by_measure = {m: jnp.stack([x[m] for x in in_order], axis=1) for m in in_order[0]}
+            policy_scores[policy] = {
+                measure: x[i] for measure, x in group_scores.items()
+            }  # each [F]
+    ordered_scores = [policy_scores[name] for name in setting.policies]
+    by_measure = {m: jnp.stack([x[m] for x in ordered_scores], axis=1) for m in ordered_scores[0]}
     return agents, (experiments, within), by_measure
 
 
-def for_all(setting: Setting, body: Callable, group: Group, *by_policy: bool) -> Callable:
+def map_group(setting: Setting, body: Callable, group: Group, *by_policy: bool) -> Callable:
     """`body` for all policies of a group on all fields: `(numbers, ...)` -> `[P, F]`.
 
     `by_policy` says for each further argument whether it is `[P, F, ...]`, or `[F, ...]`, the same
@@ -175,17 +180,19 @@ def for_all(setting: Setting, body: Callable, group: Group, *by_policy: bool) ->
     products only for arrays of few axes (see `compiled.compiler_options`).
     """
     size = len(group.policies), len(setting.env.fields)
-    apart = lambda x: x.reshape(*size, *x.shape[1:])
-    joined = lambda x: x.reshape(size[0] * size[1], *x.shape[2:])
-    repeated = lambda x: joined(jnp.broadcast_to(x[None], (size[0], *x.shape)))
+    unflatten = lambda x: x.reshape(*size, *x.shape[1:])
+    flatten = lambda x: x.reshape(size[0] * size[1], *x.shape[2:])
+    repeat_policies = lambda x: flatten(jnp.broadcast_to(x[None], (size[0], *x.shape)))
 
-    def run(numbers: dict, *rest):
-        each = {name: jnp.repeat(x, size[1]) for name, x in numbers.items()}
+    def run(numbers: dict, *arguments):
+        flat_numbers = {name: jnp.repeat(x, size[1]) for name, x in numbers.items()}
         flat = (
-            jax.tree.map(joined if own else repeated, x)
-            for own, x in zip(by_policy, rest, strict=True)
+            jax.tree.map(flatten if varies_by_policy else repeat_policies, x)
+            for varies_by_policy, x in zip(by_policy, arguments, strict=True)
         )
-        return jax.tree.map(apart, jax.vmap(partial(body, setting, group.base))(each, *flat))
+        return jax.tree.map(
+            unflatten, jax.vmap(partial(body, setting, group.base))(flat_numbers, *flat)
+        )
 
     return run
 
@@ -199,8 +206,8 @@ def loop_of(setting: Setting, policy: stimulation.Config, params: Params) -> loo
 
     def update(state: PyTree, rollout: Transition, key: jax.Array) -> tuple[PyTree, dict]:
         after, measures = agent.update(state, rollout, key)
-        seen = rollout.obs, rollout.action, rollout.extras.belief.mean
-        return after, measures | {"seen": jax.tree.map(lambda x: x[0, 0], seen)}
+        sample = rollout.obs, rollout.action, rollout.extras.belief.mean
+        return after, measures | {"seen": jax.tree.map(lambda x: x[0, 0], sample)}
 
     return loop.make_loop(setting.env, params, agent._replace(update=update), loop.Config(1, 1))
 
@@ -223,7 +230,7 @@ def begin(
     if setting.stop is not None:
         if setting.goal:
             measures["goal_distance"] = jax.eval_shape(lambda: jnp.zeros(()))
-        watch = stopping.begun(measures)
+        watch = stopping.first_watch(measures)
     return state.agent, Experiment(state._replace(agent=()), trail, visited, recent, watch)
 
 
@@ -265,22 +272,22 @@ def advance(
     if setting.goal:
         newest["goal_distance"] = mean_distance(setting.goal, path)
     after = Experiment(state._replace(agent=()), trail, visited, recent, experiment.watch)
-    learned = state.agent
+    new_agent = state.agent
     if setting.stop is not None:
-        agents = agent, learned
-        learned, after, newest = unless_stopped(
+        agents = agent, new_agent
+        new_agent, after, newest = freeze_stopped(
             setting, setting.stop, agents, experiment, after, newest
         )
-    return learned, after, scores(setting, learned, after.visited, within) | newest
+    return new_agent, after, scores(setting, new_agent, after.visited, within) | newest
 
 
 def mean_distance(goal: tuple[float, ...], path: jax.Array) -> jax.Array:
     """Mean distance of the states `[T, d]` from a goal."""
-    towards = stimulation.Config(kind="planned", objective="goal", goal=goal)
-    return jnp.mean(stimulation.distances(towards, path))
+    goal_policy = stimulation.Config(kind="planned", objective="goal", goal=goal)
+    return jnp.mean(stimulation.distances(goal_policy, path))
 
 
-def unless_stopped(
+def freeze_stopped(
     setting: Setting,
     rule: StopRule,
     agents: tuple[PyTree, PyTree],
@@ -295,18 +302,20 @@ def unless_stopped(
     but zeros.
     """
     assert isinstance(before.watch, Watch)
-    agent, learned = agents
+    agent, new_agent = agents
     goes_on, newest = before.watch.goes_on, setting.samples
-    gain = setting.learner.information(learned) - setting.learner.information(agent)
-    watch = stopping.watched(rule, before.watch, gain, newest, measures)
+    gain = setting.learner.information(new_agent) - setting.learner.information(agent)
+    watch = stopping.update_watch(rule, before.watch, gain, newest, measures)
     recent = jax.tree.map(lambda x: x.at[-newest:].multiply(goes_on.astype(x.dtype)), after.recent)
     key = after.train.key  # which goes on: a key is used once, whatever comes of it
-    bare = lambda x: x._replace(recent=(), watch=(), train=x.train._replace(key=()))
-    learned, stayed = stopping.kept(goes_on, (learned, bare(after)), (agent, bare(before)))
-    train = stayed.train._replace(key=key)
+    without_records = lambda x: x._replace(recent=(), watch=(), train=x.train._replace(key=()))
+    new_agent, experiment = stopping.select(
+        goes_on, (new_agent, without_records(after)), (agent, without_records(before))
+    )
+    train = experiment.train._replace(key=key)
     stopped = {"stopped_at": watch.stopped_at.astype(jnp.float32)}
-    stayed = stayed._replace(recent=recent, watch=watch, train=train)
-    return learned, stayed, measures | watch.measures | stopped
+    experiment = experiment._replace(recent=recent, watch=watch, train=train)
+    return new_agent, experiment, measures | watch.measures | stopped
 
 
 def scores(
@@ -315,8 +324,8 @@ def scores(
     """The scores of one learner. Of the places `visited` is bool, and `within` is where a
     controller can come: bool `[G, G]`, or states `[Q, d]`."""
     points = scored_points(setting.box, setting.env.dims)
-    both = partial(fields_at, setting.env, setting.learner, agent)
-    learned, true = both(points)
+    fields_on = partial(fields_at, setting.env, setting.learner, agent)
+    learned, true = fields_on(points)
     if setting.env.dims == 2:
         return {
             "error": relative_error(learned, true, jnp.ones_like(within)),
@@ -326,7 +335,7 @@ def scores(
     everywhere = jnp.ones(len(within))
     return {
         "error": relative_error(learned, true, everywhere),
-        "reachable_error": relative_error(*both(within), everywhere),
+        "reachable_error": relative_error(*fields_on(within), everywhere),
         "coverage": jnp.mean(visited),
     }
 
@@ -336,10 +345,10 @@ def fields_at(
 ) -> tuple[jax.Array, jax.Array]:
     """The learned and the true field at `points` `[..., d]`, in the components that are scored."""
     true = env.velocity(points, learner.world(agent))
-    return env.scored(learner.velocity(agent, points)), env.scored(true)
+    return env.scored_components(learner.velocity(agent, points)), env.scored_components(true)
 
 
 def relative_error(learned: jax.Array, true: jax.Array, where: jax.Array) -> jax.Array:
     """√(Σ|learned - true|² / Σ|true|²) over the points `where`; a field of 0 has 1."""
-    missed = jnp.sum(jnp.sum((learned - true) ** 2, axis=-1) * where)
-    return jnp.sqrt(missed / jnp.sum(jnp.sum(true**2, axis=-1) * where))
+    squared_error = jnp.sum(jnp.sum((learned - true) ** 2, axis=-1) * where)
+    return jnp.sqrt(squared_error / jnp.sum(jnp.sum(true**2, axis=-1) * where))

@@ -30,17 +30,17 @@ def grid_points(box: float, dims: int = 2, plane: tuple[int, int] = (0, 1)) -> j
     Axis 0 is the first coordinate of `plane`. In two dimensions the field is scored at them.
     """
     axis = jnp.linspace(-box, box, POINTS)
-    return embedded(jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1), dims, plane)
+    return embed(jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1), dims, plane)
 
 
-def embedded(places: jax.Array, dims: int, plane: tuple[int, int]) -> jax.Array:
+def embed(places: jax.Array, dims: int, plane: tuple[int, int]) -> jax.Array:
     """Places `[..., 2]` in the plane of two coordinates as states `[..., d]`; the others are 0."""
     if dims == 2:
         return places
     return jnp.zeros((*places.shape[:-1], dims)).at[..., np.array(plane)].set(places)
 
 
-def projected(states: Any, plane: tuple[int, int]) -> Any:
+def project(states: Any, plane: tuple[int, int]) -> Any:
     """States or velocities `[..., d]` on the plane of two coordinates, `[..., 2]`."""
     return states if states.shape[-1] == 2 else states[..., np.array(plane)]
 
@@ -50,8 +50,8 @@ def scored_points(box: float, dims: int) -> jax.Array:
     once and for all."""
     if dims == 2:
         return grid_points(box)
-    drawn = np.random.default_rng(0).uniform(-1, 1, (SAMPLE, dims))
-    return box * jnp.asarray(drawn, jnp.float32)
+    unit_points = np.random.default_rng(0).uniform(-1, 1, (SAMPLE, dims))
+    return box * jnp.asarray(unit_points, jnp.float32)
 
 
 def visits(path: jax.Array, box: float, reached: jax.Array) -> jax.Array:
@@ -80,12 +80,12 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
     pushes in random directions instead: an oscillating state can be driven farther that way.
     """
 
-    def towards(goal: jax.Array, z: jax.Array, pushes: jax.Array) -> jax.Array:
+    def steering_input(goal: jax.Array, z: jax.Array, pushes: jax.Array) -> jax.Array:
         effect = lambda u: env.effect(u, z, params)
-        nothing = jnp.zeros(env.num_inputs)
+        zero_input = jnp.zeros(env.num_inputs)
         straight = (goal - z) / params.dt - env.velocity(z, params)
-        wanted = jnp.where(pushes, goal, straight) - effect(nothing)
-        u = jnp.matmul(wanted, jax.jacfwd(effect)(nothing))
+        target_effect = jnp.where(pushes, goal, straight) - effect(zero_input)
+        u = jnp.matmul(target_effect, jax.jacfwd(effect)(zero_input))
         u = u / jnp.maximum(jnp.max(jnp.abs(u)), 1e-6) * params.action_bound
         near = ~pushes & (jnp.linalg.norm(goal - z) < params.dt * params.action_bound)
         return jnp.where(near, 0.0, 1.0) * u
@@ -93,11 +93,11 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
     def step(carry: tuple, time: jax.Array):
         state, goal, visited, key = carry
         key, goal_key, step_key = jax.random.split(key, 3)
-        fresh = jax.random.uniform(goal_key, goal.shape, minval=-box, maxval=box)
-        goal = jnp.where(time % GOAL_STEPS == 0, fresh, goal)
-        u = jax.vmap(towards)(goal, state.z, jnp.arange(ATTEMPTS) % 2 == 1)
-        stepped = jax.vmap(env.step, in_axes=(0, 0, 0, None))
-        _, state, *_ = stepped(jax.random.split(step_key, ATTEMPTS), state, u, params)
+        new_goal = jax.random.uniform(goal_key, goal.shape, minval=-box, maxval=box)
+        goal = jnp.where(time % GOAL_STEPS == 0, new_goal, goal)
+        u = jax.vmap(steering_input)(goal, state.z, jnp.arange(ATTEMPTS) % 2 == 1)
+        step_all = jax.vmap(env.step, in_axes=(0, 0, 0, None))
+        _, state, *_ = step_all(jax.random.split(step_key, ATTEMPTS), state, u, params)
         if not planar:
             return (state, goal, visited, key), state.z
         return (state, goal, visited | cells(state.z, box), key), None
@@ -106,8 +106,8 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
     reset_key, key = jax.random.split(key)
     resets = jax.vmap(env.reset, in_axes=(0, None))
     _, start = resets(jax.random.split(reset_key, ATTEMPTS), params)
-    nothing = cells(start.z, box) if planar else ()
-    begin = (start, jnp.zeros((ATTEMPTS, env.dims)), nothing, key)
+    no_visits = cells(start.z, box) if planar else ()
+    begin = (start, jnp.zeros((ATTEMPTS, env.dims)), no_visits, key)
     (_, _, visited, _), path = jax.lax.scan(step, begin, jnp.arange(ATTEMPT_STEPS))
     if planar:
         return jnp.asarray(visited)

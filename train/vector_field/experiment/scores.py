@@ -24,7 +24,7 @@ from jaxrl.dynamics.planning import stimulation
 from jaxrl.types import AgentState
 from train.host.files.metrics_file import read_metrics
 from train.host.scoring import scores
-from train.host.training import Evaluation, Trained
+from train.host.training import Evaluation, TrainedAgents
 from train.vector_field.config import Config, policy
 from train.vector_field.experiment import experiments
 from train.vector_field.experiment.reach import scored_points
@@ -44,7 +44,7 @@ def evaluate(
     config: Config,
     learner: Learner,
     env: VectorField,
-    *trained: *Trained,
+    *trained: *TrainedAgents,
 ) -> Evaluation:
     """The final field errors and forecasts of every seed, policy and field."""
     agents, _, keys = trained
@@ -53,15 +53,17 @@ def evaluate(
     measures_of = measures_of.lower(agents[0], keys[0]).compile()
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
-        found = jax.device_get(measures_of(agent, key))
-        error = float(np.mean(found[config.policies[0]]["error"]))
-        of_policies = {n: {k: v.tolist() for k, v in found[n].items()} for n in config.policies}
-        for measures in of_policies.values():
+        policy_measures = jax.device_get(measures_of(agent, key))
+        error = float(np.mean(policy_measures[config.policies[0]]["error"]))
+        policy_lists = {
+            n: {k: v.tolist() for k, v in policy_measures[n].items()} for n in config.policies
+        }
+        for measures in policy_lists.values():
             if "basis" in measures:
                 measures["basis"] = [learner.bases[place] for place in measures["basis"]]
-        return {SCORE: error, **of_policies}
+        return {SCORE: error, **policy_lists}
 
-    return scores.measured(
+    return scores.evaluate_by_measure(
         *trained,
         SCORE,
         measure,
@@ -79,14 +81,14 @@ def final_measures(
     names = {n: policy(config, n) for n in config.policies}
     fields = len(config.env.fields)
     keys = jax.random.split(key, fields)  # the same episodes for all policies
-    found = {}
+    policy_measures = {}
     for group in experiments.groups(names):
         body = partial(experiment_measures, config, learner, env)
-        of_all = jax.vmap(jax.vmap(body), in_axes=(0, None))
-        measured = of_all(agents[group.policies[0]], jax.random.clone(keys))
+        measure_group = jax.vmap(jax.vmap(body), in_axes=(0, None))
+        group_measures = measure_group(agents[group.policies[0]], jax.random.clone(keys))
         for i, name in enumerate(group.policies):
-            found[name] = {measure: x[i] for measure, x in measured.items()}
-    return found
+            policy_measures[name] = {measure: x[i] for measure, x in group_measures.items()}
+    return policy_measures
 
 
 def experiment_measures(
@@ -115,14 +117,16 @@ def experiment_measures(
 def held_out_pair(env: VectorField, params: Params, key: jax.Array) -> tuple[Episode, Episode]:
     """Two held-out episodes, with stimulation and without."""
     driven_key, free_key = jax.random.split(key)
-    return held_out(env, params, 1.0, driven_key), held_out(env, params, 0.0, free_key)
+    return held_out_episode(env, params, 1.0, driven_key), held_out_episode(
+        env, params, 0.0, free_key
+    )
 
 
-def held_out(env: VectorField, params: Params, strength: float, key: jax.Array) -> Episode:
+def held_out_episode(env: VectorField, params: Params, strength: float, key: jax.Array) -> Episode:
     """`(obs [T, n], actions [T, m])` of an episode with random inputs, held for 20 steps."""
     bound = jnp.broadcast_to(params.action_bound, (env.num_inputs,))
-    held = stimulation.Config(kind="hold", hold_steps=20, at_edge=True, strength=strength)
-    driver = stimulation.make(held, lambda nothing: nothing, -bound, bound)  # type: ignore
+    hold_policy = stimulation.Config(kind="hold", hold_steps=20, at_edge=True, strength=strength)
+    driver = stimulation.make(hold_policy, lambda nothing: nothing, -bound, bound)  # type: ignore
     reset_key, key = jax.random.split(key)
 
     def step(carry, _):
@@ -132,8 +136,8 @@ def held_out(env: VectorField, params: Params, strength: float, key: jax.Array) 
         after, state, *_ = env.step(step_key, state, action, params)
         return (after, state, stimulus, key), (obs, action)
 
-    begin = (*env.reset(reset_key, params), driver.init(), key)
-    return jax.lax.scan(step, begin, length=HELD_OUT_STEPS)[1]
+    initial_carry = (*env.reset(reset_key, params), driver.init(), key)
+    return jax.lax.scan(step, initial_carry, length=HELD_OUT_STEPS)[1]
 
 
 def forecast_r2(expected: jax.Array, obs: jax.Array) -> jax.Array:
@@ -154,31 +158,38 @@ def scores_table(content: dict[str, Any]) -> Table:
         "steps ahead, with stimulation and without (free, 10), in held-out episodes; means over "
         "the seeds"
     )
-    choosing = "basis" in content["seeds"][0][content["policies"][0]]
-    if choosing:
+    shows_basis = "basis" in content["seeds"][0][content["policies"][0]]
+    if shows_basis:
         caption += "; basis: the likeliest, of most seeds"
     table = Table(title="learned vector fields", caption=caption, box=box.SIMPLE_HEAD, padding=0)
     for heading, names in (("field", content["fields"]), ("policy", content["policies"])):
         table.add_column(heading, min_width=max(map(len, names)))
     for heading in ("error", "± sd", "cosine", "R² 10", "R² 30", "R² free"):
         table.add_column(heading, justify="right")
-    if choosing:
+    if shows_basis:
         table.add_column("basis")
     for f, field in enumerate(content["fields"]):
         for name in content["policies"]:
-            of_seeds = [row[name] for row in content["seeds"]]
-            chosen = Counter(x["basis"][f] for x in of_seeds) if choosing else Counter()
-            basis = [most for most, _ in chosen.most_common(1)]
-            table.add_row(field, name, *summary(of_seeds, f), *basis)
+            seed_rows = [row[name] for row in content["seeds"]]
+            basis_counts = Counter(x["basis"][f] for x in seed_rows) if shows_basis else Counter()
+            basis = [most for most, _ in basis_counts.most_common(1)]
+            table.add_row(field, name, *summary(seed_rows, f), *basis)
         table.add_section()
     return table
 
 
 def summary(measures: list[dict[str, Any]], f: int) -> list[str]:
     """The numbers of one policy on field `f`, over seeds."""
-    of = lambda name: np.array([row[name][f] for row in measures])  # [S] or [S, K + 1]
-    r2, free = of("r2").mean(axis=0), of("r2_free").mean(axis=0)
-    numbers = (of("error").mean(), of("error").std(), of("cosine").mean(), r2[10], r2[30], free[10])
+    values_of = lambda name: np.array([row[name][f] for row in measures])  # [S] or [S, K + 1]
+    r2, free = values_of("r2").mean(axis=0), values_of("r2_free").mean(axis=0)
+    numbers = (
+        values_of("error").mean(),
+        values_of("error").std(),
+        values_of("cosine").mean(),
+        r2[10],
+        r2[30],
+        free[10],
+    )
     return [f"{number:.3f}" for number in numbers]
 
 
@@ -199,7 +210,7 @@ def comparisons(rows: list[dict[str, Any]], config: Config, at: int) -> list[dic
     interval.
     """
     steps, errors = error_curves(rows, config)
-    found = []
+    pairs = []
     for f, field in enumerate(config.env.fields):
         for p, name in enumerate(config.policies):
             for b, baseline in enumerate(config.policies):
@@ -207,13 +218,13 @@ def comparisons(rows: list[dict[str, Any]], config: Config, at: int) -> list[dic
                     ratio = samples_ratio(steps, errors[:, :, f, p], errors[:, :, f, b], at)
                     median, low, high = median_interval(ratio)
                     pair = {"field": field, "policy": name, "baseline": baseline}
-                    found.append({**pair, "ratio": median, "low": low, "high": high})
-    return found
+                    pairs.append({**pair, "ratio": median, "low": low, "high": high})
+    return pairs
 
 
 def comparison_tables(directory: Path, config: Config) -> list[Table]:
-    """For each field, how many times fewer samples the row's policy needs than the column's."""
-    found = comparisons(read_metrics(directory), config, at=config.run.total_steps)
+    """A table for each field: how many times fewer samples a row's policy needs than a column's."""
+    pairs = comparisons(read_metrics(directory), config, at=config.run.total_steps)
     tables = []
     for field in config.env.fields:
         caption = (
@@ -224,20 +235,20 @@ def comparison_tables(directory: Path, config: Config) -> list[Table]:
         table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for heading in ("", *config.policies):
             table.add_column(heading, justify="right")
-        of_field = [x for x in found if x["field"] == field]
+        field_pairs = [x for x in pairs if x["field"] == field]
         for name in config.policies:
-            row = {x["baseline"]: x for x in of_field if x["policy"] == name}
+            row = {x["baseline"]: x for x in field_pairs if x["policy"] == name}
             table.add_row(name, *(_cell(row.get(other)) for other in config.policies))
         tables.append(table)
     return tables
 
 
-def _cell(found: dict[str, Any] | None) -> str:
+def _cell(pair: dict[str, Any] | None) -> str:
     """How many times fewer samples and the interval below; 0 is an error that is never as low."""
-    if found is None:
+    if pair is None:
         return ""
     ratio, low, high = (
-        f"{found[name]:.1f}" if found[name] else "never" for name in ("ratio", "low", "high")
+        f"{pair[name]:.1f}" if pair[name] else "never" for name in ("ratio", "low", "high")
     )
     return ratio if low == high else f"{ratio}\n{low}–{high}"
 
@@ -256,8 +267,8 @@ def samples_taken(directory: Path, config: Config) -> np.ndarray | None:
 
 def stops_table(rows: list[dict[str, Any]], config: Config) -> Table:
     """A row for each field and policy: after how many samples it gained too little."""
-    _, stopped = error_curves(rows, config, "stopped_at")
-    counts, of_seeds = stops(rows, config), len(config.run.seeds)
+    _, stop_steps = error_curves(rows, config, "stopped_at")
+    counts, num_seeds = stops(rows, config), len(config.run.seeds)
     caption = f"an experiment stops when it gains less than {config.stop_gain:g} nats a sample"
     table = Table(title="samples taken", caption=caption)
     for heading in ("field", "policy", "samples", "± sd", "stopped"):
@@ -265,7 +276,7 @@ def stops_table(rows: list[dict[str, Any]], config: Config) -> Table:
     for f, field in enumerate(config.env.fields):
         for p, name in enumerate(config.policies):
             mean, spread = counts[:, p, f].mean(), counts[:, p, f].std()
-            share = f"{int((stopped[:, -1, f, p] > 0).sum())} of {of_seeds}"
+            share = f"{int((stop_steps[:, -1, f, p] > 0).sum())} of {num_seeds}"
             table.add_row(field, name, f"{mean:,.0f}", f"{spread:,.0f}", share)
         table.add_section()
     return table

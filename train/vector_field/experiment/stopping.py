@@ -33,25 +33,25 @@ class Watch(NamedTuple):
         return self.stopped_at == 0
 
 
-def begun(measures: dict[str, Any]) -> Watch:
-    """Before the first sample; `measures` have the shapes of those to come."""
+def first_watch(measures: dict[str, Any]) -> Watch:
+    """The watch before the first sample; `measures` have the shapes of those to come."""
     none = jnp.zeros((), jnp.int32)
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), measures)
     return Watch(none, none, none, nothing)
 
 
-def watched(
+def update_watch(
     rule: StopRule, watch: Watch, gain: jax.Array, samples: int, measures: dict[str, jax.Array]
 ) -> Watch:
-    """After so many `samples`, which gained `gain` nats; nothing changes once it has stopped."""
+    """Counts `samples` that gained `gain` nats; nothing changes once the experiment has stopped."""
     poor = gain < rule.gain * samples
     below = jnp.where(poor, watch.below + samples, 0)
     count = watch.samples + samples
-    own = {name: measures[name] for name in watch.measures}
-    now = Watch(below, count, jnp.where(below >= rule.over, count, 0), own)
-    return kept(watch.goes_on, now, watch)
+    newest_measures = {name: measures[name] for name in watch.measures}
+    new_watch = Watch(below, count, jnp.where(below >= rule.over, count, 0), newest_measures)
+    return select(watch.goes_on, new_watch, watch)
 
 
-def kept(goes_on: jax.Array, new: PyTree, old: PyTree) -> PyTree:
-    """`new` of an experiment that goes on, `old` of one that has stopped."""
+def select(goes_on: jax.Array, new: PyTree, old: PyTree) -> PyTree:
+    """Selects `new` while the experiment goes on, and `old` once it has stopped."""
     return jax.tree.map(lambda x, y: jnp.where(goes_on, x, y), new, old)

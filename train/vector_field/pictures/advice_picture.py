@@ -12,7 +12,7 @@ from matplotlib.patheffects import Normal, Stroke
 
 from train.host.showing import pictures
 from train.host.showing.pictures import GREY, VERMILLION
-from train.vector_field.fitted_model import Fitted
+from train.vector_field.fitted_model import FittedModel
 from train.vector_field.pictures import maps
 from train.vector_field.pictures.curves import COLOURS
 
@@ -21,31 +21,31 @@ PATHS = 200
 
 
 def draw(
-    path: Path, arrays: dict[str, np.ndarray], gain: float, without: float, model: Fitted
+    path: Path, arrays: dict[str, np.ndarray], gain: float, quiet_gain: float, model: FittedModel
 ) -> None:
     """Draws `advice.npz` and the newest filtered states of the record; writes a PNG."""
-    figure = pictures.titled((11, 4.2), "Inputs to try next")
-    where, inputs, gains = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.9))
+    figure = pictures.titled_figure((11, 4.2), "Inputs to try next")
+    map_axes, input_axes, gain_axes = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.9))
     if model.dims == 1:
-        _line(where, arrays, model)
+        _line(map_axes, arrays, model)
     else:
-        bar = figure.colorbar(_map(where, arrays, model.trail), ax=where, aspect=25, pad=0.02)
+        bar = figure.colorbar(_map(map_axes, arrays, model.trail), ax=map_axes, aspect=25, pad=0.02)
         bar.set_label("standard deviation of a velocity", size=8)
         bar.ax.tick_params(labelsize=7)
-        shown = maps.ticks(*bar.mappable.get_clim())
-        bar.set_ticks(shown, labels=[f"{tick:g}" for tick in shown], minor=False)
+        tick_values = maps.ticks(*bar.mappable.get_clim())
+        bar.set_ticks(tick_values, labels=[f"{tick:g}" for tick in tick_values], minor=False)
         bar.set_ticks([], minor=True)
     moments = model.time.length * np.arange(len(arrays["inputs"]) + 1)
-    for i, of_input in enumerate(arrays["inputs"].T):
-        values = np.append(of_input, of_input[-1])
-        inputs.step(moments, values, where="post", color=COLOURS[i % 8], label=f"input {i}")
-    inputs.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
-    inputs.set(xlabel=model.time.axis("time from now"), xlim=(0, moments[-1]))
-    inputs.set_title("planned inputs", loc="left", size=10)
+    for i, component in enumerate(arrays["inputs"].T):
+        values = np.append(component, component[-1])
+        input_axes.step(moments, values, where="post", color=COLOURS[i % 8], label=f"input {i}")
+    input_axes.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
+    input_axes.set(xlabel=model.time.axis("time from now"), xlim=(0, moments[-1]))
+    input_axes.set_title("planned inputs", loc="left", size=10)
     if arrays["inputs"].shape[1] <= 8:
-        inputs.legend(frameon=False, fontsize=8)
-    _gains(gains, arrays["random_nats"], gain, without)
-    pictures.legend_below(figure, where.get_legend_handles_labels()[0])
+        input_axes.legend(frameon=False, fontsize=8)
+    _gains(gain_axes, arrays["random_nats"], gain, quiet_gain)
+    pictures.legend_below(figure, map_axes.get_legend_handles_labels()[0])
     pictures.save(figure, path)
 
 
@@ -54,7 +54,7 @@ def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
     axis, field, deviation = (arrays[name] for name in ("axis", "field", "deviation"))
     low = max(float(deviation.min()), 1e-9)
     norm = LogNorm(low, max(float(deviation.max()), 1.001 * low))
-    shown = axes.pcolormesh(
+    mesh = axes.pcolormesh(
         axis, axis, deviation.T, cmap=maps.UNCERTAIN, norm=norm, shading="nearest"
     )
     if np.any(field[..., :2]):
@@ -64,8 +64,8 @@ def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
         axes.plot(
             *trail[-PATHS:, :2].T, color="black", linewidth=0.6, alpha=0.6, label="the record"
         )
-    outlined = [Stroke(linewidth=3.2, foreground="black"), Normal()]
-    style = {"color": "white", "linewidth": 1.8, "path_effects": outlined, "zorder": 4}
+    outline_effects = [Stroke(linewidth=3.2, foreground="black"), Normal()]
+    style = {"color": "white", "linewidth": 1.8, "path_effects": outline_effects, "zorder": 4}
     axes.plot(*arrays["states_without"][:, :2].T, label="without inputs", **style)
     axes.plot(
         *arrays["states"][:, :2].T, color=VERMILLION, linewidth=2.2, zorder=5, label="advised"
@@ -74,10 +74,10 @@ def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
     axes.set(xlabel="latent 1", ylabel="latent 2", aspect="equal")
     axes.set(xlim=(axis[0], axis[-1]), ylim=(axis[0], axis[-1]))
     axes.set_title("predicted path on what is uncertain", loc="left", size=10)
-    return shown
+    return mesh
 
 
-def _line(axes: Axes, arrays: dict[str, np.ndarray], model: Fitted) -> None:
+def _line(axes: Axes, arrays: dict[str, np.ndarray], model: FittedModel) -> None:
     """The field of a single dimension within two standard deviations, and the predicted paths."""
     axis, field, deviation = arrays["axis"], arrays["field"][:, 0], arrays["deviation"]
     edges = field - 2 * deviation, field + 2 * deviation
@@ -100,14 +100,14 @@ def _line(axes: Axes, arrays: dict[str, np.ndarray], model: Fitted) -> None:
     axes.set_title("predicted path on what is uncertain", loc="left", size=10)
 
 
-def _gains(axes: Axes, random: np.ndarray, gain: float, without: float) -> None:
+def _gains(axes: Axes, random: np.ndarray, gain: float, quiet_gain: float) -> None:
     """A histogram of what random inputs teach, and lines for the advice and for none."""
     axes.hist(random, bins=24, color="#bbbbbb")
-    axes.axvline(without, color=GREY, linestyle="--", linewidth=1.6)
+    axes.axvline(quiet_gain, color=GREY, linestyle="--", linewidth=1.6)
     axes.axvline(gain, color=VERMILLION, linewidth=2.2)
     top = axes.get_ylim()[1]
     axes.set_ylim(0, 1.25 * top)
-    for x, text, colour in ((gain, "advised", VERMILLION), (without, "none", GREY)):
+    for x, text, colour in ((gain, "advised", VERMILLION), (quiet_gain, "none", GREY)):
         side = "right" if x > np.mean(axes.get_xlim()) else "left"
         axes.text(x, 1.22 * top, f" {text} {x:.2f} ", color=colour, ha=side, va="top", size=8)
     axes.set(xlabel="expected information (nats)", ylabel="random plans")

@@ -36,19 +36,25 @@ def errors(path: str | Path, config: Config, rows: Sequence[Row]) -> None:
     where its experiments stopped, in the mean, if they may.
     """
     counts = Counter(row["steps"] for row in rows)
-    whole = [row for row in rows if counts[row["steps"]] == config.run.num_seeds]
+    complete_rows = [row for row in rows if counts[row["steps"]] == config.run.num_seeds]
     fields, policies = config.env.fields, config.policies
     figure, grid = _panels(len(MEASURES), fields, f"Learning: {_means(config.run.num_seeds)}")
     for measure, row in zip(MEASURES, grid, strict=True):
-        steps, values = error_curves(whole, config, measure)
+        steps, values = error_curves(complete_rows, config, measure)
         values = values.astype(float)  # [S, U, F, P]
         for f, axes in enumerate(row):
-            scale = pictures.dress(axes, "samples", STEPS, steps[-1])
-            of_field = values[:, :, f].transpose(2, 0, 1)  # [P, S, U]
-            margins = [pictures.interval(x) for x in of_field]
-            _draw(axes, steps / scale, of_field.mean(axis=1), margins, policies)
+            scale = pictures.style_axes(axes, "samples", STEPS, steps[-1])
+            field_values = values[:, :, f].transpose(2, 0, 1)  # [P, S, U]
+            margins = [pictures.interval(x) for x in field_values]
+            _draw(axes, steps / scale, field_values.mean(axis=1), margins, policies)
             if config.stop_gain:
-                _mark_stops(axes, steps, of_field.mean(axis=1), stops(whole, config)[..., f], scale)
+                _mark_stops(
+                    axes,
+                    steps,
+                    field_values.mean(axis=1),
+                    stops(complete_rows, config)[..., f],
+                    scale,
+                )
         means = values.mean(axis=0)
         if measure == "coverage":
             row[0].set_ylim(0, 1.05 * max(float(np.nanmax(means)), 0.1))
@@ -68,22 +74,22 @@ def forecasts(
 
     A column for each field; above with stimulation, below without. Intervals are those of the fall
     since step 0, as R² at step 0 depends on how well the state of a seed's world can be observed
-    and not on the policy. `simple` is what `experiment_baselines.of_run` returned: thin grey lines
-    are models fitted to the recordings of the first policy.
+    and not on the policy. `simple` is what `experiment_baselines.load_or_measure` returned: thin
+    grey lines are models fitted to the recordings of the first policy.
     """
     seeds, policies, fields = (evaluation[name] for name in ("seeds", "policies", "fields"))
-    shown = {"r2": "R², stimulated", "r2_free": "R², left alone"}
+    labels = {"r2": "R², stimulated", "r2_free": "R², left alone"}
     title = f"R² of forecasts: {_means(len(seeds), ' of its fall since step 0')}"
-    figure, grid = _panels(len(shown), fields, title)
-    for measure, row in zip(shown, grid, strict=True):
-        found = [[seed[name][measure] for name in policies] for seed in seeds]
-        values = np.array(found, float)  # [S, P, F, K + 1]
+    figure, grid = _panels(len(labels), fields, title)
+    for measure, row in zip(labels, grid, strict=True):
+        r2_lists = [[seed[name][measure] for name in policies] for seed in seeds]
+        values = np.array(r2_lists, float)  # [S, P, F, K + 1]
         for f, axes in enumerate(row):
             ahead = np.arange(values.shape[-1])
-            pictures.dress(axes, "steps ahead", ((1, ""),), ahead[-1])
-            of_field = np.swapaxes(values[:, :, f], 0, 1)
-            margins = [pictures.interval(x - x[:, :1]) for x in of_field]
-            _draw(axes, ahead, of_field.mean(axis=1), margins, policies)
+            pictures.style_axes(axes, "steps ahead", ((1, ""),), ahead[-1])
+            field_values = np.swapaxes(values[:, :, f], 0, 1)
+            margins = [pictures.interval(x - x[:, :1]) for x in field_values]
+            _draw(axes, ahead, field_values.mean(axis=1), margins, policies)
             if simple:
                 _draw_simple(axes, ahead, simple[measure], f)
         low, high = np.nanmin(values.mean(axis=0)), np.nanmax(values.mean(axis=0))
@@ -92,7 +98,7 @@ def forecasts(
             low = min(low, *(np.nanmin(r2.mean(axis=0)) for r2 in linear))
         room = 0.06 * (high - max(low, -0.5)) or 0.1
         row[0].set_ylim(max(low, -0.5) - room, high + room)
-        row[0].set_ylabel(shown[measure])
+        row[0].set_ylabel(labels[measure])
         for line in row[0].lines:
             if np.nanmax(np.asarray(line.get_ydata(), float)) < row[0].get_ylim()[0]:
                 line.set_label(f"{line.get_label()} (below)")
@@ -138,8 +144,8 @@ def _mark_stops(
 
 def _logarithmic(axes: Axes, low: float, high: float) -> None:
     axes.set_yscale("log", nonpositive="clip")
-    shown = ticks(low, high)
-    axes.set_yticks(shown, [f"{tick:g}" for tick in shown])
+    tick_values = ticks(low, high)
+    axes.set_yticks(tick_values, [f"{tick:g}" for tick in tick_values])
     axes.set_yticks([], minor=True)
     axes.set_ylim(low, high)
 
@@ -148,7 +154,7 @@ def _panels(rows: int, fields: Sequence[str], title: str) -> tuple[Figure, np.nd
     """A grid of axes, a column for each field, that share the y axis of their row."""
     size = (max(3.6 * len(fields) + 0.6, 6.4), 2.5 * rows + 0.9)
     layout = ConstrainedLayoutEngine(wspace=0.04)  # room for the last number of an axis
-    figure = pictures.titled(size, title, layout, size=11)
+    figure = pictures.titled_figure(size, title, layout, size=11)
     grid = figure.subplots(rows, len(fields), squeeze=False, sharey="row")
     for axes, name in zip(grid[0], fields, strict=True):
         axes.set_title(name.replace("_", " "), loc="left", size=11)

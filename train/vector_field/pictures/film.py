@@ -29,7 +29,7 @@ from train.host.showing.pictures import VERMILLION
 from train.host.training import Training
 from train.vector_field.config import Config, make_env, make_learner
 from train.vector_field.experiment import experiments
-from train.vector_field.experiment.reach import embedded, grid_points, projected
+from train.vector_field.experiment.reach import embed, grid_points, project
 from train.vector_field.pictures.maps import SPEEDS, jumps
 
 FRAMES = 41
@@ -38,7 +38,7 @@ ACROSS, POINTS, LENGTH = 17, 13, 1.7
 """Streamlines along each axis; L; length of one at mean speed, in spacings of their starts."""
 TAIL = 150
 """T."""
-SHOWN, LAST = 0.15, 2.5
+FRAME_SECONDS, LAST_SECONDS = 0.15, 2.5
 """Seconds that a frame is shown; the same for the last frame."""
 EDGES = {"left": 0.03, "right": 0.97, "bottom": 0.03, "top": 0.86, "wspace": 0.06}
 
@@ -64,7 +64,7 @@ def film(
     config = replace(config, policies=(name,), env=replace(config.env, fields=(field,)))
     path = directory / "learning.gif"
     with Display("film") as display:
-        true, moments = repeated(config, make_training(config), updates, display)
+        true, moments = repeat_experiment(config, make_training(config), updates, display)
         display.end()
         display.say(f"film: drawing {quantity(len(moments), 'frames')}")
         title = f"{field.replace('_', ' ')}, {name}, seed {config.run.seed}"
@@ -74,7 +74,7 @@ def film(
     return path
 
 
-def repeated(
+def repeat_experiment(
     config: Config, training: Training, updates: int, display: Display
 ) -> tuple[np.ndarray, list[Moment]]:
     """`(streamlines of the true field [M, L, 2], moments)` of a run of one field and one policy."""
@@ -87,7 +87,7 @@ def repeated(
 
     def moment(done: int) -> Moment:
         _, lines, error = look(state.agent[name])
-        trail = projected(state.experiments[name].trail[0, 0, -TAIL:], config.plane)
+        trail = project(state.experiments[name].trail[0, 0, -TAIL:], config.plane)
         samples = done * training.steps_per_update
         return Moment(samples, float(error), np.asarray(lines), np.asarray(trail))
 
@@ -115,10 +115,10 @@ def streamlines_of(config: Config, agents: AgentState) -> tuple[jax.Array, jax.A
     gap = 2 * config.box / ACROSS
     axis = jnp.linspace(gap / 2 - config.box, config.box - gap / 2, ACROSS)
     begin = jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    shown = partial(on_plane, config)
+    project_field = partial(field_on_plane, config)
     true, learned = (
-        shown(partial(env.velocity, params=world)),
-        shown(partial(learner.velocity, agent)),
+        project_field(partial(env.velocity, params=world)),
+        project_field(partial(learner.velocity, agent)),
     )
     pace = LENGTH * gap / (POINTS - 1)
     pace = pace / jnp.sqrt(jnp.mean(jnp.linalg.norm(true(points), axis=-1)))
@@ -127,10 +127,10 @@ def streamlines_of(config: Config, agents: AgentState) -> tuple[jax.Array, jax.A
     return streamlines(true, begin, pace), streamlines(learned, begin, pace), error
 
 
-def on_plane(config: Config, velocity: Callable[[jax.Array], jax.Array]) -> Callable:
+def field_on_plane(config: Config, velocity: Callable[[jax.Array], jax.Array]) -> Callable:
     """A field as one of the plane that is shown, `[..., 2] -> [..., 2]`."""
-    inside = lambda z: embedded(z, config.env.dimension, config.plane)
-    return lambda z: projected(velocity(inside(z)), config.plane)
+    to_state = lambda z: embed(z, config.env.dimension, config.plane)
+    return lambda z: project(velocity(to_state(z)), config.plane)
 
 
 def streamlines(
@@ -141,12 +141,12 @@ def streamlines(
     So slow streamlines stay visible beside fast ones, while their lengths still differ.
     """
 
-    def ahead(z: jax.Array) -> jax.Array:
+    def displacement(z: jax.Array) -> jax.Array:
         v = velocity(z)
         return pace * v / jnp.sqrt(jnp.linalg.norm(v, axis=-1, keepdims=True) + 1e-9)
 
     def step(z: jax.Array, _):
-        return z + ahead(z + ahead(z) / 2), z
+        return z + displacement(z + displacement(z) / 2), z
 
     _, path = jax.lax.scan(step, begin, length=POINTS)
     return jnp.swapaxes(path, 0, 1)
@@ -163,7 +163,7 @@ def write(path: Path, true: np.ndarray, moments: Sequence[Moment], box: float, t
             frame = image(true, moment, box, longest, title)
             plain = np.array(quantized(frame))
             plain[(np.asarray(frame) == 255).all(axis=-1)] = len(table) - 1  # not nearly white
-            yield plain, LAST if i == len(moments) - 1 else SHOWN
+            yield plain, LAST_SECONDS if i == len(moments) - 1 else FRAME_SECONDS
 
     gif.write(path, frames(), table)
 
@@ -224,8 +224,10 @@ def draw_trail(axes: Axes, trail: np.ndarray, box: float) -> None:
     pieces = np.stack([trail[:-1], trail[1:]], axis=1)
     strength = np.linspace(0, 0.9, len(pieces))[:, None]
     colours = np.hstack([np.tile(to_rgb(VERMILLION), (len(pieces), 1)), strength])
-    drawn = ~jumps(trail, box)
-    lines = LineCollection(list(pieces[drawn]), colors=colours[drawn], linewidths=1.6, zorder=3)
+    is_drawn = ~jumps(trail, box)
+    lines = LineCollection(
+        list(pieces[is_drawn]), colors=colours[is_drawn], linewidths=1.6, zorder=3
+    )
     axes.add_collection(lines)
     style = {"markersize": 7, "color": VERMILLION, "markeredgecolor": "white", "zorder": 4}
     if np.all(np.abs(trail[-1]) <= box):

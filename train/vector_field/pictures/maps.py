@@ -54,18 +54,18 @@ def fields(
         streamlines(streams[0], true[f], box, norm)
         streams[0].set_title("true", size=10)
         streams[0].set_ylabel(name.replace("_", " "), size=11, weight="bold")
-        for policy, axes, where in zip(policies, streams[1:], maps, strict=True):
+        for policy, axes, map_axes in zip(policies, streams[1:], maps, strict=True):
             streamlines(axes, learned[policy][f], box, norm)
             axes.set_title(f"{policy}: learned", size=10)
             if policy in trails:
-                way = unbroken(trails[policy][f], box)
-                axes.plot(*way.T, color=VERMILLION, linewidth=0.7, alpha=0.5)
-            missed = relative_errors(learned[policy][f], true[f])
-            shown = _heat(where, missed, box, MISSED, Normalize(0, 1))
-            total = np.sqrt(np.mean(missed**2))
-            where.set_title(f"{policy}: {measure} {total:.2f}", size=10)
+                trail = break_at_jumps(trails[policy][f], box)
+                axes.plot(*trail.T, color=VERMILLION, linewidth=0.7, alpha=0.5)
+            errors = relative_errors(learned[policy][f], true[f])
+            heat_map = _heat(map_axes, errors, box, MISSED, Normalize(0, 1))
+            total = np.sqrt(np.mean(errors**2))
+            map_axes.set_title(f"{policy}: {measure} {total:.2f}", size=10)
         _bar(figure, ScalarMappable(norm, SPEEDS), streams, "speed")
-        _bar(figure, shown, maps, "error / RMS speed", extend="max")
+        _bar(figure, heat_map, maps, "error / RMS speed", extend="max")
     if trails:
         newest = Line2D([], [], color=VERMILLION, alpha=0.6, label="newest states")
         pictures.legend_below(figure, [newest], 2)
@@ -89,20 +89,20 @@ def information(
     points = next(iter(deviation.values())).shape[1]
     figure, grid = _panels(len(names), len(deviation), _edge(points, box), title)
     for f, (name, row) in enumerate(zip(names, grid, strict=True)):
-        values = np.stack([found[f] for found in deviation.values()])
+        values = np.stack([policy_deviation[f] for policy_deviation in deviation.values()])
         low, high = max(float(values.min()), 1e-9), max(float(values.max()), 2e-9)
         norm = LogNorm(low, high)
         row[0].set_ylabel(name.replace("_", " "), size=11, weight="bold")
-        for axes, (policy, found) in zip(row, deviation.items(), strict=True):
-            shown = _heat(axes, found[f], box, UNCERTAIN, norm)
+        for axes, (policy, policy_deviation) in zip(row, deviation.items(), strict=True):
+            heat_map = _heat(axes, policy_deviation[f], box, UNCERTAIN, norm)
             axes.set_title(policy, size=10)
             if policy in trails:
-                way = unbroken(trails[policy][f], box)
-                axes.plot(*way.T, color="white", linewidth=0.5, alpha=0.6)
+                trail = break_at_jumps(trails[policy][f], box)
+                axes.plot(*trail.T, color="white", linewidth=0.5, alpha=0.6)
             if within is not None:
                 lines = outline(within[f], box)
                 axes.add_collection(LineCollection(list(lines), colors=VERMILLION, linewidths=1.4))
-        bar = _bar(figure, shown, row, "standard deviation\nof a velocity")
+        bar = _bar(figure, heat_map, row, "standard deviation\nof a velocity")
         bar.set_ticks(ticks(low, high), minor=False)
         bar.set_ticks([], minor=True)
         bar.ax.yaxis.set_major_formatter("{x:g}")
@@ -124,7 +124,7 @@ def streamlines(axes: Axes, field: np.ndarray, box: float, norm: Normalize) -> N
     axes.streamplot(axis, axis, *velocity, color=speed(field).T, cmap=SPEEDS, norm=norm, **style)
 
 
-def unbroken(trail: np.ndarray, box: float) -> np.ndarray:
+def break_at_jumps(trail: np.ndarray, box: float) -> np.ndarray:
     """The states `[T, 2]` with a row of NaN, which is not drawn, between any two that are farther
     apart than `box`: an angle went round at ±π."""
     return np.insert(trail, 1 + np.flatnonzero(jumps(trail, box)), np.nan, axis=0)
@@ -185,7 +185,7 @@ def _edge(points: int, box: float) -> float:
 
 def _panels(rows: int, columns: int, edge: float, title: str) -> tuple[Figure, np.ndarray]:
     size = (SIDE * columns + 1.2, (SIDE + 0.35) * rows + 0.8)
-    figure = pictures.titled(size, title)
+    figure = pictures.titled_figure(size, title)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for axes in grid.flat:
         axes.set(xlim=(-edge, edge), ylim=(-edge, edge), aspect="equal")
@@ -194,8 +194,8 @@ def _panels(rows: int, columns: int, edge: float, title: str) -> tuple[Figure, n
     return figure, grid
 
 
-def _bar(figure: Figure, shown: Any, axes: Sequence[Axes], label: str, **how: Any) -> Any:
-    bar = figure.colorbar(shown, ax=list(axes), aspect=25, pad=0.01, **how)
+def _bar(figure: Figure, mappable: Any, axes: Sequence[Axes], label: str, **options: Any) -> Any:
+    bar = figure.colorbar(mappable, ax=list(axes), aspect=25, pad=0.01, **options)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     bar.ax.tick_params(labelsize=8, length=2)
     bar.set_label(label, size=9)

@@ -64,7 +64,7 @@ def draw(
     plane = plane_of(states)
     places = _places(plane, states, portraits)
     rows, columns = -(-len(portraits) // 3), min(3, len(portraits))
-    figure = pictures.titled((max(6.4, SIDE * columns), 0.5 + 5.2 * rows), title)
+    figure = pictures.titled_figure((max(6.4, SIDE * columns), 0.5 + 5.2 * rows), title)
     shares = {"sharex": True, "sharey": states.shape[1] > 1}
     panels = figure.subplots(rows, columns, squeeze=False, **shares).ravel()
     for axes, portrait in zip(panels, portraits, strict=False):

@@ -20,7 +20,7 @@ from train.vector_field.config import Config, make_env, make_learner, policies_o
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment import experiments
 from train.vector_field.experiment import scores as field_scores
-from train.vector_field.experiment.reach import grid_points, projected
+from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.pictures import curves, maps, series
 
 SETTLING = 20
@@ -38,18 +38,22 @@ class Traces(NamedTuple):
 def traces_of(config: Config, state: Any) -> Traces:
     """The traces in a final `training.State`, of one seed or several."""
     several = config.run.num_seeds > 1
-    of_seeds = lambda x: np.asarray(x) if several else np.asarray(x)[None]
-    found = state.experiments.items()
+    with_seed_axis = lambda x: np.asarray(x) if several else np.asarray(x)[None]
+    group_experiments = state.experiments.items()
     trails, visited = (
-        in_order(config, {name: of_seeds(getattr(x, field)) for name, x in found}, axis=1)
+        join_groups(
+            config,
+            {name: with_seed_axis(getattr(x, field)) for name, x in group_experiments},
+            axis=1,
+        )
         for field in ("trail", "visited")
     )
-    return Traces(trails, visited, of_seeds(state.reachable))
+    return Traces(trails, visited, with_seed_axis(state.reachable))
 
 
-def in_order(config: Config, found: dict[str, np.ndarray], axis: int) -> np.ndarray:
+def join_groups(config: Config, group_arrays: dict[str, np.ndarray], axis: int) -> np.ndarray:
     """The arrays of the groups joined along `axis`, in the order of the policies."""
-    return np.asarray(experiments.in_order(policies_of(config), found, axis))
+    return np.asarray(experiments.join_groups(policies_of(config), group_arrays, axis))
 
 
 def draw_all(
@@ -61,7 +65,7 @@ def draw_all(
 ) -> list[Path]:
     """Writes four pictures and `experiments.npz` into a run directory; returns the paths.
 
-    `simple` is what `experiment_baselines.of_run` returned.
+    `simple` is what `experiment_baselines.load_or_measure` returned.
     """
     arrays, evaluation = directory / "experiments.npz", scores.read_evaluation(directory)
     learned, true, deviation = learned_fields(config, agents)
@@ -84,9 +88,9 @@ def draw_channels(
     `samples` are those of `recordings.write_experiments`, `[S, P, F, T, ...]`.
     """
     observed, inputs = (samples[name][0, 0, 0] for name in ("y", "u"))
-    taken = field_scores.samples_taken(directory, config)
-    if taken is not None:
-        observed, inputs = observed[: taken[0, 0, 0]], inputs[: taken[0, 0, 0]]
+    sample_counts = field_scores.samples_taken(directory, config)
+    if sample_counts is not None:
+        observed, inputs = observed[: sample_counts[0, 0, 0]], inputs[: sample_counts[0, 0, 0]]
     begin = max(0, len(observed) - series.STEPS - SETTLING)
     observed, inputs = observed[begin:], inputs[begin:]
     if len(observed) <= SETTLING + series.AHEAD:
@@ -139,31 +143,31 @@ def draw_maps(
 ) -> list[Path]:
     """`fields.png` and `information.png` of the first seed; shapes as in `learned_fields`."""
     count = config.run.num_seeds
-    which = f"seed {config.run.seed}" + f", the first of {count}" * (count > 1)
+    seed_label = f"seed {config.run.seed}" + f", the first of {count}" * (count > 1)
     planar = config.env.dimension == 2
     if not planar:
-        which += f"; the plane of coordinates {config.plane[0] + 1} and {config.plane[1] + 1}"
+        seed_label += f"; the plane of coordinates {config.plane[0] + 1} and {config.plane[1] + 1}"
     places = {name: config.policies.index(name) for name in compared_policies(config.policies)}
-    of_policies = lambda x: {name: x[place] for name, place in places.items()}
-    trails = of_policies(np.asarray(projected(traces.trails[0], config.plane)))
+    select_policies = lambda x: {name: x[place] for name, place in places.items()}
+    trails = select_policies(np.asarray(project(traces.trails[0], config.plane)))
     maps.fields(
         directory / "fields.png",
         config.env.fields,
         true,
-        of_policies(learned),
+        select_policies(learned),
         trails,
         config.box,
-        f"True and learned fields: {which}",
+        f"True and learned fields: {seed_label}",
         "error" if planar else "error here",
     )
     maps.information(
         directory / "information.png",
         config.env.fields,
-        of_policies(deviation),
+        select_policies(deviation),
         trails,
         traces.reachable[0] if planar else None,
         config.box,
-        f"What is still uncertain: {which}",
+        f"What is still uncertain: {seed_label}",
     )
     return [directory / "fields.png", directory / "information.png"]
 
@@ -183,25 +187,25 @@ def learned_fields(
     """
     learner, plane = make_learner(config), config.plane
     points = grid_points(config.box, config.env.dimension, plane)
-    of_all = lambda body: jax.jit(jax.vmap(jax.vmap(body)))  # policies and fields
-    velocity = of_all(lambda agent: projected(learner.velocity(agent, points), plane))
+    map_agents = lambda body: jax.jit(jax.vmap(jax.vmap(body)))  # policies and fields
+    velocity = map_agents(lambda agent: project(learner.velocity(agent, points), plane))
 
-    @of_all
+    @map_agents
     def deviation(agent: AgentState) -> jax.Array:
         variance = partial(learner.uncertainty, agent)
         return jnp.sqrt(jax.vmap(jax.vmap(variance))(points))
 
-    def of_groups(body, agent: dict[str, AgentState]) -> np.ndarray:
-        return in_order(config, {name: np.asarray(body(x)) for name, x in agent.items()}, axis=0)
+    def evaluate_groups(body, agent: dict[str, AgentState]) -> np.ndarray:
+        return join_groups(config, {name: np.asarray(body(x)) for name, x in agent.items()}, axis=0)
 
-    learned = np.stack([of_groups(velocity, agent) for agent in agents])
-    return learned, true_fields(config, agents), of_groups(deviation, agents[0])
+    learned = np.stack([evaluate_groups(velocity, agent) for agent in agents])
+    return learned, true_fields(config, agents), evaluate_groups(deviation, agents[0])
 
 
 def true_fields(config: Config, agents: list[AgentState]) -> np.ndarray:
     """`[S, F, G, G, 2]` on the grid; all policies of a seed have the same."""
     env, learner = make_env(config), make_learner(config)
     points = grid_points(config.box, config.env.dimension, config.plane)
-    of_one = lambda agent: projected(env.velocity(points, learner.world(agent)), config.plane)
-    world = jax.jit(jax.vmap(jax.vmap(of_one)))  # policies and fields
-    return np.stack([np.asarray(world(next(iter(agent.values()))))[0] for agent in agents])
+    field_of = lambda agent: project(env.velocity(points, learner.world(agent)), config.plane)
+    true_field = jax.jit(jax.vmap(jax.vmap(field_of)))  # policies and fields
+    return np.stack([np.asarray(true_field(next(iter(agent.values()))))[0] for agent in agents])

@@ -18,8 +18,8 @@ from envs.vector_field.params import Params
 from jaxrl.types import AgentState
 from train.host.errors import UsageError
 from train.host.files import snapshots
-from train.host.files.snapshots import Kept
-from train.host.program import Run, Wanted
+from train.host.files.snapshots import SavedArrays
+from train.host.program import EpisodeSelection, Run
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
 from train.host.showing.live import Edit, Live
 from train.vector_field.config import (
@@ -30,50 +30,53 @@ from train.vector_field.config import (
     policies_of,
 )
 from train.vector_field.experiment import experiments, scores
-from train.vector_field.experiment.reach import grid_points, projected
+from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.pictures import run_pictures, series
-from train.vector_field.training import SAMPLES_PER_UPDATE, looked_at_one, samples_of
+from train.vector_field.training import SAMPLES_PER_UPDATE, agent_snapshot, samples_of
 
 SCRIPT = Path(__file__).with_name("vector_field.js")
 CHANNELS = 6
 """Channels that are shown as time series."""
 
 
-def show(run: Run, wanted: Wanted) -> Scene | None:
+def show(run: Run, selection: EpisodeSelection) -> Scene | None:
     """An episode for each policy and field, of one seed; None for fits to recorded data."""
     config = run.config
     if config.data:
         return None
+    # What the run has kept: snapshots of the learned fields, and samples.
     chunk = config.run.chunk_updates(SAMPLES_PER_UPDATE)
     looks = snapshots.snapshots(run.directory, run.updates, chunk)
-    recorded = samples_of(run)
-    if looks is None or recorded is None:
+    samples = samples_of(run)
+    if looks is None or samples is None:
         return None
     true = run_pictures.true_fields(config, run.agents)
-    s = wanted.member
-    lengths = np.full(recorded["z"].shape[:3], wanted.limit)
-    taken = scores.samples_taken(run.directory, config)
-    lengths = lengths if taken is None else np.minimum(lengths, taken)
-    expected = lambda s, p, f: series.aligned(
+    # How many samples of each experiment are shown.
+    s = selection.member
+    lengths = np.full(samples["z"].shape[:3], selection.limit)
+    sample_counts = scores.samples_taken(run.directory, config)
+    lengths = lengths if sample_counts is None else np.minimum(lengths, sample_counts)
+    # What the learner forecasts of each, as it is at the end; then an episode for each experiment.
+    expected = lambda s, p, f: series.align_forecasts(
         run_pictures.forecasts_of(
             config,
             run.agents[s],
             config.policies[p],
             f,
-            *(recorded[name][s, p, f, : lengths[s, p, f]] for name in ("y", "u")),
+            *(samples[name][s, p, f, : lengths[s, p, f]] for name in ("y", "u")),
         ),
         series.AHEAD,
     )
     episodes = [
         _episode(
             f"{policy} on {field.replace('_', ' ')}",
-            _on_plane(
-                {name: x[s, p, f, : lengths[s, p, f]] for name, x in recorded.items()},
+            _project_samples(
+                {name: x[s, p, f, : lengths[s, p, f]] for name, x in samples.items()},
                 config,
                 run.agents[s],
                 f,
             ),
-            Kept(looks.updates, {name: x[:, s, p, f] for name, x in looks.arrays.items()}),
+            SavedArrays(looks.updates, {name: x[:, s, p, f] for name, x in looks.arrays.items()}),
             true[s, f],
             expected(s, p, f) if lengths[s, p, f] > series.AHEAD else None,
             not learns_observation(config),
@@ -82,22 +85,22 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
             enumerate(config.env.fields), enumerate(config.policies)
         )
     ]
-    return Scene([SCRIPT], episodes[: wanted.count], {"box": float(config.box)})
+    return Scene([SCRIPT], episodes[: selection.count], {"box": float(config.box)})
 
 
-def _on_plane(
-    recorded: dict[str, np.ndarray], config: Config, agents: dict[str, AgentState], f: int
+def _project_samples(
+    samples: dict[str, np.ndarray], config: Config, agents: dict[str, AgentState], f: int
 ) -> dict[str, np.ndarray]:
-    """With states, beliefs in their coordinates, and `push`, what the inputs add to the velocity
-    on field `f`, on the plane that is shown."""
+    """Projects states, and beliefs in their coordinates, on the plane that is shown; adds `push`,
+    what the inputs add to the velocity on field `f`."""
     agent = jax.tree.map(lambda x: x[0, f], next(iter(agents.values())))
     world = make_learner(config).world(agent)
     effect = jax.vmap(partial(make_env(config).effect, params=world))
-    u, z = (jnp.asarray(recorded[name]) for name in ("u", "z"))
-    shown = {"z": recorded["z"], "push": effect(u, z)}
+    u, z = (jnp.asarray(samples[name]) for name in ("u", "z"))
+    vectors = {"z": samples["z"], "push": effect(u, z)}
     if not learns_observation(config):
-        shown["belief"] = recorded["belief"]
-    return recorded | {name: np.asarray(projected(x, config.plane)) for name, x in shown.items()}
+        vectors["belief"] = samples["belief"]
+    return samples | {name: np.asarray(project(x, config.plane)) for name, x in vectors.items()}
 
 
 def live(run: Run, member: int) -> Live:
@@ -110,73 +113,75 @@ def live(run: Run, member: int) -> Live:
     group = next(g for g in experiments.groups(policies_of(config)) if config.policies[0] in g[0])
     place = group.policies.index(config.policies[0])
     agents = run.agents[member][group.policies[0]]
-    learned = jax.tree.map(lambda x: x[place, 0], agents)
-    params = learner.world(learned)
+    first_agent = jax.tree.map(lambda x: x[place, 0], agents)
+    params = learner.world(first_agent)
     plane = config.plane
     points = grid_points(config.box, env.dims, plane)
-    look = jax.jit(lambda agent: looked_at_one(learner, agent, points, plane))
-    true = np.asarray(projected(env.velocity(points, params), plane))
-    pushed = lambda z, u: np.asarray(projected(env.effect(u, z, params), plane))
+    look = jax.jit(lambda agent: agent_snapshot(learner, agent, points, plane))
+    true = np.asarray(project(env.velocity(points, params), plane))
+    push_velocity = lambda z, u: np.asarray(project(env.effect(u, z, params), plane))
     largest = jnp.full(env.num_inputs, params.action_bound)
     constants = {
         "box": float(config.box),
         "true": true.reshape(-1, 2),
         "points": true.shape[0],
-        "strongest": float(np.abs(pushed(jnp.zeros(env.dims), largest)).max()),
-        "most_uncertain": float(np.max(look(learned)[1])),
+        "strongest": float(np.abs(push_velocity(jnp.zeros(env.dims), largest)).max()),
+        "most_uncertain": float(np.max(look(first_agent)[1])),
     }
     return Live(
-        *(env, params, learner.make(policies_of(config)[config.policies[0]], params), learned),
-        look=lambda game: _now(look, pushed, plane, game),
+        *(env, params, learner.make(policies_of(config)[config.policies[0]], params), first_agent),
+        look=lambda game: _live_frame(look, push_velocity, plane, game),
         scripts=[SCRIPT],
         constants=lambda state: constants,
-        measure=lambda game: _measured(look, true, game),
-        edits={"push": Edit("push the state to a place", partial(_pushed, env, plane))},
+        measure=lambda game: _measure(look, true, game),
+        edits={"push": Edit("push the state to a place", partial(_push_state, env, plane))},
         learns=True,
     )
 
 
-def _now(
-    look: Any, pushed: Any, plane: tuple[int, int], game: Recording
+def _live_frame(
+    look: Any, push_velocity: Any, plane: tuple[int, int], game: Recording
 ) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
     """What is drawn of an experiment that goes on, and its newest observations."""
     velocity, deviation = look(game.explained["agent"])
-    shown = {
-        "z": np.asarray(projected(game.state.z, plane)),
-        "push": np.stack([pushed(z, u) for z, u in zip(game.state.z, game.action, strict=True)]),
+    frame = {
+        "z": np.asarray(project(game.state.z, plane)),
+        "push": np.stack(
+            [push_velocity(z, u) for z, u in zip(game.state.z, game.action, strict=True)]
+        ),
         "velocity": np.asarray(velocity).reshape(1, -1),
         "deviation": np.asarray(deviation).reshape(1, -1),
     }
-    seen = np.asarray(game.obs, np.float32)[:, :CHANNELS]
-    labels = [f"channel {k}" for k in range(seen.shape[1])]
-    return shown, {"observed": Bars(seen, labels)}
+    observations = np.asarray(game.obs, np.float32)[:, :CHANNELS]
+    labels = [f"channel {k}" for k in range(observations.shape[1])]
+    return frame, {"observed": Bars(observations, labels)}
 
 
-def _measured(look: Any, true: np.ndarray, game: Recording) -> dict[str, float]:
+def _measure(look: Any, true: np.ndarray, game: Recording) -> dict[str, float]:
     """How good the learned field is, and how sure the learner."""
     velocity, deviation = look(game.explained["agent"])
-    missed = np.sqrt(np.sum((velocity - true) ** 2) / np.sum(true**2))
-    return {"error of the field": float(missed), "mean deviation": float(np.mean(deviation))}
+    error = np.sqrt(np.sum((velocity - true) ** 2) / np.sum(true**2))
+    return {"error of the field": float(error), "mean deviation": float(np.mean(deviation))}
 
 
-def _pushed(
+def _push_state(
     env: VectorField,
     plane: tuple[int, int],
     state: State,
     params: Params,
     place: tuple[float, float],
 ) -> State:
-    """To a place in the plane; the other coordinates stay."""
+    """Moves the state to a place in the plane; its other coordinates stay."""
     key = jax.random.fold_in(jax.random.key(0), state.time)
     z = jnp.asarray(state.z).at[jnp.array(plane)].set(jnp.asarray(place))
-    return env.pushed(key, state, z, params)
+    return env.move_state(key, state, z, params)
 
 
 def _channels(observed: np.ndarray, expected: np.ndarray | None) -> dict[str, np.ndarray]:
     """The first channels of `[T, n]`, each followed by its forecast."""
     lines = {}
-    for k, seen in enumerate(observed.T[:CHANNELS]):
-        lines[f"channel {k}"] = seen
+    for k, channel in enumerate(observed.T[:CHANNELS]):
+        lines[f"channel {k}"] = channel
         if expected is not None:
             lines[f"forecast of {k}"] = expected[:, k].astype(np.float32)
     return lines
@@ -184,33 +189,33 @@ def _channels(observed: np.ndarray, expected: np.ndarray | None) -> dict[str, np
 
 def _episode(
     title: str,
-    recorded: dict[str, np.ndarray],
-    looks: Kept,
+    samples: dict[str, np.ndarray],
+    looks: SavedArrays,
     true: np.ndarray,
     expected: np.ndarray | None,
-    aligned: bool,
+    is_aligned: bool,
 ) -> Episode:
     """One experiment. `look` `[T]` is the newest snapshot of the learned field at each sample.
 
     `expected` `[T, n]` is what the learner, as it is at the end, forecasts of each sample.
-    `aligned`: the learner's belief has the coordinates of the true state.
+    `is_aligned`: the learner's belief has the coordinates of the true state.
     """
-    count = len(recorded["z"])
+    count = len(samples["z"])
     look = np.searchsorted(looks.updates * SAMPLES_PER_UPDATE, np.arange(count), side="right") - 1
     velocity = looks.arrays["velocity"].astype(np.float32)  # [K, G, G, 2]
     deviation = looks.arrays["deviation"].astype(np.float32)  # [K, G, G]
-    missed = np.sqrt(((velocity - true) ** 2).sum((1, 2, 3)) / (true**2).sum())
-    frames = {"z": recorded["z"], "push": recorded["push"], "look": look.astype(np.int32)}
-    if aligned:
-        frames["belief"] = recorded["belief"]
+    errors = np.sqrt(((velocity - true) ** 2).sum((1, 2, 3)) / (true**2).sum())
+    frames = {"z": samples["z"], "push": samples["push"], "look": look.astype(np.int32)}
+    if is_aligned:
+        frames["belief"] = samples["belief"]
     lines = {
-        "error of the field": missed[look].astype(np.float32),
+        "error of the field": errors[look].astype(np.float32),
         "mean deviation": deviation.mean((1, 2))[look],
-        **{f"input {k}": x for k, x in enumerate(recorded["u"].T)},
-        **_channels(recorded["y"], expected),
+        **{f"input {k}": x for k, x in enumerate(samples["u"].T)},
+        **_channels(samples["y"], expected),
     }
     return Episode(
-        title=f"{title}, error {missed[look[-1]]:.2f}",
+        title=f"{title}, error {errors[look[-1]]:.2f}",
         frames=frames,
         lines=lines,
         constants={
@@ -218,6 +223,6 @@ def _episode(
             "learned": velocity.reshape(len(velocity), -1),
             "deviation": deviation.reshape(len(deviation), -1),
             "points": true.shape[0],
-            "strongest": float(np.abs(recorded["push"]).max()),
+            "strongest": float(np.abs(samples["push"]).max()),
         },
     )

@@ -40,21 +40,23 @@ def channels(
     record's steps come before these. Writes a PNG, whole or not at all. Raises ValueError for fewer
     steps than a forecast needs.
     """
-    expected = aligned(forecasts, ahead)
-    shown = slice(max(ahead, len(observed) - STEPS), None)
-    chosen = most_varied(observed[shown])
-    moments = time.length * (begin + np.arange(len(observed)))[shown]
-    figure = pictures.titled((9, 0.9 * len(chosen) + 1.9), title)
-    rows = figure.subplots(len(chosen) + 1, 1, sharex=True)
-    for axes, channel in zip(rows, chosen, strict=False):
-        axes.plot(moments, observed[shown, channel], color=GREY, linewidth=0.9, label="observed")
+    expected = align_forecasts(forecasts, ahead)
+    newest_steps = slice(max(ahead, len(observed) - STEPS), None)
+    chosen_channels = most_varied(observed[newest_steps])
+    moments = time.length * (begin + np.arange(len(observed)))[newest_steps]
+    figure = pictures.titled_figure((9, 0.9 * len(chosen_channels) + 1.9), title)
+    rows = figure.subplots(len(chosen_channels) + 1, 1, sharex=True)
+    for axes, channel in zip(rows, chosen_channels, strict=False):
+        axes.plot(
+            moments, observed[newest_steps, channel], color=GREY, linewidth=0.9, label="observed"
+        )
         label = f"forecast {quantity(ahead, 'steps')} before"
-        axes.plot(moments, expected[shown, channel], color=BLUE, linewidth=1.3, label=label)
-        r2 = explained(observed[shown, channel], expected[shown, channel])
+        axes.plot(moments, expected[newest_steps, channel], color=BLUE, linewidth=1.3, label=label)
+        r2 = r2_score(observed[newest_steps, channel], expected[newest_steps, channel])
         _name(axes, f"channel {channel}", f"R² {r2:.2f}")
-    for k, given in enumerate(inputs[shown].T):
+    for k, component in enumerate(inputs[newest_steps].T):
         style = {"color": VERMILLION, "linewidth": 1.0, "alpha": 1 / (1 + k)}
-        rows[-1].step(moments, given, where="post", label="inputs" if k == 0 else None, **style)
+        rows[-1].step(moments, component, where="post", label="inputs" if k == 0 else None, **style)
     _name(rows[-1], "inputs", "")
     rows[-1].set_xlabel(time.axis())
     handles = [*rows[0].get_legend_handles_labels()[0], *rows[-1].get_legend_handles_labels()[0]]
@@ -62,7 +64,7 @@ def channels(
     pictures.save(figure, path)
 
 
-def aligned(forecasts: np.ndarray, ahead: int) -> np.ndarray:
+def align_forecasts(forecasts: np.ndarray, ahead: int) -> np.ndarray:
     """`[T, n]`: what `forecasts` `[T, K + 1, n]` said of each step `ahead` steps before; of the
     first ones nothing, NaN."""
     steps, horizon = forecasts.shape[0], forecasts.shape[1] - 1
@@ -81,14 +83,14 @@ def most_varied(observed: np.ndarray) -> list[int]:
     mean = np.where(is_finite, observed, 0).sum(0) / count
     variance = (
         np.where(is_finite, (observed - mean) ** 2, 0).sum(0) / count
-    )  # 0 if nothing was is_finite
+    )  # 0 if nothing was observed
     return sorted(np.argsort(-variance, kind="stable")[:CHANNELS].tolist())
 
 
-def explained(observed: np.ndarray, expected: np.ndarray) -> float:
+def r2_score(observed: np.ndarray, expected: np.ndarray) -> float:
     """R² of one channel, `[T]` each, where it was observed; NaN for one that does not vary."""
-    seen = np.isfinite(observed) & np.isfinite(expected)
-    observed, expected = observed[seen], expected[seen]
+    is_finite = np.isfinite(observed) & np.isfinite(expected)
+    observed, expected = observed[is_finite], expected[is_finite]
     if not len(observed):
         return float("nan")
     total = np.sum((observed - observed.mean()) ** 2)

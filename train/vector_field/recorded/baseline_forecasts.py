@@ -24,9 +24,9 @@ from train.vector_field.recorded.prediction_scores import (
     Forecasts,
     Scores,
     Starts,
-    all_at,
-    at,
     interval_steps,
+    rows_at,
+    rows_at_steps,
     score,
     starts_of,
 )
@@ -63,9 +63,9 @@ def scores(
 
     R² are those of `baselines.r2`.
     """
-    of_each, order = forecasters(training, held_out, dims, is_count, ahead)
-    judged = lambda forecaster: score(training, held_out, forecaster, is_count, ahead)
-    return {name: judged(forecaster) for name, forecaster in of_each.items()}, order
+    by_name, order = forecasters(training, held_out, dims, is_count, ahead)
+    score_of = lambda forecaster: score(training, held_out, forecaster, is_count, ahead)
+    return {name: score_of(forecaster) for name, forecaster in by_name.items()}, order
 
 
 def forecasters(
@@ -78,24 +78,29 @@ def forecasters(
     """
     training = baselines.newest(training, baselines.MOST_STEPS)
     scales = baselines.scales(training)
-    learned = Target(baselines.scaled(training, training), scales, is_count, ahead)
+    training_target = Target(baselines.standardise(training, training), scales, is_count, ahead)
     target = Target(held_out, scales, is_count, ahead)
-    scaled = baselines.scaled(held_out, training)
+    scaled_data = baselines.standardise(held_out, training)
 
-    held = persistence(learned.data, ahead)
-    errors = errors_of(held, training, learned, 1.0)
-    of_each = {"persistence": known_present(persistence(scaled, ahead), errors, target)}
+    persistence_means = persistence(training_target.data, ahead)
+    errors = errors_of(persistence_means, training, training_target, 1.0)
+    by_name = {
+        "persistence": forecaster_from_errors(persistence(scaled_data, ahead), errors, target)
+    }
 
-    weights, order = baselines.fit_arx(learned.data)
+    weights, order = baselines.fit_arx(training_target.data)
     rows = int(np.maximum(training.lengths - order, 0).sum())
     errors = errors_of(
-        arx(weights, order, learned.data, ahead), training, learned, optimism(rows, len(weights))
+        arx(weights, order, training_target.data, ahead),
+        training,
+        training_target,
+        optimism(rows, len(weights)),
     )
-    of_each["arx"] = known_present(arx(weights, order, scaled, ahead), errors, target)
+    by_name["arx"] = forecaster_from_errors(arx(weights, order, scaled_data, ahead), errors, target)
 
-    params = baselines.fit_linear_gaussian(learned.data, min(dims, len(is_count)))
-    of_each["linear_gaussian"] = linear(params, scaled, target)
-    return of_each, order
+    params = baselines.fit_linear_gaussian(training_target.data, min(dims, len(is_count)))
+    by_name["linear_gaussian"] = linear(params, scaled_data, target)
+    return by_name, order
 
 
 def optimism(rows: int, regressors: int) -> float:
@@ -108,13 +113,16 @@ def optimism(rows: int, regressors: int) -> float:
 
 def persistence(data: Data, ahead: int) -> Means:
     """Nothing changes: the last observation of each channel."""
-    latest = baselines.held(data)
-    return lambda starts: np.repeat(at(latest, starts, 0)[:, None], ahead + 1, axis=1)
+    latest = baselines.last_observations(data)
+    return lambda starts: np.repeat(rows_at(latest, starts, 0)[:, None], ahead + 1, axis=1)
 
 
 def arx(weights: np.ndarray, order: int, data: Data, ahead: int) -> Means:
     """`baselines.arx` from some starts."""
-    latest, weights = baselines.held(data).astype(np.float32), weights.astype(np.float32)
+    latest, weights = (
+        baselines.last_observations(data).astype(np.float32),
+        weights.astype(np.float32),
+    )
     later = np.pad(data.u, ((0, 0), (0, ahead), (0, 0)))
     one = np.ones((1, 1), np.float32)
 
@@ -135,97 +143,97 @@ def arx(weights: np.ndarray, order: int, data: Data, ahead: int) -> Means:
     return means
 
 
-def errors_of(means: Means, training: Data, scaled: Target, factor: float) -> Errors:
+def errors_of(means: Means, training: Data, target: Target, factor: float) -> Errors:
     """How far forecasts of the training data are off, their squares times `factor`.
 
     Raises ValueError if no episode is long enough for a forecast.
     """
-    starts = starts_of(training, scaled.ahead)
+    starts = starts_of(training, target.ahead)
     if not len(starts.step):
         raise ValueError(
-            f"no training episode is long enough for a forecast {scaled.ahead} steps ahead: join "
+            f"no training episode is long enough for a forecast {target.ahead} steps ahead: join "
             "episodes that follow each other, or record longer ones"
         )
     every = -(-len(starts.step) // MOST_ERRORS)
     starts = Starts(*(x[::every] for x in starts))
-    steps = interval_steps(scaled.ahead)
-    mean = in_data_units(means(starts)[:, list(steps)], scaled.scales)
-    mean = np.where(scaled.is_count, positive(mean, scaled.scales), mean)
-    observed = all_at(training.observed, starts, steps)
+    steps = interval_steps(target.ahead)
+    mean = restore_units(means(starts)[:, list(steps)], target.scales)
+    mean = np.where(target.is_count, positive_means(mean, target.scales), mean)
+    observed = rows_at_steps(training.observed, starts, steps)
     add = lambda x: np.where(observed, x, 0).sum(0)
-    square = factor * (all_at(training.y, starts, steps) - mean) ** 2
+    square = factor * (rows_at_steps(training.y, starts, steps) - mean) ** 2
     variance = add(square) / np.maximum(observed.sum(0), 1)
     dispersion = add(square - mean) / np.maximum(add(mean**2), 1e-12)
-    least = 1e-12 * scaled.scales.deviation**2
+    least = 1e-12 * target.scales.deviation**2
     return Errors(np.maximum(variance, least), np.maximum(dispersion, 0))
 
 
-def known_present(means: Means, errors: Errors, target: Target) -> Forecaster:
+def forecaster_from_errors(means: Means, errors: Errors, target: Target) -> Forecaster:
     """Forecasts of a model that reads off the present, with errors as in the training data."""
     steps = list(interval_steps(target.ahead))
 
     def forecaster(starts: Starts) -> Forecasts:
-        mean = in_data_units(means(starts), target.scales)
+        mean = restore_units(means(starts), target.scales)
         later = mean[:, steps]
-        rate = positive(later, target.scales)
+        rate = positive_means(later, target.scales)
         spread = np.where(target.is_count, rate + errors.dispersion * rate**2, errors.variance)
         mean[:, 0] = np.nan
-        return with_places(mean, later, spread, starts, target)
+        return make_forecasts(mean, later, spread, starts, target)
 
     return forecaster
 
 
-def linear(params: Params, scaled: Data, target: Target) -> Forecaster:
+def linear(params: Params, scaled_data: Data, target: Target) -> Forecaster:
     """Forecasts of the linear-Gaussian model, with the covariances of its Kalman filter.
 
     k + 1 steps ahead m ← A m + B u and P ← A P Aᵀ + Q; channels then vary by C P Cᵀ + R.
     """
-    means, covariances = (np.asarray(x, float) for x in _beliefs(params, scaled))
+    means, covariances = (np.asarray(x, float) for x in _beliefs(params, scaled_data))
     transition, effect, process, matrix, offset, noise = (np.asarray(x, float) for x in params[:6])
     steps = interval_steps(target.ahead)
-    later = np.pad(scaled.u.astype(float), ((0, 0), (0, target.ahead), (0, 0)))
+    later = np.pad(scaled_data.u.astype(float), ((0, 0), (0, target.ahead), (0, 0)))
 
     def forecaster(starts: Starts) -> Forecasts:
-        z, covariance = at(means, starts, 0), at(covariances, starts, 0)
+        z, covariance = rows_at(means, starts, 0), rows_at(covariances, starts, 0)
         path, variances = [z], []
         for k in range(1, target.ahead + 1):
-            z = z @ transition.T + at(later, starts, k - 1) @ effect.T
+            z = z @ transition.T + rows_at(later, starts, k - 1) @ effect.T
             covariance = transition @ covariance @ transition.T + process
             path.append(z)
             if k in steps:
                 variances.append(np.sum((matrix @ covariance) * matrix, axis=-1) + noise)
-        mean = in_data_units(np.stack(path, 1) @ matrix.T + offset, target.scales)
+        mean = restore_units(np.stack(path, 1) @ matrix.T + offset, target.scales)
         spread = np.zeros((len(z), 0, len(matrix))) if not steps else np.stack(variances, 1)
         spread = spread * target.scales.deviation**2
-        return with_places(mean, mean[:, list(steps)], spread, starts, target)
+        return make_forecasts(mean, mean[:, list(steps)], spread, starts, target)
 
     return forecaster
 
 
 @jax.jit
-def _beliefs(params: Params, scaled: Data) -> Belief:
-    """After each observation, `[E, T, ...]`."""
-    filtered = lambda y, u, observed: linear_gaussian.filtered(params, y, u, observed)[1]
-    return jax.vmap(filtered)(*map(jnp.asarray, scaled[:3]))
+def _beliefs(params: Params, scaled_data: Data) -> Belief:
+    """The filtered states after each observation, `[E, T, ...]`."""
+    filter_episode = lambda y, u, observed: linear_gaussian.filter_states(params, y, u, observed)[1]
+    return jax.vmap(filter_episode)(*map(jnp.asarray, scaled_data[:3]))
 
 
-def with_places(
+def make_forecasts(
     mean: np.ndarray, later: np.ndarray, variance: np.ndarray, starts: Starts, target: Target
 ) -> Forecasts:
     """Forecasts of that mean `[B, K + 1, n]`; at S steps of mean `later`, variance `[B, S, n]`."""
     steps = interval_steps(target.ahead)
-    centre = np.where(target.is_count, positive(later, target.scales), later)
-    y = all_at(target.data.y, starts, steps)
+    centre = np.where(target.is_count, positive_means(later, target.scales), later)
+    y = rows_at_steps(target.data.y, starts, steps)
     below, at_most, log_likelihood = predictive.place(target.is_count, centre, variance, y)
     next_step = log_likelihood[:, 0] if steps else np.zeros((len(mean), mean.shape[-1]))
     return Forecasts(mean, below, at_most, next_step)
 
 
-def in_data_units(mean: np.ndarray, scales: Scales) -> np.ndarray:
+def restore_units(mean: np.ndarray, scales: Scales) -> np.ndarray:
     """Means in the units of the data."""
     return mean * scales.deviation + scales.mean
 
 
-def positive(mean: np.ndarray, scales: Scales) -> np.ndarray:
+def positive_means(mean: np.ndarray, scales: Scales) -> np.ndarray:
     """Means of counts, at least `LEAST_RATE` of the channel's own."""
     return np.maximum(mean, np.maximum(LEAST_RATE * scales.mean, 1e-6))

@@ -43,7 +43,7 @@ def r2(training: Data, held_out: Data, dims: int, ahead: int) -> dict[str, Any]:
     which persistence and ARX know the observation itself, they have NaN.
     """
     training = newest(training, MOST_STEPS)
-    training, held_out = scaled(training, training), scaled(held_out, training)
+    training, held_out = standardise(training, training), standardise(held_out, training)
     weights, order = fit_arx(training)
     params = fit_linear_gaussian(training, min(dims, training.y.shape[-1]))
     expected = {
@@ -51,7 +51,9 @@ def r2(training: Data, held_out: Data, dims: int, ahead: int) -> dict[str, Any]:
         "arx": arx(weights, order, held_out, ahead),
         "linear_gaussian": linear(params, held_out, ahead),
     }
-    return {name: scored(name, held_out, x) for name, x in expected.items()} | {"arx_order": order}
+    return {name: forecast_r2(name, held_out, x) for name, x in expected.items()} | {
+        "arx_order": order
+    }
 
 
 @contextmanager
@@ -68,28 +70,32 @@ def warn_of_failure() -> Iterator[None]:
 
 def newest(data: Data, most: int) -> Data:
     """The last episodes with no more than `most` steps together; or so many of the last one."""
-    kept = np.cumsum(data.lengths[::-1])[::-1] <= most
-    if kept.any():
-        return data.episodes(slice(int(np.argmax(kept)), None))
+    is_within = np.cumsum(data.lengths[::-1])[::-1] <= most
+    if is_within.any():
+        return data.episodes(slice(int(np.argmax(is_within)), None))
     end = int(data.lengths[-1])
     return data.cut(slice(-1, None), slice(end - most, end), np.array([most]))
 
 
-def scored(name: str, data: Data, expected: Any) -> np.ndarray:
+def forecast_r2(name: str, data: Data, expected: Any) -> np.ndarray:
     """R² `[K + 1]` of the forecasts `[E, T, K + 1, n]` of a baseline."""
-    found = np.array(
-        _r2(data, np.asarray(expected, np.float32), episodes.scored(data, expected.shape[2] - 1))
+    r2_by_step = np.array(
+        _r2(
+            data,
+            np.asarray(expected, np.float32),
+            episodes.scored_mask(data, expected.shape[2] - 1),
+        )
     )
     if name != "linear_gaussian":  # which alone has to find the present, too
-        found[0] = np.nan
-    return found
+        r2_by_step[0] = np.nan
+    return r2_by_step
 
 
 _r2 = jax.jit(episodes.r2)
 
 
 class Scales(NamedTuple):
-    """Of the channels and inputs of data."""
+    """Means and standard deviations of the channels and inputs of data."""
 
     mean: np.ndarray  # [n]
     deviation: np.ndarray  # [n], 1 where a channel is constant
@@ -107,24 +113,24 @@ def scales(data: Data) -> Scales:
     return Scales(mean, unit(np.sqrt(square)), unit(effect))
 
 
-def scaled(data: Data, by: Data) -> Data:
-    """`data`, less the mean and over the deviation of each channel and input of `by`."""
-    mean, deviation, effect = scales(by)
+def standardise(data: Data, reference: Data) -> Data:
+    """`data`, less the mean and over the deviation of each channel and input of `reference`."""
+    mean, deviation, effect = scales(reference)
     y = np.where(data.observed, (data.y - mean) / deviation, 0)
     return data._replace(y=y.astype(np.float32), u=(data.u / effect).astype(np.float32))
 
 
-def held(data: Data) -> np.ndarray:
+def last_observations(data: Data) -> np.ndarray:
     """`[E, T, n]`: the last observation of each channel; 0, its mean, before there is any."""
     place = np.where(data.observed, np.arange(data.y.shape[1])[None, :, None], -1)
-    newest = np.maximum.accumulate(place, axis=1)
-    found = np.take_along_axis(data.y, np.maximum(newest, 0), axis=1)
-    return np.where(newest >= 0, found, 0).astype(float)
+    latest_step = np.maximum.accumulate(place, axis=1)
+    latest = np.take_along_axis(data.y, np.maximum(latest_step, 0), axis=1)
+    return np.where(latest_step >= 0, latest, 0).astype(float)
 
 
 def persistence(data: Data, ahead: int) -> np.ndarray:
     """`[E, T, K + 1, n]`: nothing changes."""
-    return np.repeat(held(data)[:, :, None], ahead + 1, axis=2)
+    return np.repeat(last_observations(data)[:, :, None], ahead + 1, axis=2)
 
 
 def fit_arx(data: Data) -> tuple[np.ndarray, int]:
@@ -143,8 +149,8 @@ def fit_arx(data: Data) -> tuple[np.ndarray, int]:
         x, y, observed = regression(data, p)
         cut = len(x) - len(x) // 5
         weights = least_squares(x[:cut], y[:cut], observed[:cut])
-        missed = np.where(observed[cut:], y[cut:] - x[cut:] @ weights, 0)
-        errors.append(np.sum(missed**2) / max(np.sum(observed[cut:]), 1))
+        residuals = np.where(observed[cut:], y[cut:] - x[cut:] @ weights, 0)
+        errors.append(np.sum(residuals**2) / max(np.sum(observed[cut:]), 1))
     order = allowed[int(np.argmin(errors))] if errors else 1
     return least_squares(*regression(data, order)), order
 
@@ -154,11 +160,11 @@ def regression(data: Data, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
     An episode of p steps or fewer has none.
     """
-    known, x, y, observed = held(data), [], [], []
+    latest, x, y, observed = last_observations(data), [], [], []
     for e, length in enumerate(data.lengths):
         rows = max(length - order, 0)
         places = [slice(order - i, order - i + rows) for i in range(1, order + 1)]
-        past = [z[e, place] for place in places for z in (known, data.u)]
+        past = [z[e, place] for place in places for z in (latest, data.u)]
         x.append(np.concatenate([*past, np.ones((rows, 1))], axis=1))
         y.append(data.y[e, order:length])
         observed.append(data.observed[e, order:length])
@@ -172,43 +178,43 @@ def least_squares(x: np.ndarray, y: np.ndarray, observed: np.ndarray) -> np.ndar
         ridge = RIDGE * max(np.trace(gram) / len(gram), 1e-12)
         return np.linalg.solve(gram + ridge * np.eye(len(gram)), right)
 
-    whole, right = x.T @ x, x.T @ np.where(observed, y, 0)
+    full_gram, right = x.T @ x, x.T @ np.where(observed, y, 0)
     if observed.all():
-        return solve(whole, right)
+        return solve(full_gram, right)
     columns = []
-    for i, seen in enumerate(observed.T):
-        rows = x[seen] if 2 * seen.sum() < len(seen) else x[~seen]  # the fewer
-        gram = rows.T @ rows if 2 * seen.sum() < len(seen) else whole - rows.T @ rows
+    for i, mask in enumerate(observed.T):
+        rows = x[mask] if 2 * mask.sum() < len(mask) else x[~mask]  # the fewer
+        gram = rows.T @ rows if 2 * mask.sum() < len(mask) else full_gram - rows.T @ rows
         columns.append(solve(gram, right[:, i]))
     return np.stack(columns, axis=1)
 
 
 def arx(weights: np.ndarray, order: int, data: Data, ahead: int) -> np.ndarray:
     """Forecasts `[E, T, K + 1, n]`: one step after the other, from what was forecast before."""
-    known, inputs = held(data), data.u.astype(float)
-    count, steps = known.shape[:2]
+    latest, inputs = last_observations(data), data.u.astype(float)
+    count, steps = latest.shape[:2]
     later = np.pad(inputs, ((0, 0), (0, ahead), (0, 0)))
     past = lambda x, i: np.pad(x, ((0, 0), (i, 0), (0, 0)), mode="edge")[:, :steps]
-    recent = [past(known, i) for i in range(order)]  # the newest first
+    recent = [past(latest, i) for i in range(order)]  # the newest first
     pushes = [past(inputs, i) for i in range(order)]
-    found = [recent[0]]
+    path = [recent[0]]
     for k in range(1, ahead + 1):
         pairs = [part for both in zip(recent, pushes, strict=True) for part in both]
-        ahead_of_all = np.concatenate([*pairs, np.ones((count, steps, 1))], axis=-1) @ weights
-        found.append(ahead_of_all)
-        recent = [ahead_of_all, *recent[:-1]]
+        prediction = np.concatenate([*pairs, np.ones((count, steps, 1))], axis=-1) @ weights
+        path.append(prediction)
+        recent = [prediction, *recent[:-1]]
         pushes = [later[:, k : k + steps], *pushes[:-1]]
-    return np.stack(found, axis=2)
+    return np.stack(path, axis=2)
 
 
 def fit_linear_gaussian(data: Data, dims: int) -> Params:
-    """By expectation maximisation, from principal components."""
-    return learned(as_episodes(data), dims)
+    """Fits a linear-Gaussian model by expectation maximisation, from principal components."""
+    return fit_episodes(as_episodes(data), dims)
 
 
 @partial(jax.jit, static_argnames="dims")
-def learned(data: Episodes, dims: int) -> Params:
-    """The same of arrays."""
+def fit_episodes(data: Episodes, dims: int) -> Params:
+    """Fits a linear-Gaussian model to arrays on the device."""
     start = linear_gaussian.first_guess(data, dims)
     return linear_gaussian.fit(start, data, ITERATIONS)[0]
 
@@ -225,8 +231,8 @@ def linear(params: Params, data: Data, ahead: int) -> jax.Array:
     move = lambda z, u: matmul(params.transition, z) + matmul(params.effect, u)
     emission = lambda z: matmul(z, params.matrix.T) + params.offset[None]
 
-    def of_episode(y: jax.Array, u: jax.Array, observed: jax.Array) -> jax.Array:
-        _, belief, _ = linear_gaussian.filtered(params, y, u, observed)
+    def forecast_episode(y: jax.Array, u: jax.Array, observed: jax.Array) -> jax.Array:
+        _, belief, _ = linear_gaussian.filter_states(params, y, u, observed)
         return latent_scores.forecasts(move, emission, belief.mean, u, ahead)
 
-    return jax.vmap(of_episode)(*map(jnp.asarray, data[:3]))
+    return jax.vmap(forecast_episode)(*map(jnp.asarray, data[:3]))

@@ -21,15 +21,15 @@ from rich.table import Table
 from jaxrl.dynamics.state_space.filter import Prediction, Record
 from jaxrl.dynamics.state_space.fitting import fit as fits
 from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian
-from jaxrl.dynamics.state_space.fitting.units import Units, in_original_units, in_units, units_of
+from jaxrl.dynamics.state_space.fitting.units import Units, scale_record, units_of, unscale_params
 from jaxrl.dynamics.state_space.model import Params, StateSpace, check
-from jaxrl.loop import Metrics
+from jaxrl.loop import LoopMetrics
 from train.host.errors import in_one_line
 from train.host.machine import memory
-from train.host.machine.progress import busy, print_line
+from train.host.machine.progress import print_line, show_activity
 from train.host.numbers import quantity
 from train.host.scoring import scores
-from train.host.training import Evaluation, Trained, Training
+from train.host.training import Evaluation, TrainedAgents, Training
 from train.vector_field.config import Config
 from train.vector_field.data import episodes, step_time
 from train.vector_field.data.recordings import Data, load, oddities
@@ -86,13 +86,13 @@ def complete(config: Config) -> Config:
     """
     if not config.data or config.learner != "state_space":
         return config
-    data, each = load(config.data, config.env.bin_width), vae_fit.step_time_of(config)
-    step_time.tell(", ".join(config.data), each, tuple(data.lengths.tolist()))
+    data, step_length = load(config.data, config.env.bin_width), vae_fit.step_time_of(config)
+    step_time.tell(", ".join(config.data), step_length, tuple(data.lengths.tolist()))
     tell_channels(config, data)
     training, _ = split(config, data)
     if not selection.is_open(config):
         return config
-    with busy("choosing a model") as say:
+    with show_activity("choosing a model") as say:
         dynamics, table = selection.choose(config, training, say)
     Console().print(table)
     return replace(config, state_space=dynamics)
@@ -136,12 +136,12 @@ def problem_of(config: Config, data: Data | None = None) -> Problem:
 
 
 def make_training(config: Config) -> Training:
-    """Raises ValueError, in one line, for files that cannot be used."""
+    """The training of a fit; raises ValueError, in one line, for files that cannot be used."""
     problem, dynamics = problem_of(config), config.state_space
     record = state_space.record_of(problem.training)
     units = units_of(record, problem.model.is_count)
     newest = state_space.record_of(baselines.newest(problem.training, selection.MOST_STEPS))
-    record, newest = in_units(record, units), in_units(newest, units)
+    record, newest = scale_record(record, units), scale_record(newest, units)
     fit = selection.fit_config(problem.model, dynamics, dynamics.steps)
 
     def init(key: jax.Array) -> State:
@@ -159,7 +159,7 @@ def make_training(config: Config) -> Training:
         steps_per_update=GRADIENT_STEPS,
         unit="gradient steps",
         score=SCORE,
-        settled="has_ended",
+        converged_metric="has_ended",
         has_small_products=True,
         budget_shapes_learning=False,
     )
@@ -182,12 +182,12 @@ def first_guesses(model: StateSpace, record: Record, starts: int, key: jax.Array
 def choose(start: jax.Array, running: fits.Fit, units: Units) -> Agent:
     """The agent of one of the starts."""
     params = jax.tree.map(lambda x: x[start], running.params)
-    return Agent(in_original_units(params, units), running)
+    return Agent(unscale_params(params, units), running)
 
 
 def update(
     config: fits.Config, model: StateSpace, record: Record, units: Units, state: State
-) -> tuple[State, Metrics]:
+) -> tuple[State, LoopMetrics]:
     """Gradient steps of all starts on a `record` in `units`; one whose learning rate is 0 stays."""
 
     def step(carry: tuple[fits.Fit, jax.Array], _) -> tuple[tuple, jax.Array]:
@@ -200,16 +200,16 @@ def update(
 
     start = state.agent.fits, state.key
     (running, key), losses = jax.lax.scan(step, start, length=GRADIENT_STEPS)
-    of_each = jnp.mean(losses, axis=0)  # [S]
-    chosen = jnp.argmin(jnp.nan_to_num(of_each, nan=jnp.inf))
-    agent = choose(chosen, running, units)
+    start_losses = jnp.mean(losses, axis=0)  # [S]
+    best_start = jnp.argmin(jnp.nan_to_num(start_losses, nan=jnp.inf))
+    agent = choose(best_start, running, units)
     measures = {
-        SCORE: -of_each[chosen],
-        "spread_of_starts": jnp.max(of_each) - jnp.min(of_each),
+        SCORE: -start_losses[best_start],
+        "spread_of_starts": jnp.max(start_losses) - jnp.min(start_losses),
         "process_noise": jnp.mean(jnp.exp(agent.params.log_process)),
         "has_ended": (running.step[0] >= config.steps).astype(jnp.float32),
     }
-    return State(agent, key, state.updates + 1), Metrics(jnp.zeros((), jnp.int32), {}, measures)
+    return State(agent, key, state.updates + 1), LoopMetrics(jnp.zeros((), jnp.int32), {}, measures)
 
 
 def scores_of(config: Config, problem: Problem, params: Params) -> Scores:
@@ -238,30 +238,32 @@ def prediction_of(config: Config) -> Prediction:
     return config.state_space.fit.objective.prediction
 
 
-def evaluate(config: Config, problem: Problem, *trained: *Trained) -> Evaluation:
+def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Evaluation:
     """Scores of forecasts of the held-out data, for every seed, and those of simple models."""
 
-    each = vae_fit.step_time_of(config)
+    step_length = vae_fit.step_time_of(config)
 
     def measure(agent: Agent, key: jax.Array) -> dict[str, Any]:
         del key  # forecasts draw from keys of their own, so that models are compared alike
-        own = scores_of(config, problem, agent.params)
+        fit_scores = scores_of(config, problem, agent.params)
         portraits = portraits_of(config, problem, agent.params)
         portrait = (
-            {} if portraits is None else {"portrait": dynamics_portrait.as_json(portraits, each)}
+            {}
+            if portraits is None
+            else {"portrait": dynamics_portrait.as_json(portraits, step_length)}
         )
-        return {"r2_10": float(own.r2[10]), **as_json(own), **portrait}
+        return {"r2_10": float(fit_scores.r2[10]), **as_json(fit_scores), **portrait}
 
-    with busy("fitting simple models"):
+    with show_activity("fitting simple models"):
         simple, order = simple_scores(problem)
     memory.return_free_memory()
     about = {
-        "step_time": each.length,
-        "time_unit": each.unit,
+        "step_time": step_length.length,
+        "time_unit": step_length.unit,
         "model": {"dims": config.state_space.dims, "field": config.state_space.field},
         "baselines": {name: as_json(x) for name, x in simple.items()} | {"arx_order": order},
     }
-    return scores.measured(*trained, "r2_10", measure, table, **about)
+    return scores.evaluate_by_measure(*trained, "r2_10", measure, table, **about)
 
 
 def as_json(scores: Scores) -> dict[str, Any]:
@@ -283,12 +285,12 @@ def simple_scores(problem: Problem) -> tuple[dict[str, Scores], int | None]:
 
 def table(content: dict[str, Any]) -> Table:
     """A row for each seed and each simple model."""
-    each = vae_fit.each_step(StepTime(content["step_time"], content["time_unit"]))
+    step_text = vae_fit.step_length_text(StepTime(content["step_time"], content["time_unit"]))
     model = content["model"]
     caption = (
         f"{model['field']} field of {quantity(model['dims'], 'dimensions')}; R² of observations so "
-        f"many steps{each} ahead in the held-out part, nats per value one step ahead beyond its "
-        "mean, and how many values 90 % intervals hold"
+        f"many steps{step_text} ahead in the held-out part, nats per value one step ahead beyond "
+        "its mean, and how many values 90 % intervals hold"
     )
     rows = {f"seed {row['seed']}": row for row in content["seeds"]}
     simple = content["baselines"]

@@ -31,6 +31,7 @@ def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]
     if content is not None:  # else nothing has been scored yet
         paths.append(directory / "forecasts.png")
         draw_forecasts(paths[0], config, content)
+    # States of all data, the held-out part included, and the portrait around them.
     params = agents[0].params
     whole = recordings.load(config.data, config.env.bin_width)
     record = state_space.record_of(whole)
@@ -49,6 +50,7 @@ def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]
             time,
             f"Learned dynamics and filtered states, seed {config.run.seeds[0]}",
         )
+    # Channels of the held-out part, and the arrays.
     paths.append(directory / "channels.png")
     draw_channels(paths[-1], config, problem, agents[0], whole)
     paths.append(directory / "recorded.npz")
@@ -77,19 +79,19 @@ def draw_channels(path: Path, config: Config, problem: Problem, agent: Agent, wh
     """Draws channels of the held-out part, with what was forecast of them."""
     episode, steps = vae_fit.shown_part(whole, problem.held_out)
     count = steps.stop - steps.start
-    shown = problem.held_out.episodes(slice(episode, episode + 1 or None))
+    longest_episode = problem.held_out.episodes(slice(episode, episode + 1 or None))
     forecaster = state_space.forecaster(
-        *(problem.model, agent.params, shown, series.AHEAD, prediction_of(config))
+        *(problem.model, agent.params, longest_episode, series.AHEAD, prediction_of(config))
     )
     newest = max(0, count - series.STEPS - series.AHEAD)
-    at = np.arange(newest, count - series.AHEAD)
-    mean = np.full((count, series.AHEAD + 1, shown.y.shape[-1]), np.nan)
-    mean[at] = forecaster(Starts(np.zeros_like(at), at)).mean
+    start_steps = np.arange(newest, count - series.AHEAD)
+    mean = np.full((count, series.AHEAD + 1, longest_episode.y.shape[-1]), np.nan)
+    mean[start_steps] = forecaster(Starts(np.zeros_like(start_steps), start_steps)).mean
     series.channels(
         path,
-        np.where(shown.observed[0], shown.y[0], np.nan),
+        np.where(longest_episode.observed[0], longest_episode.y[0], np.nan),
         mean,
-        shown.u[0],
+        longest_episode.u[0],
         vae_fit.step_time_of(config),
         f"Channels and forecasts of the held-out part, seed {config.run.seeds[0]}",
         begin=steps.start,
@@ -101,21 +103,21 @@ def draw_forecasts(path: Path, config: Config, content: dict[str, Any]) -> None:
     figure = Figure(figsize=(9, 4.4), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
     simple = content["baselines"]
-    named = {label: simple[name] for name, label in baselines.NAMES.items() if name in simple}
-    rows = {f"seed {row['seed']}": row for row in content["seeds"]} | named
+    simple_rows = {label: simple[name] for name, label in baselines.NAMES.items() if name in simple}
+    rows = {f"seed {row['seed']}": row for row in content["seeds"]} | simple_rows
     for name, row in rows.items():
-        style = _style(name, list(named))
+        style = _style(name, list(simple_rows))
         left.plot(_numbers(row["r2"]), label=name, **style)
-        covered = _numbers(list(row["coverage"].values()))
-        right.plot(INTERVALS_AT[: len(covered)], 100 * covered, marker="o", **style)
-    each = vae_fit.each_step(vae_fit.step_time_of(config))
-    _name(left, f"steps{each} ahead", "R²", "forecasts of the held-out part")
+        coverage = _numbers(list(row["coverage"].values()))
+        right.plot(INTERVALS_AT[: len(coverage)], 100 * coverage, marker="o", **style)
+    step_text = vae_fit.step_length_text(vae_fit.step_time_of(config))
+    _name(left, f"steps{step_text} ahead", "R²", "forecasts of the held-out part")
     best = max(float(np.nanmax(_numbers(row["r2"]))) for row in rows.values())
     left.set_ylim(-0.25 * max(best, 0.1), 1.15 * max(best, 0.1))  # persistence may fall far below
     left.axhline(0, color=GREY, linewidth=0.6)
     right.axhline(100 * (1 - 2 * TAIL), color=GREY, linewidth=0.6)
     right.set_ylim(60, 100)
-    _name(right, f"steps{each} ahead", "values within, %", "90 % intervals of forecasts")
+    _name(right, f"steps{step_text} ahead", "values within, %", "90 % intervals of forecasts")
     legend_below(figure, left.get_legend_handles_labels()[0])
     save(figure, path)
 

@@ -34,15 +34,15 @@ class Portraits(NamedTuple):
 def portraits_of(model: StateSpace, params: Params, data: Data, beliefs: Belief) -> Portraits:
     """The portraits in the region of the filtered states `[E, T, d]` of `data`."""
     move = lambda z, u: step(model, params, z, u)
-    states = visited(data, np.asarray(beliefs.mean))
-    given = data.u[np.arange(data.u.shape[1]) < data.lengths[:, None]]  # [N, m]
-    never_rests = (np.sign(given.min(0)) == np.sign(given.max(0))) & (given.min(0) != 0)
-    base = np.where(never_rests, given.mean(0, dtype=float), 0.0)
+    states = visited_states(data, np.asarray(beliefs.mean))
+    inputs = data.u[np.arange(data.u.shape[1]) < data.lengths[:, None]]  # [N, m]
+    never_rests = (np.sign(inputs.min(0)) == np.sign(inputs.max(0))) & (inputs.min(0) != 0)
+    base = np.where(never_rests, inputs.mean(0, dtype=float), 0.0)
     usual = portrait_of(move, states, base)
-    return Portraits(move, usual, influences(move, states, given, usual))
+    return Portraits(move, usual, influences(move, states, inputs, usual))
 
 
-def visited(data: Data, means: np.ndarray) -> np.ndarray:
+def visited_states(data: Data, means: np.ndarray) -> np.ndarray:
     """Some of the states `[N, d]`, without padding."""
     states = means[np.arange(means.shape[1]) < data.lengths[:, None]]
     return states[:: -(-len(states) // MOST_STATES)]

@@ -65,12 +65,12 @@ def starts_of(data: Data, ahead: int) -> Starts:
     return Starts(episodes, np.concatenate(steps))
 
 
-def at(x: np.ndarray, starts: Starts, k: int) -> np.ndarray:
+def rows_at(x: np.ndarray, starts: Starts, k: int) -> np.ndarray:
     """The rows `[B, ...]` of x `[E, T, ...]`, k steps after the starts."""
     return x[starts.episode, starts.step + k]
 
 
-def all_at(x: np.ndarray, starts: Starts, steps: tuple[int, ...]) -> np.ndarray:
+def rows_at_steps(x: np.ndarray, starts: Starts, steps: tuple[int, ...]) -> np.ndarray:
     """The rows `[B, S, ...]` of x `[E, T, ...]`, so many steps after the starts."""
     return x[starts.episode[:, None], starts.step[:, None] + np.array(steps, int)[None]]
 
@@ -97,8 +97,8 @@ def score(
         forecasts = Forecasts(*(np.asarray(x)[:count] for x in forecaster(block)))
         _refuse_shapes(forecasts, count, ahead, channels)
         block = Starts(*(x[:count] for x in block))
-        of_block = _sums(held_out, block, forecasts, reference, ahead)
-        sums = of_block if sums is None else Sums(*map(np.add, sums, of_block))
+        block_sums = _sums(held_out, block, forecasts, reference, ahead)
+        sums = block_sums if sums is None else Sums(*map(np.add, sums, block_sums))
     assert sums is not None
     total, changes = _spread(held_out, starts, ahead)
     ratio = lambda a, b: np.where(b > 0, a / np.maximum(b, 1), np.nan)
@@ -108,7 +108,7 @@ def score(
 
 
 class Sums(NamedTuple):
-    """Over starts, of observed values."""
+    """Sums of scores over starts; only observed values count."""
 
     error: np.ndarray  # [K + 1, n] squares
     inside: np.ndarray  # [S] in their intervals
@@ -127,15 +127,17 @@ def _sums(
     """The sums of one block, step by step, which needs little memory."""
     error = []
     for k in range(ahead + 1):
-        missed = at(data.y, starts, k) - forecasts.mean[:, k].astype(float)
-        error.append(np.sum(np.where(at(data.observed, starts, k), missed, 0) ** 2, axis=0))
+        residuals = rows_at(data.y, starts, k) - forecasts.mean[:, k].astype(float)
+        error.append(np.sum(np.where(rows_at(data.observed, starts, k), residuals, 0) ** 2, axis=0))
     steps = interval_steps(ahead)
-    observed = all_at(data.observed, starts, steps)
+    observed = rows_at_steps(data.observed, starts, steps)
     inside = np.where(observed, coverage_of(forecasts.below, forecasts.at_most), 0)
     next_step = min(ahead, 1)
-    has_next = at(data.observed, starts, next_step) & (next_step == 1)
-    more = forecasts.log_likelihood - reference(at(data.y, starts, next_step)).log_likelihood
-    gain = np.sum(np.where(has_next, more, 0), dtype=float)
+    has_next = rows_at(data.observed, starts, next_step) & (next_step == 1)
+    extra_nats = (
+        forecasts.log_likelihood - reference(rows_at(data.y, starts, next_step)).log_likelihood
+    )
+    gain = np.sum(np.where(has_next, extra_nats, 0), dtype=float)
     return Sums(np.stack(error), inside.sum((0, 2)), observed.sum((0, 2)), gain, has_next.sum())
 
 
@@ -185,7 +187,7 @@ def reference_of(training: Data, is_count: np.ndarray) -> Callable[[np.ndarray],
 
 def forecaster_of(whole: Forecasts) -> Forecaster:
     """A model whose forecasts from every step of all episodes are given, `[E, T, ...]` each."""
-    return lambda starts: Forecasts(*(at(x, starts, 0) for x in whole))
+    return lambda starts: Forecasts(*(rows_at(x, starts, 0) for x in whole))
 
 
 def _spread(data: Data, starts: Starts, ahead: int) -> tuple[np.ndarray, np.ndarray]:
@@ -194,7 +196,7 @@ def _spread(data: Data, starts: Starts, ahead: int) -> tuple[np.ndarray, np.ndar
     """
     rows = []
     for k in range(ahead + 1):
-        y, observed = at(data.y, starts, k).astype(float), at(data.observed, starts, k)
+        y, observed = rows_at(data.y, starts, k).astype(float), rows_at(data.observed, starts, k)
         mean = np.where(observed, y, 0).sum(0) / np.maximum(observed.sum(0), 1)
         total = np.where(observed, (y - mean) ** 2, 0).sum(0)
         low = np.where(observed, y, np.inf).min(0)

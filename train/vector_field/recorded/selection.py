@@ -20,7 +20,7 @@ from rich.table import Table
 from jaxrl.dynamics.state_space.filter import Record
 from jaxrl.dynamics.state_space.fitting import fit as fits
 from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian
-from jaxrl.dynamics.state_space.fitting.units import Units, in_original_units, in_units, units_of
+from jaxrl.dynamics.state_space.fitting.units import Units, scale_record, units_of, unscale_params
 from jaxrl.dynamics.state_space.model import Params, StateSpace
 from train.host.machine import compiled, memory
 from train.vector_field.config import Config, Dynamics
@@ -28,7 +28,7 @@ from train.vector_field.data import episodes
 from train.vector_field.data.recordings import Data
 from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.recorded import baselines
-from train.vector_field.recorded.prediction_scores import Starts, all_at, starts_of
+from train.vector_field.recorded.prediction_scores import Starts, rows_at_steps, starts_of
 from train.vector_field.recorded.state_space import (
     beliefs_of,
     count_channels,
@@ -104,7 +104,7 @@ def choose(config: Config, training: Data, say: Callable[[str], None]) -> tuple[
     def run(candidates: Sequence[Dynamics]) -> list[Trial]:
         names = " and ".join(f"{x.field} of {x.dims}" for x in candidates)
         say(f"trying {names} dimensions")
-        trials.extend(side_by_side(lambda x: attempt(problem, x), candidates))
+        trials.extend(run_parallel(lambda x: attempt(problem, x), candidates))
         return trials[-len(candidates) :]
 
     best_size = choose_dims(problem, run)
@@ -130,7 +130,7 @@ def problem_of(config: Config, training: Data) -> Problem:
         inner_training,
         inner,
         Starts(*(x[chosen] for x in starts)),
-        in_units(record, units),
+        scale_record(record, units),
         units,
         config.run.total_steps,
     )
@@ -142,7 +142,7 @@ def choose_dims(problem: Problem, run: Callable[[Sequence[Dynamics]], list[Trial
     sizes = [request.dims] if request.dims else [d for d in DIMENSIONS if d <= most]
     trials: list[Trial] = []
     for pair in pairs(sizes):
-        newest = run([filled(request, d) for d in pair])
+        newest = run([fill_defaults(request, d) for d in pair])
         worse = trials and simplest([*trials, *newest]) in trials
         trials += newest
         if worse and len(trials) > 2:
@@ -160,9 +160,9 @@ def choose_kind(
         return usual
     kinds = ["linear", "polynomial", "mlp"] + ["rbf"] * (usual.dynamics.dims in GRIDS_UP_TO)
     others = [replace(usual.dynamics, field=x) for x in kinds if x != usual.dynamics.field]
-    of_kind = [usual, *(trial for pair in pairs(others) for trial in run(pair))]
-    linear = next(x for x in of_kind if x.dynamics.field == "linear")
-    best = max(of_kind, key=lambda x: x.score)
+    kind_trials = [usual, *(trial for pair in pairs(others) for trial in run(pair))]
+    linear = next(x for x in kind_trials if x.dynamics.field == "linear")
+    best = max(kind_trials, key=lambda x: x.score)
     return simplest([linear, best])
 
 
@@ -198,7 +198,7 @@ def choose_strength(
     return replace(chosen.dynamics, steps=steps)
 
 
-def filled(dynamics: Dynamics, dims: int) -> Dynamics:
+def fill_defaults(dynamics: Dynamics, dims: int) -> Dynamics:
     """The candidate of so many dimensions, with usual values for what is open."""
     usual = "rbf" if dims in GRIDS_UP_TO else "mlp"
     return replace(
@@ -215,7 +215,7 @@ def pairs(items: Sequence) -> Iterator[Sequence]:
     return (items[i : i + 2] for i in range(0, len(items), 2))
 
 
-def side_by_side(work: Callable, items: Sequence) -> Iterable:
+def run_parallel(work: Callable, items: Sequence) -> Iterable:
     """`work` of each item, on devices of their own if there are several."""
     devices = jax.local_devices()
 
@@ -236,7 +236,7 @@ def attempt(problem: Problem, dynamics: Dynamics) -> Trial:
     config = config.replace(windows=min(WINDOWS, config.windows))  # pyright: ignore
     params = first_guess(model, problem.record, jax.random.key(0))
     fit = advance(config, model, fits.init(config, params), problem.record, jax.random.key(1))
-    params = in_original_units(fit.params, problem.units)
+    params = unscale_params(fit.params, problem.units)
     return Trial(dynamics, errors(problem, dynamics, model, params))
 
 
@@ -281,17 +281,19 @@ def errors(problem: Problem, dynamics: Dynamics, model: StateSpace, params: Para
     prediction = dynamics.fit.objective.prediction
     filter_inner = partial(beliefs_of, prediction=prediction)
     beliefs = run_once(filter_inner, model, params, record_of(inner))
-    at = jax.tree.map(lambda x: x[starts.episode, starts.step], beliefs)
-    later = all_at(np.pad(inner.u, ((0, 0), (0, AHEAD), (0, 0))), starts, tuple(range(AHEAD)))
+    start_beliefs = jax.tree.map(lambda x: x[starts.episode, starts.step], beliefs)
+    later_inputs = rows_at_steps(
+        np.pad(inner.u, ((0, 0), (0, AHEAD), (0, 0))), starts, tuple(range(AHEAD))
+    )
     forecast = partial(moments_of, count=PARTICLES, key=jax.random.key(2))
-    expected = run_once(forecast, model, params, at, later).mean
-    y, observed = (all_at(x, starts, AT) for x in (inner.y, inner.observed))
+    expected = run_once(forecast, model, params, start_beliefs, later_inputs).mean
+    y, observed = (rows_at_steps(x, starts, AT) for x in (inner.y, inner.observed))
     count = np.maximum(observed.sum(0), 1)
     mean = np.where(observed, y, 0).sum(0) / count
     variance = np.where(observed, (y - mean) ** 2, 0).sum(0) / count
     varies = observed & (variance > 0)
-    missed = np.where(varies, (y - np.asarray(expected)[:, list(AT)]) ** 2, 0)
-    relative = missed / np.where(variance > 0, variance, 1)
+    squared_errors = np.where(varies, (y - np.asarray(expected)[:, list(AT)]) ** 2, 0)
+    relative = squared_errors / np.where(variance > 0, variance, 1)
     return np.nan_to_num(relative.sum((1, 2)) / np.maximum(varies.sum((1, 2)), 1), nan=np.inf)
 
 
@@ -301,27 +303,27 @@ def simplest(trials: Sequence[Trial]) -> Trial:
     return next(x for x in trials if is_as_good(x.errors, best.errors))
 
 
-def is_as_good(errors: np.ndarray, of_best: np.ndarray) -> bool:
+def is_as_good(errors: np.ndarray, best_errors: np.ndarray) -> bool:
     """Whether the mean difference is at most one standard error, by means of stretches of time.
 
     Or at most `LITTLE` of what the best one explains.
     """
-    if np.array_equal(errors, of_best):
+    if np.array_equal(errors, best_errors):
         return True
-    difference = errors - of_best
+    difference = errors - best_errors
     if not np.isfinite(difference).all():
         return False
     means = np.array([x.mean() for x in np.array_split(difference, BLOCKS) if len(x)])
     error = means.std(ddof=1) / np.sqrt(len(means))
-    return bool(means.mean() <= max(error, LITTLE * (1 - of_best.mean())))
+    return bool(means.mean() <= max(error, LITTLE * (1 - best_errors.mean())))
 
 
 def table(trials: Sequence[Trial], best: Dynamics) -> Table:
     """A row for each trial."""
-    at = ", ".join(f"+{k}" for k in AT)
+    steps_text = ", ".join(f"+{k}" for k in AT)
     result = Table(
         title="what forecasts of an inner share of the training data say",
-        caption=f"mean R² at {at}; taken: {best.field} of {best.dims} dimensions",
+        caption=f"mean R² at {steps_text}; taken: {best.field} of {best.dims} dimensions",
     )
     for heading in ("field", "dimensions", "prior", "gradient steps", "R²"):
         result.add_column(heading, justify="left" if heading == "field" else "right")

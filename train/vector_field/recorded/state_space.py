@@ -23,8 +23,8 @@ from train.vector_field.recorded.prediction_scores import (
     Forecaster,
     Forecasts,
     Starts,
-    all_at,
     interval_steps,
+    rows_at_steps,
 )
 
 GRIDS = {1: 15, 2: 11, 3: 6, 4: 4, 5: 3}
@@ -124,11 +124,11 @@ def forecaster(
     def forecast(starts: Starts) -> Forecasts:
         key = jax.random.fold_in(jax.random.key(0), int(starts.episode[0]))
         key = jax.random.fold_in(key, int(starts.step[0]))
-        at = jax.tree.map(lambda x: x[starts.episode, starts.step], beliefs)
-        later = all_at(u, starts, tuple(range(ahead)))
-        moments = moments_of(model, params, at, later, count, key)
+        start_beliefs = jax.tree.map(lambda x: x[starts.episode, starts.step], beliefs)
+        later_inputs = rows_at_steps(u, starts, tuple(range(ahead)))
+        moments = moments_of(model, params, start_beliefs, later_inputs, count, key)
         mean, variance = (np.asarray(x) for x in moments)
-        y = all_at(data.y, starts, steps)
+        y = rows_at_steps(data.y, starts, steps)
         mean_then, variance_then = (x[:, steps].astype(float) for x in (mean, variance))
         places = predictive.place(is_count, mean_then, variance_then, y)
         return Forecasts(mean, places.below, places.at_most, places.log_likelihood[:, 0])

@@ -20,16 +20,16 @@ from rich.table import Table
 from jaxrl.dynamics import sequence_elbo
 from jaxrl.dynamics.learners import sequence_vae
 from jaxrl.dynamics.networks import latent_filter
-from jaxrl.dynamics.planning.stimulation import Known
-from jaxrl.loop import Metrics
+from jaxrl.dynamics.planning.stimulation import Constants
+from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState
 from train.host.files.run_directory import write_arrays
 from train.host.machine import constants
-from train.host.machine.progress import busy
+from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.scoring import scores
 from train.host.showing.pictures import BLUE, GREY, legend_below, save
-from train.host.training import Evaluation, Trained, Training
+from train.host.training import Evaluation, TrainedAgents, Training
 from train.vector_field.config import Config, make_model
 from train.vector_field.data import episodes, step_time
 from train.vector_field.data.recordings import Data, load, oddities, unusual_scales
@@ -64,25 +64,27 @@ class State(NamedTuple):
 
 
 def make_training(config: Config) -> Training:
-    """Raises ValueError, in one line, for files that cannot be used."""
-    data, each = load(config.data, config.env.bin_width), step_time_of(config)
-    step_time.tell(", ".join(config.data), each, tuple(data.lengths.tolist()), config.env.dt)
+    """The training of a fit; raises ValueError, in one line, for files that cannot be used."""
+    data, step_length = load(config.data, config.env.bin_width), step_time_of(config)
+    step_time.tell(", ".join(config.data), step_length, tuple(data.lengths.tolist()), config.env.dt)
     for oddity in (*oddities(data, config.env.noise), *unusual_scales(data)):
         _log.warning("%s: %s", ", ".join(config.data), oddity)
-    config = fitting(config, data)
+    # The model takes its sizes from the data.
+    config = match_data_sizes(config, data)
     sequence_vae.check_config(config.vae)
     training, held_out = split(config, data)
     model, elbo = make_model(config), replace(config.vae.elbo, dt=config.env.dt)
     vae = replace(config.vae, elbo=elbo)
     beta = sequence_elbo.beta_schedule(vae.schedule, vae.beta, vae.warmup, vae.period)
 
+    # Functions that are compiled; an update is many gradient steps on windows drawn at random.
     def init(key: jax.Array) -> State:
         init_key, key = jax.random.split(key)
         params = model.init(init_key, training.u.shape[-1])
         fit = Fit(params, sequence_vae.make_optimizer(vae).init(params))
         return State(fit, key, jnp.zeros((), jnp.int32))
 
-    def update(state: State) -> tuple[State, Metrics]:
+    def update(state: State) -> tuple[State, LoopMetrics]:
         def step(carry: tuple[Fit, jax.Array], index: jax.Array):
             fit, key = carry
             key, window_key, loss_key = jax.random.split(key, 3)
@@ -99,7 +101,7 @@ def make_training(config: Config) -> Training:
         r2 = held_out_r2(config, model, held_out, fit)
         metrics |= {f"r2_{k}": r2[k] for k in SHOWN}
         state = State(fit, key, state.updates + 1)
-        return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
+        return state, LoopMetrics(jnp.zeros((), jnp.int32), {}, metrics)
 
     return Training(
         init=init,
@@ -111,7 +113,7 @@ def make_training(config: Config) -> Training:
     )
 
 
-def fitting(config: Config, data: Data) -> Config:
+def match_data_sizes(config: Config, data: Data) -> Config:
     """The configuration with the sizes of the data. Raises ValueError if its noise does not fit."""
     env = replace(config.env, channels=data.y.shape[-1], num_inputs=data.u.shape[-1])
     if env.noise == "poisson" and not data.holds_counts:
@@ -134,22 +136,22 @@ def split(config: Config, data: Data) -> tuple[Data, Data]:
     return training, held_out
 
 
-def known_of(config: Config) -> Known:
+def constants_of(config: Config) -> Constants:
     """What is known without a world: the time of a step."""
-    return Known(jnp.asarray(config.env.dt), jnp.zeros(0), jnp.zeros(0), ())
+    return Constants(jnp.asarray(config.env.dt), jnp.zeros(0), jnp.zeros(0), ())
 
 
 def held_out_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> jax.Array:
     """R² `[K + 1]` of forecasts of the held-out data."""
-    known = known_of(config)
+    model_constants = constants_of(config)
 
     def of_episode(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> jax.Array:
-        return latent_filter.forecast(model, fit.params, known, y, u, AHEAD, observed)
+        return latent_filter.forecast(model, fit.params, model_constants, y, u, AHEAD, observed)
 
     return episodes.r2(held_out, episodes.forecasts(held_out, of_episode))
 
 
-def compiled_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> constants.Compiled:
+def compiled_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> constants.CompiledFunction:
     """`held_out_r2` of fits like this one."""
     return constants.trace(partial(held_out_r2, config, model, held_out), fit).compile()
 
@@ -159,7 +161,7 @@ def evaluate(
     model: Any,
     training: Data,
     held_out: Data,
-    *trained: *Trained,
+    *trained: *TrainedAgents,
 ) -> Evaluation:
     """R² of forecasts of the held-out data, for every seed, and that of simple models."""
     started = time.perf_counter()
@@ -171,12 +173,12 @@ def evaluate(
         r2 = r2_of(fit)
         return {SCORE: float(r2[10]), "r2": np.asarray(r2).tolist()}
 
-    with busy("fitting simple models"):
+    with show_activity("fitting simple models"):
         simple = simple_r2(training, held_out, config.model.grid.dims)
-    each = step_time_of(config)
-    listed = {name: np.asarray(x).tolist() for name, x in simple.items()}
-    about = {"step_time": each.length, "time_unit": each.unit, "baselines": listed}
-    return scores.measured(*trained, SCORE, measure, table, compile_seconds, **about)
+    step_length = step_time_of(config)
+    r2_lists = {name: np.asarray(x).tolist() for name, x in simple.items()}
+    about = {"step_time": step_length.length, "time_unit": step_length.unit, "baselines": r2_lists}
+    return scores.evaluate_by_measure(*trained, SCORE, measure, table, compile_seconds, **about)
 
 
 def simple_r2(training: Data, held_out: Data, dims: int) -> dict[str, Any]:
@@ -188,23 +190,25 @@ def simple_r2(training: Data, held_out: Data, dims: int) -> dict[str, Any]:
 
 def table(content: dict[str, Any]) -> Table:
     """A row for each seed and each simple model."""
-    each = each_step(StepTime(content["step_time"], content["time_unit"]))
-    caption = f"R² of observations so many steps{each} ahead, in the held-out part of the record"
+    step_text = step_length_text(StepTime(content["step_time"], content["time_unit"]))
+    caption = (
+        f"R² of observations so many steps{step_text} ahead, in the held-out part of the record"
+    )
     if order := content["baselines"]["arx_order"]:
         caption += f"; ARX of {quantity(order, 'steps')} of the past"
-    made = Table(title="forecasts of recorded data", caption=caption)
+    r2_table = Table(title="forecasts of recorded data", caption=caption)
     for heading in ("seed", *("now" if k == 0 else f"+{k}" for k in SHOWN)):
-        made.add_column(heading, justify="right")
+        r2_table.add_column(heading, justify="right")
     for row in content["seeds"]:
-        made.add_row(str(row["seed"]), *(f"{row['r2'][k]:.3f}" for k in SHOWN))
-    made.add_section()
+        r2_table.add_row(str(row["seed"]), *(f"{row['r2'][k]:.3f}" for k in SHOWN))
+    r2_table.add_section()
     for name, label in baselines.NAMES.items():
         r2 = content["baselines"][name]
-        made.add_row(label, *(f"{r2[k]:.3f}" if np.isfinite(r2[k]) else "" for k in SHOWN))
-    return made
+        r2_table.add_row(label, *(f"{r2[k]:.3f}" if np.isfinite(r2[k]) else "" for k in SHOWN))
+    return r2_table
 
 
-def each_step(length: StepTime) -> str:
+def step_length_text(length: StepTime) -> str:
     """ " of 0.02 s", where that is known."""
     return "" if length == StepTime() else f" of {length.text()}"
 
@@ -212,28 +216,28 @@ def each_step(length: StepTime) -> str:
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
     """Writes a picture of the learned dynamics and the forecasts of each seed, and the arrays."""
     data = load(config.data, config.env.bin_width)
-    config = fitting(config, data)
+    config = match_data_sizes(config, data)
     model = make_model(config)
     training, held_out = split(config, data)
     r2_of = compiled_r2(config, model, held_out, agents[0])
-    found = learned(config, model, agents[0], data)
-    found["r2"] = np.stack([np.asarray(r2_of(agent)) for agent in agents])
+    arrays = learned_arrays(config, model, agents[0], data)
+    arrays["r2"] = np.stack([np.asarray(r2_of(agent)) for agent in agents])
     simple = simple_r2(training, held_out, model.latent)
-    found |= {f"r2_{name}": np.asarray(simple[name]) for name in baselines.NAMES}
+    arrays |= {f"r2_{name}": np.asarray(simple[name]) for name in baselines.NAMES}
     paths = [directory / "recorded.png", directory / "recorded.npz"]
     e, steps = shown_part(data, held_out)
-    draw(paths[0], config, found["states"][e, steps], found)
+    draw(paths[0], config, arrays["states"][e, steps], arrays)
     paths.append(directory / "channels.png")
     series.channels(
         paths[-1],
         np.where(data.observed[e, steps], data.y[e, steps], np.nan),
-        found["forecasts"][e, steps],
+        arrays["forecasts"][e, steps],
         data.u[e, steps],
         step_time_of(config),
         f"Channels and forecasts of the held-out part, seed {config.run.seeds[0]}",
         begin=steps.start,
     )
-    write_arrays(paths[1], found)
+    write_arrays(paths[1], arrays)
     return paths
 
 
@@ -247,32 +251,34 @@ def shown_part(data: Data, held_out: Data) -> tuple[int, slice]:
     return place, slice(end - int(held_out.lengths[place]), end)
 
 
-def draw(path: Path, config: Config, states: np.ndarray, found: dict[str, np.ndarray]) -> None:
+def draw(path: Path, config: Config, states: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
     """The learned field with the filtered `states` `[T, d]`, and R² of the forecasts."""
     figure = Figure(figsize=(9, 4.4), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
-    axis, field = found["axis"], found["field"]
+    axis, field = arrays["axis"], arrays["field"]
     left.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, color=GREY, linewidth=0.8)
     left.plot(*states[:, :2].T, color=BLUE, linewidth=0.8, alpha=0.7)
     left.set(xlabel="latent 1", ylabel="latent 2", aspect="equal")
     title = f"learned dynamics and the filtered state, seed {config.run.seeds[0]}"
     left.set_title(title, loc="left", size=10)
-    for seed, of_seed in zip(config.run.seeds, found["r2"], strict=True):
-        right.plot(of_seed, label=f"seed {seed}")
+    for seed, seed_r2 in zip(config.run.seeds, arrays["r2"], strict=True):
+        right.plot(seed_r2, label=f"seed {seed}")
     for (name, label), dashes in zip(baselines.NAMES.items(), (":", "-.", "--"), strict=True):
-        right.plot(found[f"r2_{name}"], dashes, color=GREY, linewidth=1.4, label=label)
-    least = {name: np.fmin.reduce(found[name], axis=None) for name in found if name[:2] == "r2"}
+        right.plot(arrays[f"r2_{name}"], dashes, color=GREY, linewidth=1.4, label=label)
+    least = {name: np.fmin.reduce(arrays[name], axis=None) for name in arrays if name[:2] == "r2"}
     low = np.fmin(least["r2"], least["r2_linear_gaussian"])
     low = np.fmin(low, np.maximum(least["r2_persistence"], -0.1))  # which may fall far below
     right.set(
-        xlabel=f"steps{each_step(step_time_of(config))} ahead", ylabel="R²", ylim=(low - 0.02, 1)
+        xlabel=f"steps{step_length_text(step_time_of(config))} ahead",
+        ylabel="R²",
+        ylim=(low - 0.02, 1),
     )
     right.set_title("forecasts of the held-out part", loc="left", size=10)
     legend_below(figure, right.get_legend_handles_labels()[0])
     save(figure, path)
 
 
-def learned(config: Config, model: Any, fit: Fit, data: Data) -> dict[str, np.ndarray]:
+def learned_arrays(config: Config, model: Any, fit: Fit, data: Data) -> dict[str, np.ndarray]:
     """What a model makes of all data, by name; NaN in the padding of shorter episodes.
 
     `states` `[E, T, d]` that its filter finds, with `variances`; `lengths` `[E]`; `forecasts`
@@ -280,20 +286,22 @@ def learned(config: Config, model: Any, fit: Fit, data: Data) -> dict[str, np.nd
     on `axis` `[25]` and the others at their mean; of its decoder, if it has them, the matrix
     `decoder` `[n, d]` and `offset` `[n]`.
     """
-    known = known_of(config)
+    model_constants = constants_of(config)
 
     @jax.jit
-    def of_episode(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> tuple:
-        ahead = latent_filter.forecast(model, fit.params, known, y, u, SHOWN[-1], observed)
-        belief = latent_filter.beliefs(model, fit.params, known, y, u, observed)
+    def run_episode(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> tuple:
+        ahead = latent_filter.forecast(
+            model, fit.params, model_constants, y, u, SHOWN[-1], observed
+        )
+        belief = latent_filter.beliefs(model, fit.params, model_constants, y, u, observed)
         return belief.mean, jnp.diagonal(belief.covariance, axis1=-2, axis2=-1), ahead
 
-    found = []
+    episode_parts = []
     for y, u, observed, length in zip(*data[:4], strict=True):
-        seen = None if data.is_complete else observed
-        parts = (np.array(x) for x in of_episode(y, u, seen))
-        found.append([np.where(_column(length, x), x, np.nan) for x in parts])
-    states, variances, forecasts = (np.stack(x) for x in zip(*found, strict=True))
+        mask = None if data.is_complete else observed
+        parts = (np.array(x) for x in run_episode(y, u, mask))
+        episode_parts.append([np.where(_column(length, x), x, np.nan) for x in parts])
+    states, variances, forecasts = (np.stack(x) for x in zip(*episode_parts, strict=True))
     axis = np.linspace(-1.1, 1.1, 25) * np.nanmax(np.abs(states[..., :2]))
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
     others = np.nanmean(states[..., 2:], (0, 1)) if model.latent > 2 else np.zeros(0)

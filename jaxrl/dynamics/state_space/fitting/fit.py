@@ -82,8 +82,10 @@ def gradient_step(
     )
     gradient = jax.tree.map(jnp.nan_to_num, gradient)
     gradient = gradient._replace(weights=jnp.where(is_linear, 0.0, gradient.weights))
-    known = {name: jax.tree.map(jnp.zeros_like, getattr(gradient, name)) for name in config.known}
-    gradient = gradient._replace(**known)
+    zero_gradients = {
+        name: jax.tree.map(jnp.zeros_like, getattr(gradient, name)) for name in config.known
+    }
+    gradient = gradient._replace(**zero_gradients)
     change, opt_state = _optimizer(config).update(gradient, fit.opt_state)
     rate = learning_rate(config, fit.step)
     params = jax.tree.map(lambda x, change: x - rate * change, fit.params, change)
@@ -99,7 +101,7 @@ def sample_windows(record: Record, length: int, count: int, key: jax.Array) -> R
     length = min(length, longest)
     starts = jnp.maximum(jnp.sum(record.valid, axis=1) - length + 1, 1)  # of each episode
     ends = jnp.cumsum(starts)
-    drawn = jax.random.randint(key, (count, 1), 0, ends[-1])
-    episode = jnp.searchsorted(ends, drawn, side="right")
-    place = drawn - (ends - starts)[episode] + jnp.arange(length)[None]
+    window_index = jax.random.randint(key, (count, 1), 0, ends[-1])
+    episode = jnp.searchsorted(ends, window_index, side="right")
+    place = window_index - (ends - starts)[episode] + jnp.arange(length)[None]
     return jax.tree.map(lambda x: x[episode, place], record)

@@ -74,19 +74,22 @@ def smooth(
 ) -> jax.Array:
     """Averages `[E, T, n]` of what was observed nearby; the channel's mean where too little was."""
     reach, steps = round(REACH * deviation), y.shape[1]
-    around = [(0, 0), (reach, reach), (0, 0)]
-    values = jnp.pad(jnp.where(observed, y, 0.0), around)
-    counts = jnp.pad(observed.astype(y.dtype), around)
+    padding = [(0, 0), (reach, reach), (0, 0)]
+    values = jnp.pad(jnp.where(observed, y, 0.0), padding)
+    counts = jnp.pad(observed.astype(y.dtype), padding)
 
     def add(carry: tuple[jax.Array, jax.Array], shift: jax.Array) -> tuple[tuple, None]:
         total, weight = carry
-        each = jnp.exp(-0.5 * ((shift - reach) / deviation) ** 2)
-        there = lambda x: jax.lax.dynamic_slice_in_dim(x, shift, steps, axis=1)
-        return (total + each * there(values), weight + each * there(counts)), None
+        kernel_weight = jnp.exp(-0.5 * ((shift - reach) / deviation) ** 2)
+        take_shifted = lambda x: jax.lax.dynamic_slice_in_dim(x, shift, steps, axis=1)
+        return (
+            total + kernel_weight * take_shifted(values),
+            weight + kernel_weight * take_shifted(counts),
+        ), None
 
-    nothing = jnp.zeros_like(y)
+    zeros = jnp.zeros_like(y)
     shifts = jnp.arange(2 * reach + 1)
-    (total, weight), _ = jax.lax.scan(add, (nothing, nothing), shifts)
+    (total, weight), _ = jax.lax.scan(add, (zeros, zeros), shifts)
     return jnp.where(weight > KNOWN, total / jnp.maximum(weight, KNOWN), mean[None, None])
 
 
@@ -125,16 +128,16 @@ def regression(
     Inputs are taken in units of their root mean square, and those that never differ from 0 have no
     effect.
     """
-    pair = (valid[:, 1:] & valid[:, :-1])[..., None]
-    count, d = jnp.maximum(jnp.sum(pair), 1), states.shape[-1]
+    is_pair = (valid[:, 1:] & valid[:, :-1])[..., None]
+    count, d = jnp.maximum(jnp.sum(is_pair), 1), states.shape[-1]
     size = jnp.sqrt(jnp.mean(u**2, axis=(0, 1)))
     size = jnp.where(size > 0, size, 1.0)
     ones = jnp.ones((*u.shape[:2], 1))
     x = jnp.concatenate([states, u / size[None, None], ones], axis=-1)
-    x = jnp.where(pair, x[:, :-1], 0.0).reshape(-1, x.shape[-1])
-    after = jnp.where(pair, states[:, 1:], 0.0).reshape(-1, d)
+    x = jnp.where(is_pair, x[:, :-1], 0.0).reshape(-1, x.shape[-1])
+    after = jnp.where(is_pair, states[:, 1:], 0.0).reshape(-1, d)
     gram = matmul(x.T, x) / count + RIDGE * jnp.eye(x.shape[1])
     weights = linalg.solve_positive(gram, matmul(x.T, after) / count).T  # [d, d + m + 1]
-    rest = after - matmul(x, weights.T)
+    residual = after - matmul(x, weights.T)
     effect = weights[:, d:-1] / size[None]
-    return weights[:, :d], effect, weights[:, -1], jnp.sqrt(jnp.sum(rest**2, axis=0) / count)
+    return weights[:, :d], effect, weights[:, -1], jnp.sqrt(jnp.sum(residual**2, axis=0) / count)

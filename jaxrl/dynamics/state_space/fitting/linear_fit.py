@@ -33,28 +33,28 @@ def linear_fit(model: StateSpace, record: Record, iterations: int = ITERATIONS) 
     The noise of a step is independent there, as the model has it. Raises ValueError for more
     dimensions than channels.
     """
-    data = Episodes(record.y, record.u, record.observed & record.valid[..., None], record.valid)
-    start = linear_gaussian.first_guess(data, model.dims)
-    params, _ = linear_gaussian.fit(start, data, iterations)
+    episodes = Episodes(record.y, record.u, record.observed & record.valid[..., None], record.valid)
+    start = linear_gaussian.first_guess(episodes, model.dims)
+    params, _ = linear_gaussian.fit(start, episodes, iterations)
     states = jax.vmap(linear_gaussian.smooth, (None, 0, 0, 0))(
-        params, data.y, data.u, data.observed
+        params, episodes.y, episodes.u, episodes.observed
     )
     centre, covariance = _moments(states, record.valid)
     root = linalg.root(covariance)
     whiten = linalg.inverse(root)
     noise = matmul(matmul(whiten, params.process), whiten.T)
     variances, vectors = linalg.eigh(noise)
-    to, back = matmul(vectors.T, whiten), matmul(root, vectors)
+    forward, backward = matmul(vectors.T, whiten), matmul(root, vectors)
     eye, d = jnp.eye(model.dims), model.dims
     return Params(
-        transition=matmul(matmul(to, params.transition), back) - eye,
-        drift=matmul(to, matmul(params.transition, centre) - centre),
+        transition=matmul(matmul(forward, params.transition), backward) - eye,
+        drift=matmul(forward, matmul(params.transition, centre) - centre),
         weights=jnp.zeros((0, d)),
         layer=(),
-        effect=matmul(to, params.effect),
+        effect=matmul(forward, params.effect),
         effect_layers=(),
         log_process=0.5 * jnp.log(jnp.maximum(variances, LEAST)),
-        matrix=matmul(params.matrix, back),
+        matrix=matmul(params.matrix, backward),
         offset=params.offset + matmul(params.matrix, centre),
         log_noise=0.5 * jnp.log(params.noise),
         first_mean=jnp.zeros(d),
@@ -62,12 +62,14 @@ def linear_fit(model: StateSpace, record: Record, iterations: int = ITERATIONS) 
     )
 
 
-def _moments(states: linear_gaussian.Smoothed, valid: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _moments(
+    states: linear_gaussian.SmoothedStates, valid: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Mean `[d]` and covariance `[d, d]` of the states at all steps that are `valid` `[E, T]`."""
     weight = valid / jnp.maximum(jnp.sum(valid), 1)
     mean = jnp.sum(weight[..., None] * states.mean, axis=(0, 1))
-    away = (states.mean - mean[None, None]) * jnp.sqrt(weight)[..., None]
-    flat = away.reshape(-1, len(mean))
-    within = jnp.sum(weight[..., None, None] * states.covariance, axis=(0, 1))
-    covariance = matmul(flat.T, flat) + within
+    deviation = (states.mean - mean[None, None]) * jnp.sqrt(weight)[..., None]
+    flat = deviation.reshape(-1, len(mean))
+    mean_covariance = jnp.sum(weight[..., None, None] * states.covariance, axis=(0, 1))
+    covariance = matmul(flat.T, flat) + mean_covariance
     return mean, covariance + LEAST * jnp.trace(covariance) * jnp.eye(len(mean))

@@ -12,7 +12,7 @@ from flax import struct
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import channels, forecasts
-from jaxrl.dynamics.state_space.filter import Filtered, Prediction, Record, filter_states
+from jaxrl.dynamics.state_space.filter import FilteredStates, Prediction, Record, filter_states
 from jaxrl.dynamics.state_space.model import Params, StateSpace
 
 SETTLED = 5
@@ -48,8 +48,8 @@ def loss(
     `total` is the number of numbers that were observed in all, of which the windows are a sample:
     the prior counts once for all of them.
     """
-    of_window = lambda record: filter_states(model, params, record, objective.prediction)
-    states = jax.vmap(of_window)(windows)
+    filter_window = lambda record: filter_states(model, params, record, objective.prediction)
+    states = jax.vmap(filter_window)(windows)
     value = -jnp.sum(states.log_likelihood) / jnp.maximum(jnp.sum(windows.observed), 1)
     value = value + penalty(objective, model, params) / total
     if not objective.ahead_steps:
@@ -75,7 +75,7 @@ def ahead_loss(
     model: StateSpace,
     params: Params,
     window: Record,
-    states: Filtered,
+    states: FilteredStates,
     key: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """Minus the log-likelihood of the K steps after one random time, and how many numbers it is of.
@@ -87,13 +87,13 @@ def ahead_loss(
     steps = objective.ahead_steps
     last = max(len(window.y) - steps, SETTLED + 1)
     time = jax.random.randint(time_key, (), min(SETTLED, last - 1), last)
-    at = lambda x: jax.lax.dynamic_slice_in_dim(x, time, 1)[0]
-    later = lambda x, shift: jax.lax.dynamic_slice_in_dim(x, time + shift, steps)
-    belief: Belief = jax.tree.map(at, states.belief)
-    inputs = later(window.u, 0)
+    take_time = lambda x: jax.lax.dynamic_slice_in_dim(x, time, 1)[0]
+    take_steps = lambda x, shift: jax.lax.dynamic_slice_in_dim(x, time + shift, steps)
+    belief: Belief = jax.tree.map(take_time, states.belief)
+    inputs = take_steps(window.u, 0)
     paths = forecasts.particles(model, params, belief, inputs, objective.particles, particle_key)
     expected = channels.mean(model.is_count, params, paths[1:])  # [K, M, n]
-    y, observed = later(window.y, 1), later(window.observed, 1)
+    y, observed = take_steps(window.y, 1), take_steps(window.observed, 1)
     rate = jnp.mean(expected, axis=1)
     variance = jnp.exp(2 * params.log_noise)[None] + jnp.var(expected, axis=1)
     count = rate - y * jnp.log(jnp.where(model.is_count[None], rate, 1.0))

@@ -51,20 +51,20 @@ def _root_mean_square(x: jax.Array, counted: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def in_units(record: Record, units: Units) -> Record:
+def scale_record(record: Record, units: Units) -> Record:
     """The record as a fit sees it."""
     y = (record.y - units.mean[None, None]) / units.deviation[None, None]
     return record._replace(y=y, u=record.u / units.input_size[None, None])
 
 
-def in_original_units(params: Params, units: Units) -> Params:
+def unscale_params(params: Params, units: Units) -> Params:
     """The parameters of the same model of the data as they are, with the same states."""
     layers = params.effect_layers
     if layers:
-        matrix, *rest = layers  # [m + d, HIDDEN]: of inputs first, then of the state
+        matrix, *other_layers = layers  # [m + d, HIDDEN]: of inputs first, then of the state
         m = len(units.input_size)
-        of_rows = jnp.concatenate([units.input_size, jnp.ones(len(matrix) - m)])
-        layers = (matrix / of_rows[:, None], *rest)
+        row_units = jnp.concatenate([units.input_size, jnp.ones(len(matrix) - m)])
+        layers = (matrix / row_units[:, None], *other_layers)
     return params._replace(
         effect=params.effect / units.input_size[None],
         effect_layers=layers,

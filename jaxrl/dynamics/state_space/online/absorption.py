@@ -54,10 +54,12 @@ def absorb(
     # The root becomes S (I - Nᵀ (L + I)⁻¹ V), of which the square is right (Andrews 1968).
     right = linalg.solve_lower(lower + jnp.eye(model.dims), rows)
     root = root - matmul(matmul(root, narrow.T), right)
-    theirs = move.parameters(model, params)
-    after = theirs._replace(move=theirs.move + change.reshape(theirs.move.shape))
+    old_parameters = move.parameters(model, params)
+    new_parameters = old_parameters._replace(
+        move=old_parameters.move + change.reshape(old_parameters.move.shape)
+    )
     return posterior._replace(
-        params=move.replace(model, params, after),
+        params=move.replace(model, params, new_parameters),
         root=root,
         information=posterior.information + jnp.sum(jnp.log(jnp.diagonal(lower))),
     )

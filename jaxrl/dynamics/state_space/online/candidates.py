@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.model_choice import likeliest
+from jaxrl.dynamics.model_choice import likeliest_index
 from jaxrl.dynamics.state_space import field_posterior, information, move
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior, Prior
 from jaxrl.dynamics.state_space.filter import (
@@ -64,15 +64,15 @@ def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
         first_log_deviation=jnp.zeros(d),
         **layers(model, key),
     )
-    nothing = information.nothing(model, params)
-    posterior = field_posterior.field_posterior(model, params, nothing, prior)
+    no_information = information.zero_information(model, params)
+    posterior = field_posterior.field_posterior(model, params, no_information, prior)
     posterior = posterior._replace(covariance=jnp.eye(d))
     rows = len(move.parameters(model, params).move)
     unfitted, deviation = jnp.asarray(UNFITTED), jnp.asarray(prior.weights, jnp.float32)
     return Candidate(posterior, first_belief(params), jnp.zeros(rows), unfitted, deviation)
 
 
-def take(
+def add_sample(
     model: StateSpace,
     candidate: Candidate,
     sample: Record,
@@ -101,19 +101,19 @@ def refit(
 
     `steps`, int32 `[2]`, are those of scoring of each, 0: without it. Consumes `key`.
     """
-    one = jax.tree.map(lambda x: x[None], record)
-    guess = initial_guess(model, one, key)
+    episodes = jax.tree.map(lambda x: x[None], record)
+    guess = initial_guess(model, episodes, key)
     starts = jax.tree.map(lambda *x: jnp.stack(x), guess, candidate.posterior.params)
     deviations = jnp.stack([jnp.asarray(prior.weights, jnp.float32), candidate.deviation])
 
-    def of_start(start: tuple[Params, jax.Array, jax.Array]) -> Candidate:
+    def fit_from(start: tuple[Params, jax.Array, jax.Array]) -> Candidate:
         params, steps, deviation = start
         settings = prior.replace(weights=deviation), prediction  # pyright: ignore
         return fit(model, params, record, steps, *settings)
 
-    both = jax.lax.map(of_start, (starts, steps, deviations))
-    place = likeliest(both.log_evidence)
-    return jax.tree.map(lambda x: x[place], both)
+    fits = jax.lax.map(fit_from, (starts, steps, deviations))
+    place = likeliest_index(fits.log_evidence)
+    return jax.tree.map(lambda x: x[place], fits)
 
 
 def fit(
@@ -129,27 +129,29 @@ def fit(
     States are standardised first, and at the end the prior of the weights moves to where it makes
     the samples likelier. Without steps its marginal likelihood is `UNFITTED`.
     """
-    before = filter_states(model, params, record, prediction).belief.mean
+    means = filter_states(model, params, record, prediction).belief.mean
     deviations = field_posterior.prior_deviations(model, params, prior)[model.dims :]
     deviations = deviations.reshape(-1, model.dims)
-    params = coordinates.standardise(model, params, before, record.valid, deviations)
+    params = coordinates.standardise(model, params, means, record.valid, deviations)
 
     def advance(_, carry: tuple) -> tuple:
         params, _, _ = carry
         return improve(model, params, record, prior, prediction)[:3]
 
-    start = (params, information.nothing(model, params), jnp.asarray(UNFITTED))
-    params, known, height = jax.lax.fori_loop(0, steps, advance, start)
-    posterior = field_posterior.field_posterior(model, params, known, prior)
+    start = (params, information.zero_information(model, params), jnp.asarray(UNFITTED))
+    params, last_information, log_posterior = jax.lax.fori_loop(0, steps, advance, start)
+    posterior = field_posterior.field_posterior(model, params, last_information, prior)
     deviation = likelier_deviation(posterior, jnp.asarray(prior.weights))
     # Of the logarithm of the prior only the term of the weights changes with their deviation.
     penalty = lambda deviation: 0.5 * jnp.sum((params.weights / deviation) ** 2)
-    height = height + penalty(prior.weights) - penalty(deviation)
+    log_posterior = log_posterior + penalty(prior.weights) - penalty(deviation)
     prior = prior.replace(weights=deviation)  # pyright: ignore
-    posterior = field_posterior.field_posterior(model, params, known, prior)
+    posterior = field_posterior.field_posterior(model, params, last_information, prior)
     beliefs = filter_states(model, params, record, prediction).belief
     last = jnp.maximum(jnp.sum(record.valid) - 1, 0)
     belief, u = jax.tree.map(lambda x: x[last], (beliefs, record.u))
     expected, _ = predict(model, params, belief, u, prediction)
     regressors = move.regressors(model, params, belief.mean, u)
-    return Candidate(posterior, expected, regressors, height - posterior.information, deviation)
+    return Candidate(
+        posterior, expected, regressors, log_posterior - posterior.information, deviation
+    )

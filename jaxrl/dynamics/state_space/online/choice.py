@@ -15,7 +15,7 @@ from jax.scipy.linalg import block_diag
 
 from jaxrl.dynamics import latent_scores
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.model_choice import at, likeliest
+from jaxrl.dynamics.model_choice import likeliest_index, select
 from jaxrl.dynamics.planning.stimulation import PredictiveModel
 from jaxrl.dynamics.state_space import channels, field_posterior
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior
@@ -35,48 +35,52 @@ class Choice(NamedTuple):
 
 def choose(candidates: Sequence[Candidate]) -> Choice:
     """The choice of the one of the largest marginal likelihood."""
-    return Choice(tuple(candidates), likeliest([x.log_evidence for x in candidates]))
+    return Choice(tuple(candidates), likeliest_index([x.log_evidence for x in candidates]))
 
 
-def of_chosen(models: Models, choice: Choice, value: Callable[[StateSpace, Params], Any]) -> Any:
+def evaluate_chosen(
+    models: Models, choice: Choice, value: Callable[[StateSpace, Params], Any]
+) -> Any:
     """`value(model, params)` of the one that counts; it must have the same shape for all."""
     pairs = zip(models, choice.candidates, strict=True)
-    return at(choice.place, [value(model, x.posterior.params) for model, x in pairs])
+    return select(choice.place, [value(model, x.posterior.params) for model, x in pairs])
 
 
 def read_out(choice: Choice) -> tuple[jax.Array, jax.Array]:
     """C `[n, d]` and b `[n]`."""
-    both = [(x.posterior.params.matrix, x.posterior.params.offset) for x in choice.candidates]
-    return at(choice.place, both)
+    read_outs = [(x.posterior.params.matrix, x.posterior.params.offset) for x in choice.candidates]
+    return select(choice.place, read_outs)
 
 
 def nats(choice: Choice) -> jax.Array:
     """Nats gained about the field from all samples, a scalar."""
-    return at(choice.place, [x.posterior.information for x in choice.candidates])
+    return select(choice.place, [x.posterior.information for x in choice.candidates])
 
 
 def displace(models: Models, choice: Choice, z: jax.Array) -> jax.Array:
     """f(z) `[..., d]`, what the field adds in a step, at `z` `[..., d]`."""
 
-    def of_one(model: StateSpace, params: Params) -> jax.Array:
+    def displace_one(model: StateSpace, params: Params) -> jax.Array:
         return jnp.vectorize(partial(displacement, model, params), signature="(d)->(d)")(z)
 
-    return of_chosen(models, choice, of_one)
+    return evaluate_chosen(models, choice, displace_one)
 
 
 def covariance(models: Models, choice: Choice, z: jax.Array) -> jax.Array:
     """The covariance `[d, d]` of f(z) at `z` `[d]`."""
 
-    def of_one(model: StateSpace, posterior: FieldPosterior) -> jax.Array:
+    def model_covariance(model: StateSpace, posterior: FieldPosterior) -> jax.Array:
         return field_posterior.predictive_covariance(model, posterior, z)
 
     pairs = zip(models, choice.candidates, strict=True)
-    return at(choice.place, [of_one(model, x.posterior) for model, x in pairs])
+    return select(choice.place, [model_covariance(model, x.posterior) for model, x in pairs])
 
 
 def emission_mean(models: Models, choice: Choice, z: jax.Array) -> jax.Array:
     """The mean observation `[..., n]` at `z` `[..., d]`."""
-    return of_chosen(models, choice, lambda model, params: channels.mean(model.is_count, params, z))
+    return evaluate_chosen(
+        models, choice, lambda model, params: channels.mean(model.is_count, params, z)
+    )
 
 
 def beliefs(
@@ -92,10 +96,10 @@ def beliefs(
     Each is followed by an action of `actions` `[T, m]`. `observed`, bool `[T, n]`, is false where
     `obs` is missing; None: everything was observed.
     """
-    seen = jnp.ones(obs.shape, bool) if observed is None else observed
-    record = Record(obs, actions, seen, jnp.ones(len(obs), bool))
-    filtered = lambda model, params: filter_states(model, params, record, prediction).belief
-    return of_chosen(models, choice, filtered)
+    is_observed = jnp.ones(obs.shape, bool) if observed is None else observed
+    record = Record(obs, actions, is_observed, jnp.ones(len(obs), bool))
+    filter_record = lambda model, params: filter_states(model, params, record, prediction).belief
+    return evaluate_chosen(models, choice, filter_record)
 
 
 def forecast(
@@ -113,8 +117,10 @@ def forecast(
     Arguments as of `beliefs`.
     """
     means = beliefs(models, prediction, choice, obs, actions, observed).mean
-    after = lambda z, u: of_chosen(models, choice, lambda model, params: step(model, params, z, u))
-    move = lambda z, u: clip_state(after(z, u))
+    next_state = lambda z, u: evaluate_chosen(
+        models, choice, lambda model, params: step(model, params, z, u)
+    )
+    move = lambda z, u: clip_state(next_state(z, u))
     mean = partial(emission_mean, models, choice)
     return latent_scores.forecasts(move, mean, means, actions, steps)
 
@@ -129,12 +135,12 @@ def predictive_model(models: Models, choice: Choice) -> PredictiveModel:
     if len(each) == 1:
         return each[0]
 
-    def chosen(name: str) -> Any:
-        return lambda *given: at(choice.place, [getattr(x, name)(*given) for x in each])
+    def select_output(name: str) -> Any:
+        return lambda *args: select(choice.place, [getattr(x, name)(*args) for x in each])
 
-    def in_a_row(name: str) -> Any:
-        def design(*given: jax.Array) -> jax.Array:
-            parts = enumerate(getattr(x, name)(*given) for x in each)
+    def concatenate_designs(name: str) -> Any:
+        def design(*args: jax.Array) -> jax.Array:
+            parts = enumerate(getattr(x, name)(*args) for x in each)
             parts = [jnp.where(choice.place == i, part, 0.0) for i, part in parts]
             return jnp.concatenate(parts, axis=-1)
 
@@ -142,9 +148,9 @@ def predictive_model(models: Models, choice: Choice) -> PredictiveModel:
 
     same = ("step", "observation_information", "predictive_variance", "place", "remaining")
     return PredictiveModel(
-        design=in_a_row("design"),
-        input_design=in_a_row("input_design"),
+        design=concatenate_designs("design"),
+        input_design=concatenate_designs("input_design"),
         root=block_diag(*(x.root for x in each)),
-        relative_noise=at(choice.place, [x.relative_noise for x in each]),
-        **{name: chosen(name) for name in same},
+        relative_noise=select(choice.place, [x.relative_noise for x in each]),
+        **{name: select_output(name) for name in same},
     )

@@ -29,31 +29,36 @@ def standardise(
     """
     count, counted = jnp.maximum(jnp.sum(valid), 1), valid[:, None]
     centre = jnp.sum(jnp.where(counted, means, 0.0), axis=0) / count
-    away = jnp.where(counted, means - centre[None], 0.0)
+    centred = jnp.where(counted, means - centre[None], 0.0)
     size = model.dims
-    root = linalg.root(matmul(away.T, away) / count + LEAST * jnp.eye(size))
-    back = linalg.inverse(root)
-    spread = matmul(back * jnp.exp(2 * params.log_process)[None], back.T)
+    root = linalg.root(matmul(centred.T, centred) / count + LEAST * jnp.eye(size))
+    whitening = linalg.inverse(root)
+    spread = matmul(whitening * jnp.exp(2 * params.log_process)[None], whitening.T)
     values = jax.vmap(lambda z: displacement(model, params, z))(means)
     log_process = 0.5 * jnp.log(jnp.diagonal(spread))
-    first = matmul(back * jnp.exp(2 * params.first_log_deviation)[None], back.T)
-    turned = params._replace(
-        effect=matmul(back, params.effect),
+    first = matmul(whitening * jnp.exp(2 * params.first_log_deviation)[None], whitening.T)
+    new_params = params._replace(
+        effect=matmul(whitening, params.effect),
         log_process=log_process,
         matrix=matmul(params.matrix, root),
         offset=params.offset + matmul(params.matrix, centre),
-        first_mean=matmul(back, params.first_mean - centre),
+        first_mean=matmul(whitening, params.first_mean - centre),
         first_log_deviation=0.5 * jnp.log(jnp.diagonal(first)),
     )
     if model.effect != "linear":
         *inner, out = params.effect_layers
-        turned = turned._replace(effect_layers=(*inner, matmul(out, back.T)))
-    return _with_field(
-        model, turned, matmul(away, back.T), matmul(values, back.T), valid, deviations
+        new_params = new_params._replace(effect_layers=(*inner, matmul(out, whitening.T)))
+    return _refit_field(
+        model,
+        new_params,
+        matmul(centred, whitening.T),
+        matmul(values, whitening.T),
+        valid,
+        deviations,
     )
 
 
-def _with_field(
+def _refit_field(
     model: StateSpace,
     params: Params,
     states: jax.Array,
@@ -69,8 +74,8 @@ def _with_field(
     noise = jnp.mean(jnp.exp(2 * params.log_process))
     gram = matmul(x.T, x) / noise + jnp.diag(1 / deviations[:rows, 0] ** 2)
     unit = jax.lax.rsqrt(jnp.diagonal(gram))
-    right = unit[:, None] * matmul(x.T, values) / noise
-    solved = linalg.solve_positive(gram * unit[:, None] * unit[None], right)
+    right_side = unit[:, None] * matmul(x.T, values) / noise
+    scaled_weights = linalg.solve_positive(gram * unit[:, None] * unit[None], right_side)
     old = move.parameters(model, params)
-    new = jnp.concatenate([unit[:, None] * solved, old.move[rows:]])
+    new = jnp.concatenate([unit[:, None] * scaled_weights, old.move[rows:]])
     return move.replace(model, params, old._replace(move=new))

@@ -7,7 +7,7 @@ of gradient steps do. The steps of the move, of the channels and of their noise 
 side, of several lengths, and the best one counts: the posterior never falls.
 
 The coordinates of the state are held: of C and b only those directions move that leave the read-out
-of the state as it is (`field_posterior.without_gauge`), since no data tell about the others.
+of the state as it is (`field_posterior.remove_gauge`), since no data tell about the others.
 
 Letters: T steps, n channels, d dimensions of the state, R regressors, p parameters, L lengths.
 """
@@ -20,7 +20,7 @@ from jax.scipy.linalg import solve_triangular
 
 from jaxrl.dynamics.state_space import channels, move
 from jaxrl.dynamics.state_space.field_posterior import Prior, prior_deviations
-from jaxrl.dynamics.state_space.filter import Filtered, Prediction, Record, filter_states
+from jaxrl.dynamics.state_space.filter import FilteredStates, Prediction, Record, filter_states
 from jaxrl.dynamics.state_space.information import Information, gather
 from jaxrl.dynamics.state_space.model import Params, StateSpace
 from jaxrl.numerics import linalg
@@ -52,24 +52,24 @@ def improve(
 ) -> Step:
     """One step of scoring on a record `[T]`."""
 
-    def likelihood(params: Params) -> tuple[jax.Array, Filtered]:
+    def likelihood(params: Params) -> tuple[jax.Array, FilteredStates]:
         states = filter_states(model, params, record, prediction)
         return jnp.sum(states.log_likelihood), states
 
     gradient, states = jax.grad(likelihood, has_aux=True)(params)
     information = gather(model, params, record, prediction=prediction)
-    whole = _of_move(model, params, gradient, information, prior)
-    whole = whole._replace(**_of_channels(model, params, gradient, states, record))
-    whole = jax.tree.map(jnp.nan_to_num, whole)  # or a length of 0 would not stay
+    full_step = _move_step(model, params, gradient, information, prior)
+    full_step = full_step._replace(**_channel_step(model, params, gradient, states, record))
+    full_step = jax.tree.map(jnp.nan_to_num, full_step)  # or a length of 0 would not stay
 
-    def at(length: jax.Array) -> tuple[Params, jax.Array]:
-        moved = jax.tree.map(lambda x, change: x + length * change, params, whole)
-        return moved, log_posterior(model, moved, record, prior, prediction)
+    def try_length(length: jax.Array) -> tuple[Params, jax.Array]:
+        new_params = jax.tree.map(lambda x, change: x + length * change, params, full_step)
+        return new_params, log_posterior(model, new_params, record, prior, prediction)
 
-    tried, values = jax.vmap(at)(jnp.asarray(LENGTHS))
-    chosen = jnp.argmax(jnp.nan_to_num(values, nan=-jnp.inf))
-    best = jax.tree.map(lambda x: x[chosen], tried)
-    return Step(best, information, values[chosen], jnp.asarray(LENGTHS)[chosen])
+    trials, values = jax.vmap(try_length)(jnp.asarray(LENGTHS))
+    best_index = jnp.argmax(jnp.nan_to_num(values, nan=-jnp.inf))
+    best = jax.tree.map(lambda x: x[best_index], trials)
+    return Step(best, information, values[best_index], jnp.asarray(LENGTHS)[best_index])
 
 
 def log_posterior(
@@ -83,16 +83,16 @@ def log_posterior(
     likelihood = filter_states(model, params, record, prediction).log_likelihood
     values = move.parameters(model, params).move.ravel()
     squares = jnp.sum((values / _deviations(model, params, prior)) ** 2)
-    of_counts = jnp.sum(jnp.where(model.is_count[:, None], params.matrix, 0.0) ** 2)
-    return jnp.sum(likelihood) - 0.5 * (squares + of_counts)
+    count_squares = jnp.sum(jnp.where(model.is_count[:, None], params.matrix, 0.0) ** 2)
+    return jnp.sum(likelihood) - 0.5 * (squares + count_squares)
 
 
 def _deviations(model: StateSpace, params: Params, prior: Prior) -> jax.Array:
-    """Those of the move `[R d]` before any data."""
+    """Prior standard deviations `[R d]` of the move."""
     return prior_deviations(model, params, prior)[model.dims :]
 
 
-def _of_move(
+def _move_step(
     model: StateSpace, params: Params, gradient: Params, information: Information, prior: Prior
 ) -> Params:
     """The step of X and log q, which the filter's information joins; 0 elsewhere."""
@@ -105,42 +105,48 @@ def _of_move(
     unit = jax.lax.rsqrt(jnp.diagonal(curvature))
     scaled = curvature * unit[:, None] * unit[None]
     change = unit * linalg.solve_positive(scaled, (unit * uphill)[:, None])[:, 0]
-    of_process = jnp.clip(change[: model.dims], -LARGEST_CHANGE, LARGEST_CHANGE)
-    still = jax.tree.map(jnp.zeros_like, params)
-    turned = values._replace(
-        log_process=of_process, move=change[model.dims :].reshape(values.move.shape)
+    process_change = jnp.clip(change[: model.dims], -LARGEST_CHANGE, LARGEST_CHANGE)
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    changes = values._replace(
+        log_process=process_change, move=change[model.dims :].reshape(values.move.shape)
     )
-    return move.replace(model, still, turned)
+    return move.replace(model, zeros, changes)
 
 
-def _of_channels(
-    model: StateSpace, params: Params, gradient: Params, states: Filtered, record: Record
+def _channel_step(
+    model: StateSpace, params: Params, gradient: Params, states: FilteredStates, record: Record
 ) -> dict[str, jax.Array]:
     """The steps of C, b and log r; that of a channel's row as if states were known."""
     means, covariances = states.belief
     counted = record.observed & record.valid[:, None]
-    of_step = lambda z, y, seen: channels.response(model.is_count, params, z, y, seen).curvature
-    weights = jax.vmap(of_step)(means, record.y, counted)  # [T, n]
+    channel_curvature = lambda z, y, observed: (
+        channels.response(model.is_count, params, z, y, observed).curvature
+    )
+    weights = jax.vmap(channel_curvature)(means, record.y, counted)  # [T, n]
     size, count = model.dims + 1, len(params.offset)
     places = jnp.concatenate([means, jnp.ones_like(means[:, :1])], axis=1)
     squares = places[:, :, None] * places[:, None]  # [T, d + 1, d + 1]
     squares = squares.at[:, :-1, :-1].add(covariances)
     curvature = matmul(weights.T, squares.reshape(len(squares), -1)).reshape(count, size, size)
-    held = jnp.where(model.is_count[:, None], 1.0, LEAST_CURVATURE)  # the prior of C of counts
-    ridge = jnp.concatenate([held * jnp.ones((1, model.dims)), jnp.full((count, 1), 1e-3)], axis=1)
+    matrix_ridge = jnp.where(
+        model.is_count[:, None], 1.0, LEAST_CURVATURE
+    )  # the prior of C of counts
+    ridge = jnp.concatenate(
+        [matrix_ridge * jnp.ones((1, model.dims)), jnp.full((count, 1), 1e-3)], axis=1
+    )
     curvature = curvature + ridge[:, :, None] * jnp.eye(size)[None]
-    of_counts = jnp.where(model.is_count[:, None], params.matrix, 0.0)
-    slopes = jnp.concatenate([gradient.matrix - of_counts, gradient.offset[:, None]], axis=1)
+    count_matrix = jnp.where(model.is_count[:, None], params.matrix, 0.0)
+    slopes = jnp.concatenate([gradient.matrix - count_matrix, gradient.offset[:, None]], axis=1)
     rows = linalg.solve_positive(curvature, slopes[:, :, None])[:, :, 0]
     number = jnp.maximum(jnp.sum(counted, axis=0), 1)
-    rows = _without_gauge(params, rows, jnp.sum(weights, axis=0) / number)
+    rows = _remove_gauge(params, rows, jnp.sum(weights, axis=0) / number)
     excess = jnp.maximum(gradient.log_noise / number, -0.9)  # E[(y - C z - b)²] / r² - 1
     log_noise = jnp.clip(0.5 * jnp.log1p(excess), -LARGEST_CHANGE, LARGEST_CHANGE)
     log_noise = jnp.where(model.is_count, 0.0, log_noise)
     return {"matrix": rows[:, :-1], "offset": rows[:, -1], "log_noise": log_noise}
 
 
-def _without_gauge(params: Params, rows: jax.Array, weight: jax.Array) -> jax.Array:
+def _remove_gauge(params: Params, rows: jax.Array, weight: jax.Array) -> jax.Array:
     """Changes of C and b `[n, d + 1]` without what would change the read-out of the state.
 
     In units of √R, R⁻¹ = `weight`, they are orthogonal to the columns of C.

@@ -21,5 +21,5 @@ def likelier_deviation(posterior: FieldPosterior, deviation: jax.Array) -> jax.A
     if not weights.size:
         return deviation
     variance = jnp.sum(posterior.root[: weights.size] ** 2)
-    determined = jnp.maximum(weights.size - variance / deviation**2, 0.0)
-    return jnp.sqrt((jnp.sum(weights**2) + TYPICAL**2) / (determined + 1))
+    num_determined = jnp.maximum(weights.size - variance / deviation**2, 0.0)
+    return jnp.sqrt((jnp.sum(weights**2) + TYPICAL**2) / (num_determined + 1))

@@ -9,7 +9,7 @@ import pytest
 from jaxrl.dynamics.phase_portrait import fixed_points, loops, rhythm
 from jaxrl.dynamics.phase_portrait.influence import influences, portraits_under
 from jaxrl.dynamics.phase_portrait.kinds import kind_of
-from jaxrl.dynamics.phase_portrait.orbits import orthogonal
+from jaxrl.dynamics.phase_portrait.orbits import orthogonalise
 from jaxrl.dynamics.phase_portrait.portrait import portrait_of
 from jaxrl.dynamics.phase_portrait.region import region_of
 from jaxrl.dynamics.phase_portrait.summary import count, number, summary, words
@@ -17,7 +17,7 @@ from jaxrl.numerics.linalg import matmul
 from tests.jaxrl.dynamics.phase_portrait.systems import LITTLE, disc, stuart_landau
 
 
-def turning(growth: float, angle: float) -> list[complex]:
+def complex_pair(growth: float, angle: float) -> list[complex]:
     """A pair of eigenvalues."""
     return [growth * np.exp(1j * angle), growth * np.exp(-1j * angle)]
 
@@ -31,17 +31,17 @@ def turning(growth: float, angle: float) -> list[complex]:
         ([1.0], "neutral point"),
         ([0.0, 0.5], "stable node"),
         ([0.9, 0.9], "stable node"),
-        (turning(0.9, 1e-6), "stable node"),
-        (turning(0.9, 0.3), "stable spiral"),
-        ([*turning(0.9, 0.3), 0.2], "stable spiral"),
+        (complex_pair(0.9, 1e-6), "stable node"),
+        (complex_pair(0.9, 0.3), "stable spiral"),
+        ([*complex_pair(0.9, 0.3), 0.2], "stable spiral"),
         ([1.2, 1.1], "unstable node"),
-        (turning(1.1, 0.3), "unstable spiral"),
+        (complex_pair(1.1, 0.3), "unstable spiral"),
         ([1.2, 0.8], "saddle"),
         ([-1.2, 0.8], "saddle"),
-        ([*turning(1.01, 0.3), 0.8], "saddle-focus"),
-        ([*turning(0.9, 0.3), 1.2], "saddle-focus"),
-        (turning(1.0, 0.3), "centre"),
-        ([*turning(1.0, 0.3), 0.8], "centre"),
+        ([*complex_pair(1.01, 0.3), 0.8], "saddle-focus"),
+        ([*complex_pair(0.9, 0.3), 1.2], "saddle-focus"),
+        (complex_pair(1.0, 0.3), "centre"),
+        ([*complex_pair(1.0, 0.3), 0.8], "centre"),
         ([1.0, 0.8], "neutral point"),
     ],
 )
@@ -84,10 +84,10 @@ def test_distance_from_the_data():
     unit = square[:, 0].std()
     states = np.array([[5, 5], [7, 7], [9, 5], [5, 2], [9, 9]])
     away = np.array([0, 0, 2, 1, 8**0.5]) / unit
-    places = region.inward(states)
-    np.testing.assert_allclose(region.outward(places), states)
-    np.testing.assert_allclose(region.beyond(places), away, atol=2e-3)
-    np.testing.assert_allclose(region.nearest(places), away, atol=1e-9)
+    places = region.to_coordinates(states)
+    np.testing.assert_allclose(region.to_states(places), states)
+    np.testing.assert_allclose(region.distance_outside(places), away, atol=2e-3)
+    np.testing.assert_allclose(region.nearest_distance(places), away, atol=1e-9)
 
 
 def test_fixed_points_far_from_the_data_are_left_out():
@@ -141,7 +141,7 @@ def test_what_is_no_loop():
 
 def test_orthogonal_columns():
     matrix = np.random.default_rng(0).normal(size=(4, 4))
-    lengths, columns = (np.asarray(x) for x in orthogonal(jnp.asarray(matrix, jnp.float32)))
+    lengths, columns = (np.asarray(x) for x in orthogonalise(jnp.asarray(matrix, jnp.float32)))
     np.testing.assert_allclose(columns.T @ columns, np.eye(4), atol=1e-6)
     np.testing.assert_allclose(lengths.prod(), abs(np.linalg.det(matrix)), rtol=1e-5)
 

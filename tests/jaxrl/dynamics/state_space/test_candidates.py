@@ -21,7 +21,7 @@ PRIOR = Prior(weights=0.3)
 BUMPS = Grid(per_axis=4, half_width=2.5)
 
 
-def seen_exactly(field=BUMPS):
+def exactly_observed_model(field=BUMPS):
     model, params = random_model(field, counts=(False, False))
     return model, params._replace(
         matrix=jnp.eye(2), offset=jnp.zeros(2), log_noise=jnp.full(2, np.log(1e-3))
@@ -33,32 +33,32 @@ def candidate_of(model, params):
     return fresh._replace(posterior=fresh.posterior._replace(params=params))
 
 
-def taken(model, candidate, record: Record):
+def add_samples(model, candidate, record: Record):
     return jax.jit(
         lambda c, r: jax.lax.scan(
-            lambda c, x: (candidates.take(model, c, x, "extended"), c.expected), c, r
+            lambda c, x: (candidates.add_sample(model, c, x, "extended"), c.expected), c, r
         )
     )(candidate, record)
 
 
 def test_samples_one_by_one_are_a_regression_where_states_are_seen():
     """Parameters, their covariance and the nats that are gained, in closed form."""
-    model, truth = seen_exactly()
+    model, truth = exactly_observed_model()
     record = simulate(model, truth, 80)
     start = truth._replace(weights=0 * truth.weights, transition=0 * truth.transition)
-    after, _ = taken(model, candidate_of(model, start), record)
+    after, _ = add_samples(model, candidate_of(model, start), record)
     y, u = np.asarray(record.y, np.float64), np.asarray(record.u)
     rows = jax.vmap(partial(move.regressors, model, start))(*map(jnp.asarray, (y[:-1], u[:-1])))
     x = np.asarray(rows, np.float64)
     deviation = np.asarray(prior_deviations(model, start, PRIOR)[2:], np.float64).reshape(-1, 2)
-    begun = np.asarray(move.parameters(model, start).move, np.float64)
+    prior_move = np.asarray(move.parameters(model, start).move, np.float64)
     covariance = np.asarray(after.posterior.root @ after.posterior.root.T)
     nats = 0.0
     for i in range(2):
         noise = np.exp(2 * float(truth.log_process[i])) + 2e-6
         precision = x.T @ x / noise + np.diag(deviation[:, i] ** -2)
-        target = (y[1:] - y[:-1])[:, i] - x @ begun[:, i]
-        expected = begun[:, i] + np.linalg.solve(precision, x.T @ target / noise)
+        target = (y[1:] - y[:-1])[:, i] - x @ prior_move[:, i]
+        expected = prior_move[:, i] + np.linalg.solve(precision, x.T @ target / noise)
         np.testing.assert_allclose(
             move.parameters(model, after.posterior.params).move[:, i], expected, atol=0.01
         )
@@ -73,7 +73,7 @@ def test_a_missing_sample_teaches_nothing():
     model, truth = random_model(BUMPS)
     before = candidate_of(model, truth)
     record = simulate(model, truth, 3)
-    after, _ = taken(model, before, record._replace(observed=jnp.zeros((3, 5), bool)))
+    after, _ = add_samples(model, before, record._replace(observed=jnp.zeros((3, 5), bool)))
     np.testing.assert_allclose(after.posterior.root, before.posterior.root, atol=1e-6)
     np.testing.assert_allclose(after.posterior.params.weights, truth.weights, atol=1e-6)
 
@@ -87,7 +87,7 @@ def test_states_expected_are_those_of_the_filter_while_nothing_is_learned():
     still = candidate_of(model, truth)
     still = still._replace(posterior=still.posterior._replace(root=0 * still.posterior.root))
     still = still._replace(expected=candidates.first_belief(truth))
-    after, expected = taken(model, still, record)
+    after, expected = add_samples(model, still, record)
     whole = filter_states(model, truth, record)
     np.testing.assert_allclose(expected.mean, whole.before.mean, atol=1e-4)
     np.testing.assert_allclose(expected.covariance, whole.before.covariance, atol=1e-4)
@@ -131,18 +131,18 @@ def test_other_coordinates_are_the_same_system():
     states = jnp.asarray(rng.normal(size=(300, 2)) @ spread.T + centre, jnp.float32)
     valid = jnp.arange(300) < 280
     deviations = jnp.full((model.num_features + 5, 2), 100.0)
-    turned = coordinates.standardise(model, truth, states, valid, deviations)
+    new_params = coordinates.standardise(model, truth, states, valid, deviations)
     inside = np.asarray(states[:280], np.float64)
     root = np.linalg.cholesky(np.cov(inside.T, bias=True) + 1e-4 * np.eye(2))
-    there = jnp.asarray(np.linalg.solve(root, (inside - inside.mean(0)).T).T, jnp.float32)
-    np.testing.assert_allclose(there.mean(0), 0, atol=1e-3)
+    standard_states = jnp.asarray(np.linalg.solve(root, (inside - inside.mean(0)).T).T, jnp.float32)
+    np.testing.assert_allclose(standard_states.mean(0), 0, atol=1e-3)
     np.testing.assert_allclose(
-        channels.mean(model.is_count, turned, there),
+        channels.mean(model.is_count, new_params, standard_states),
         channels.mean(model.is_count, truth, states[:280]),
         atol=2e-3,
     )
     u = jnp.asarray(rng.normal(size=(280, 2)), jnp.float32)
-    ours = jax.vmap(partial(step, model, turned))(there, u)
+    ours = jax.vmap(partial(step, model, new_params))(standard_states, u)
     back = np.asarray(ours, np.float64) @ root.T + inside.mean(0)
     np.testing.assert_allclose(
         back, jax.vmap(partial(step, model, truth))(states[:280], u), atol=5e-3
@@ -172,7 +172,7 @@ def test_plans_of_several_models_are_those_of_the_chosen_one(place):
     for objective in ("d_optimal", "a_optimal"):
         for propagate in (False, True):
             config = stimulation.Config(objective=objective, propagate=propagate)
-            gain = partial(stimulation.gained, config)
+            gain = partial(stimulation.plan_gain, config)
             np.testing.assert_allclose(gain(both, plan, z), gain(alone, plan, z), rtol=1e-3)
 
 

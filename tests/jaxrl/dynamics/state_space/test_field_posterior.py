@@ -16,7 +16,7 @@ from jaxrl.dynamics.state_space import field_posterior as posteriors
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior, Prior, field_posterior
 from jaxrl.dynamics.state_space.filter import FARTHEST, Record, filter_states
 from jaxrl.dynamics.state_space.forecasts import particles
-from jaxrl.dynamics.state_space.information import Information, gather, nothing
+from jaxrl.dynamics.state_space.information import Information, gather, zero_information
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, step
 from jaxrl.dynamics.state_space.move import parameters, replace
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
@@ -57,8 +57,8 @@ def test_the_covariance_is_what_dense_algebra_leaves(record_and_fit):
     """Channels are free within a basis of the C and b that do not change the state's read-out."""
     model, params, total = record_and_fit
     posterior = posterior_of(model, params, total)
-    held = total._replace(matrix=total.matrix[12:, 12:])
-    cheap = posterior_of(model, params, held)
+    move_information = total._replace(matrix=total.matrix[12:, 12:])
+    cheap = posterior_of(model, params, move_information)
     weight = np.asarray(total.weight) / float(total.count)
     unit = np.kron(weight**-0.5, np.ones(3))
     constraint = np.kron((np.asarray(params.matrix) * weight[:, None]).T * weight**-0.5, np.eye(3))
@@ -71,10 +71,10 @@ def test_the_covariance_is_what_dense_algebra_leaves(record_and_fit):
     ours = covariance_of(posterior)
     np.testing.assert_allclose(ours, exact, rtol=1e-7, atol=1e-9 * exact.max())
     entropy = np.linalg.slogdet(exact)[1] / 2
-    gained = np.log(sd[-22:]).sum() - entropy
-    np.testing.assert_allclose(posterior.information, gained, rtol=1e-8)
+    nats = np.log(sd[-22:]).sum() - entropy
+    np.testing.assert_allclose(posterior.information, nats, rtol=1e-8)
 
-    precision = np.asarray(held.matrix) + np.diag(deviations(6, 0) ** -2.0)
+    precision = np.asarray(move_information.matrix) + np.diag(deviations(6, 0) ** -2.0)
     exact = np.linalg.inv(precision)[2:, 2:]
     ours = covariance_of(cheap)
     np.testing.assert_allclose(ours, exact, rtol=1e-7, atol=1e-9 * exact.max())
@@ -84,7 +84,7 @@ def test_channels_know_nothing_of_affine_maps(record_and_fit):
     """No change of C and b that an affine map of the state makes is informed of, or has a part."""
     _, params, total = record_and_fit
     with jax.enable_x64(True):
-        matrix = posteriors.without_gauge(params, total.matrix, total.weight / total.count)
+        matrix = posteriors.remove_gauge(params, total.matrix, total.weight / total.count)
         matrix = np.asarray(matrix)
     weight = np.asarray(total.weight) / float(total.count)
     change = np.random.default_rng(0).normal(size=(2, 3))  # of the state, by state and constant
@@ -100,13 +100,13 @@ def test_complete_gaussian_channels_may_as_well_be_held():
         model, params = random_model()
         records = [simulate(model, params, 25, seed=seed) for seed in range(400)]
         shared = records[0]._replace(y=jnp.stack([r.y for r in records]))
-        drawn = shared._replace(u=jnp.stack([r.u for r in records]))
-        of_one = lambda y, u: gather(model, params, shared._replace(y=y, u=u), True)
-        each = jax.jit(jax.vmap(of_one))(drawn.y, drawn.u)
+        draws = shared._replace(u=jnp.stack([r.u for r in records]))
+        gather_one = lambda y, u: gather(model, params, shared._replace(y=y, u=u), True)
+        each = jax.jit(jax.vmap(gather_one))(draws.y, draws.u)
         params, total = jax.tree.map(np.asarray, (params, jax.tree.map(lambda x: x.mean(0), each)))
     whole = covariance_of(posterior_of(model, params, total))
-    held = total._replace(matrix=total.matrix[15:, 15:])
-    cheap = covariance_of(posterior_of(model, params, held))
+    move_information = total._replace(matrix=total.matrix[15:, 15:])
+    cheap = covariance_of(posterior_of(model, params, move_information))
     scale = np.sqrt(np.diagonal(cheap))
     np.testing.assert_allclose(
         whole / np.outer(scale, scale), cheap / np.outer(scale, scale), atol=0.05
@@ -143,7 +143,7 @@ def test_what_does_not_fit_together_is_refused(record_and_fit):
 @pytest.mark.parametrize("with_channels", [False, True])
 def test_before_any_data_it_is_the_prior(with_channels):
     model, params = random_model(Grid(3, 2, 2.0), scale=0.2)
-    before = nothing(model, params, with_channels)
+    before = zero_information(model, params, with_channels)
     posterior = jax.jit(field_posterior)(model, params, before, PRIOR)
     np.testing.assert_allclose(posterior.root, np.diag(deviations(9, 0)[2:]), rtol=1e-4)
     np.testing.assert_allclose(posterior.information, 0, atol=1e-3)
@@ -157,8 +157,8 @@ def test_draws_and_variances_are_those_of_the_covariance(record_and_fit, key):
         places = jnp.array([[0.5, -0.4], [-1.0, 1.5]])
         draw = jax.vmap(partial(posteriors.draw, model, posterior))
         fields = jax.jit(draw)(jax.random.split(key, 20_000))
-        of_one = lambda p: jax.vmap(partial(displacement, model, p))(places)
-        values = np.asarray(jax.jit(jax.vmap(of_one))(fields))  # [draws, 2, d]
+        displace_all = lambda p: jax.vmap(partial(displacement, model, p))(places)
+        values = np.asarray(jax.jit(jax.vmap(displace_all))(fields))  # [draws, 2, d]
         expected = np.asarray(jax.vmap(partial(displacement, model, params))(places))
         for i, z in enumerate(places):
             covariance = posteriors.predictive_covariance(model, posterior, z)
@@ -213,13 +213,13 @@ def simulate_wells(
 
 def directions_of(truth: Params, counts: bool, with_channels: bool) -> np.ndarray:
     """What a fit may change: of C and b, what leaves the read-out of the true state as it is."""
-    rest = np.eye(1 + 4 + 3)
+    move_directions = np.eye(1 + 4 + 3)
     if not with_channels:
-        return rest
+        return move_directions
     matrix = np.asarray(truth.matrix)[:, 0]
     weight = np.exp(matrix**2 / 2) if counts else np.ones(len(matrix))
     free = linalg.null_space(np.kron(matrix * weight, np.eye(2)))
-    return np.asarray(linalg.block_diag(free, rest))
+    return np.asarray(linalg.block_diag(free, move_directions))
 
 
 def fit_and_score(
@@ -233,11 +233,11 @@ def fit_and_score(
     start, unravel = ravel_pytree(parameters(model, truth, with_channels))
     deviation = posteriors.prior_deviations(model, truth, WEAK, with_channels)
     centre = jnp.where(jnp.arange(len(start)) < len(start) - 7, start, 0.0)  # of the move: 0
-    of = lambda flat: replace(model, truth, unravel(flat))
-    inform = lambda flat: gather(model, of(flat), record, with_channels, "cubature")
+    unpack = lambda flat: replace(model, truth, unravel(flat))
+    inform = lambda flat: gather(model, unpack(flat), record, with_channels, "cubature")
 
     def log_density(flat: jax.Array) -> jax.Array:
-        states = filter_states(model, of(flat), record, "cubature")
+        states = filter_states(model, unpack(flat), record, "cubature")
         return states.log_likelihood.sum() - jnp.sum(((flat - centre) / deviation) ** 2) / 2
 
     slope = lambda flat: directions.T @ jax.grad(log_density)(flat)
@@ -248,11 +248,11 @@ def fit_and_score(
         return flat + directions @ change / jnp.maximum(1.0, 2 * jnp.abs(change).max()), None
 
     flat = jax.lax.scan(ascend, start, None, 12)[0]
-    posterior = field_posterior(model, of(flat), inform(flat), WEAK)
+    posterior = field_posterior(model, unpack(flat), inform(flat), WEAK)
     places = jnp.asarray(PLACES)
     variance = jax.vmap(partial(posteriors.predictive_variance, model, posterior))(places)
     field_of = lambda p: jax.vmap(partial(displacement, model, p))(places)[:, 0]
-    scores = (field_of(of(flat)) - field_of(truth)) / jnp.sqrt(variance)
+    scores = (field_of(unpack(flat)) - field_of(truth)) / jnp.sqrt(variance)
     return scores, jnp.sum(slope(flat) ** 2)
 
 
@@ -280,8 +280,8 @@ def test_the_field_is_as_uncertain_as_fits_are(matrix, counts, steps, with_chann
     with jax.enable_x64(True):
         model, truth, records = simulate_wells(matrix, counts, count, steps)
         directions = jnp.asarray(directions_of(truth, counts, with_channels))
-        of_one = partial(fit_and_score, model, truth, directions, with_channels)
-        batches = jax.jit(lambda records: jax.lax.map(of_one, records, batch_size=32))
+        fit_one = partial(fit_and_score, model, truth, directions, with_channels)
+        batches = jax.jit(lambda records: jax.lax.map(fit_one, records, batch_size=32))
         scores, slopes = jax.tree.map(np.asarray, batches(records))
     assert np.max(slopes) < 1e-3  # the fits have arrived
     squares = np.mean(scores**2, axis=0)
@@ -304,15 +304,16 @@ def rows_of(model: StateSpace, params: Params, z: jax.Array, u: jax.Array) -> ja
     values = parameters(model, params)
     shape = values.move.shape
     changed = lambda e: values._replace(move=values.move + e.reshape(shape))
-    of = lambda e: step(model, replace(model, params, changed(e)), z, u)
+    next_state = lambda e: step(model, replace(model, params, changed(e)), z, u)
     changes = jnp.eye(values.move.size)
-    return (jax.vmap(of)(changes) - jax.vmap(of)(-changes)).T / 2
+    return (jax.vmap(next_state)(changes) - jax.vmap(next_state)(-changes)).T / 2
 
 
 @pytest.mark.slow
 def test_plans_by_the_next_states_alone(question):
     model, params, posterior, plan, z = question
     planning_model = posteriors.predictive_model(model, posterior)
+    # The expected path.
     path, advance = [z], jax.jit(step)
     for u in plan:
         path.append(advance(model, params, path[-1], u))
@@ -321,6 +322,7 @@ def test_plans_by_the_next_states_alone(question):
     noise = np.mean(np.exp(2 * np.asarray(params.log_process)))
     sigma = covariance_of(posterior) / noise
 
+    # The nats of all transitions.
     rows = np.concatenate([rows_of(model, params, path[t], plan[t]) for t in range(6)])
     scaled = rows @ sigma @ rows.T / float(posterior.relative_noise)
     nats = np.linalg.slogdet(np.eye(12) + scaled)[1] / 2
@@ -328,6 +330,7 @@ def test_plans_by_the_next_states_alone(question):
         jax.jit(partial(next_inputs.nats, planning_model))(z, plan), nats, rtol=1e-3
     )
 
+    # Both criteria at every other state, and the cost that is made of them.
     config = stimulation.Config(
         every=2, objective="d_optimal+a_optimal", planner=icem.Config(horizon=6)
     )
@@ -344,6 +347,7 @@ def test_plans_by_the_next_states_alone(question):
         np.testing.assert_allclose(objective(plan, states), value, rtol=2e-3)
     cost = jax.jit(partial(stimulation.plan_cost, config, planning_model))(z, plan[None])
     np.testing.assert_allclose(cost, [-sum(values.values())], rtol=2e-3)
+    # A myopic input stays within the box.
     low = -jnp.ones(2)
     chosen = stimulation.myopic_input(
         stimulation.Config(kind="myopic"), planning_model, z, low, -low
@@ -411,8 +415,12 @@ def test_plans_tell_as_much_as_they_promise():
         @jax.jit
         def promise() -> list[jax.Array]:
             states = stimulation.path(planning_model, state.mean, plan)
-            of = partial(stimulation.objective, config, "d_optimal", actions=plan, states=states)
-            return [of(m) / 2 for m in (planning_model, planning_model._replace(remaining=None))]
+            objective = partial(
+                stimulation.objective, config, "d_optimal", actions=plan, states=states
+            )
+            return [
+                objective(m) / 2 for m in (planning_model, planning_model._replace(remaining=None))
+            ]
 
         expected, naive = (float(x) for x in promise())
         gains = np.asarray(gains)

@@ -19,7 +19,7 @@ smooth = jax.jit(smoother.smooth_states)
 draw_paths = jax.jit(smoother.sample_paths, static_argnums=2)
 
 
-def dense(params: Params, record: Record) -> tuple[np.ndarray, np.ndarray, float]:
+def dense_smoother(params: Params, record: Record) -> tuple[np.ndarray, np.ndarray, float]:
     """Mean `[T d]` and covariance of all states of a linear-Gaussian record, and its likelihood."""
     p, r = jax.tree.map(np.asarray, (params, record))
     steps, d = len(r.y), len(p.drift)
@@ -34,10 +34,10 @@ def dense(params: Params, record: Record) -> tuple[np.ndarray, np.ndarray, float
     design = np.kron(np.eye(steps), p.matrix)[r.observed.ravel()]
     error = (r.y - p.offset)[r.observed] - design @ mean
     channels = np.tile(np.exp(2 * p.log_noise), steps)[r.observed.ravel()]
-    of_y = design @ prior @ design.T + np.diag(channels)
-    gain = prior @ design.T @ np.linalg.inv(of_y)
-    logs = np.linalg.slogdet(2 * np.pi * of_y)[1]
-    evidence = -0.5 * (logs + error @ np.linalg.solve(of_y, error))
+    y_covariance = design @ prior @ design.T + np.diag(channels)
+    gain = prior @ design.T @ np.linalg.inv(y_covariance)
+    logs = np.linalg.slogdet(2 * np.pi * y_covariance)[1]
+    evidence = -0.5 * (logs + error @ np.linalg.solve(y_covariance, error))
     return mean + gain @ error, prior - gain @ design @ prior, evidence
 
 
@@ -49,21 +49,21 @@ def test_a_linear_gaussian_model_is_exact(prediction):
         states = run_filter(model, params, record, prediction)
         whole = smooth(states, record.valid)
         paths = draw_paths(states, record.valid, 20_000, jax.random.key(0))
-        mean, covariance, evidence = dense(params, record)
+        mean, covariance, evidence = dense_smoother(params, record)
         np.testing.assert_allclose(states.log_likelihood.sum(), evidence, atol=1e-6)
         np.testing.assert_allclose(whole.mean.ravel(), mean, atol=1e-6)
         blocks = covariance.reshape(9, 2, 9, 2)
         np.testing.assert_allclose(whole.covariance, [blocks[t, :, t] for t in range(9)], atol=1e-6)
         for t in (0, 4):  # the filter knows the past and the present alone
             past = jax.tree.map(lambda x, end=t + 1: x[:end], record)
-            part, its_covariance, _ = dense(params, past)
+            part, its_covariance, _ = dense_smoother(params, past)
             np.testing.assert_allclose(states.belief.mean[t], part[-2:], atol=1e-6)
             np.testing.assert_allclose(
                 states.belief.covariance[t], its_covariance[-2:, -2:], atol=1e-6
             )
-        drawn = paths.reshape(len(paths), -1)
-        np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.01)
-        np.testing.assert_allclose(drawn.mean(0), mean, atol=0.02)
+        draws = paths.reshape(len(paths), -1)
+        np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.01)
+        np.testing.assert_allclose(draws.mean(0), mean, atol=0.02)
 
 
 @pytest.mark.fast_cases(1)
@@ -87,8 +87,8 @@ def test_the_gradient_is_that_of_differences(field, effect, monkeypatch):
         value = jax.jit(lambda x: filter_states(model, unravel(x), record).log_likelihood.sum())
         slope = jax.jit(jax.grad(value))(flat)
         for direction in rng.normal(size=(4, len(flat))):
-            there, back = value(flat + 1e-5 * direction), value(flat - 1e-5 * direction)
-            np.testing.assert_allclose(slope @ direction, (there - back) / 2e-5, rtol=1e-6)
+            forward, backward = value(flat + 1e-5 * direction), value(flat - 1e-5 * direction)
+            np.testing.assert_allclose(slope @ direction, (forward - backward) / 2e-5, rtol=1e-6)
 
 
 def test_counts_move_the_state_to_the_mode_and_weigh_as_by_quadrature():
@@ -151,9 +151,9 @@ def particle_log_likelihood(
     total = 0.0
     for t in range(len(r.y)):
         eta = z @ p.matrix.T + p.offset
-        of_counts = r.y[t] * eta - np.exp(eta) - special.gammaln(r.y[t] + 1)
-        of_numbers = -0.5 * ((r.y[t] - eta) ** 2 * np.exp(-2 * p.log_noise) + np.log(2 * np.pi))
-        each = np.where(counts, of_counts, of_numbers - p.log_noise).sum(1)
+        count_logs = r.y[t] * eta - np.exp(eta) - special.gammaln(r.y[t] + 1)
+        number_logs = -0.5 * ((r.y[t] - eta) ** 2 * np.exp(-2 * p.log_noise) + np.log(2 * np.pi))
+        each = np.where(counts, count_logs, number_logs - p.log_noise).sum(1)
         total += special.logsumexp(each) - np.log(count)
         chosen = rng.choice(count, count, p=special.softmax(each))
         z = move(model, p, z[chosen], r.u[t])

@@ -30,9 +30,9 @@ def test_what_is_known_stays_and_the_rest_is_at_least_as_likely_as_the_truth():
     )
 
     @jax.jit
-    def run(begun: fit.Fit) -> fit.Fit:
+    def run(initial_fit: fit.Fit) -> fit.Fit:
         step = lambda i, f: fit.gradient_step(config, model, f, episodes, jax.random.key(i))[0]
-        return jax.lax.fori_loop(0, config.steps, step, begun)
+        return jax.lax.fori_loop(0, config.steps, step, initial_fit)
 
     fitted = run(fit.init(config, start)).params
     for name in KNOWN:

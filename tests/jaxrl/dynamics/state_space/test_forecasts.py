@@ -28,8 +28,8 @@ def test_forecasts_of_a_linear_model_are_gaussian():
     move = np.eye(2) + p.transition
     for k in range(STEPS + 1):
         eta, spread = p.matrix @ mean + p.offset, (p.matrix @ covariance * p.matrix).sum(1)
-        of_counts = np.exp(eta[0] + spread[0] / 2)  # the mean of a log-normal rate
-        np.testing.assert_allclose(expected.mean[k], [of_counts, *eta[1:]], rtol=0.02, atol=0.02)
+        mean_count = np.exp(eta[0] + spread[0] / 2)  # the mean of a log-normal rate
+        np.testing.assert_allclose(expected.mean[k], [mean_count, *eta[1:]], rtol=0.02, atol=0.02)
         deviation = np.sqrt(spread + np.exp(2 * p.log_noise))
         for i in (1, 2):
             exact = stats.norm.ppf(levels, eta[i], deviation[i])
@@ -52,7 +52,9 @@ def test_windows_are_drawn_evenly_from_all_there_are():
     np.testing.assert_array_equal(
         windows.valid[~whole], [[True, True, True, False]] * (~whole).sum()
     )
-    drawn = np.bincount(np.where(whole, starts, 7), minlength=8)  # 7 windows of one, 1 of the other
-    assert stats.chisquare(drawn).pvalue > 1e-3
+    counts = np.bincount(
+        np.where(whole, starts, 7), minlength=8
+    )  # 7 windows of one, 1 of the other
+    assert stats.chisquare(counts).pvalue > 1e-3
     follows = np.asarray(record.y)[np.array(starts)[:, None] + np.arange(4)]
     np.testing.assert_array_equal(windows.y, follows)

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from jaxrl.dynamics.bases import Fourier, Grid, Polynomial
 from jaxrl.dynamics.state_space import filter, information
 from jaxrl.dynamics.state_space.filter import Record, filter_states
-from jaxrl.dynamics.state_space.information import gather, gather_all, nothing
+from jaxrl.dynamics.state_space.information import gather, gather_all, zero_information
 from jaxrl.dynamics.state_space.model import HIDDEN, Network, Params, StateSpace, step
 from jaxrl.dynamics.state_space.move import parameters, regressors, replace
 from tests.jaxrl.dynamics.state_space.models import move, random_model, simulate
@@ -44,15 +44,15 @@ def innovations(
     covariance = np.diag(np.exp(2 * p.first_log_deviation)).astype(flat.dtype)
     errors, covariances, total = [], [], np.zeros(len(y), flat.dtype)
     for t in range(len(u)):
-        there = observed[t]
-        h = rows[there, :-1]
-        error = y[:, t, there] - mean @ h.T - rows[there, -1]
-        of_y = h @ covariance @ h.T + np.diag(np.exp(2 * p.log_noise[there]))
-        inverse = np.linalg.inv(of_y)
+        is_observed = observed[t]
+        h = rows[is_observed, :-1]
+        error = y[:, t, is_observed] - mean @ h.T - rows[is_observed, -1]
+        y_covariance = h @ covariance @ h.T + np.diag(np.exp(2 * p.log_noise[is_observed]))
+        inverse = np.linalg.inv(y_covariance)
         total = total - 0.5 * np.sum(error @ inverse * error, axis=1)
-        total = total - 0.5 * np.log(np.linalg.det(2 * np.pi * of_y))
+        total = total - 0.5 * np.log(np.linalg.det(2 * np.pi * y_covariance))
         errors.append(error)
-        covariances.append(of_y)
+        covariances.append(y_covariance)
         gain = covariance @ h.T @ inverse
         mean = (mean + error @ gain.T) @ onward.T + drift[0] + u[t] @ effect
         covariance = onward @ (covariance - gain @ h @ covariance) @ onward.T
@@ -66,18 +66,18 @@ def derivatives(function, flat: np.ndarray) -> list:
     return [jax.tree.map(lambda x: np.imag(x) / 1e-20, function(flat + step)) for step in steps]
 
 
-def dense(params: Params, flat: np.ndarray, record: Record, numbers: int) -> np.ndarray:
+def dense_information(params: Params, flat: np.ndarray, record: Record, numbers: int) -> np.ndarray:
     """The sum of Jᵀ S⁻¹ J, and of tr(S⁻¹ ∂S S⁻¹ ∂S) / 2 of all but the first `numbers`."""
     r = jax.tree.map(np.asarray, record)
-    filtered = lambda flat: innovations(params, flat, r.y[None], r.u, r.observed)[:2]
-    covariances = filtered(flat)[1]
-    slopes = derivatives(filtered, flat)
+    run_filter = lambda flat: innovations(params, flat, r.y[None], r.u, r.observed)[:2]
+    covariances = run_filter(flat)[1]
+    slopes = derivatives(run_filter, flat)
     total = np.zeros((len(flat), len(flat)))
-    for t, of_y in enumerate(covariances):
+    for t, y_covariance in enumerate(covariances):
         means = np.stack([errors[t][0] for errors, _ in slopes])
-        spreads = np.stack([np.linalg.solve(of_y, matrices[t]) for _, matrices in slopes])
+        spreads = np.stack([np.linalg.solve(y_covariance, matrices[t]) for _, matrices in slopes])
         spreads[:numbers] = 0
-        total += means @ np.linalg.solve(of_y, means.T)
+        total += means @ np.linalg.solve(y_covariance, means.T)
         total += 0.5 * np.einsum("iab,jba->ij", spreads, spreads)
     return total
 
@@ -90,7 +90,7 @@ def test_it_is_that_of_dense_innovations(with_channels, monkeypatch):
         record = simulate(model, params, 30, missing=0.3)
         ours = jax.jit(partial(gather, with_channels=with_channels))(model, params, record)
         flat = flat_of(model, params, with_channels)
-    exact = dense(params, flat, record, 15 if with_channels else 0)
+    exact = dense_information(params, flat, record, 15 if with_channels else 0)
     assert exact.shape == ((27, 27) if with_channels else (12, 12))
     np.testing.assert_allclose(ours.matrix, exact, rtol=1e-8, atol=1e-8 * np.abs(exact).max())
     weight = np.asarray(record.observed).sum(0) * np.exp(-2 * np.asarray(params.log_noise))
@@ -111,8 +111,8 @@ def test_it_is_the_covariance_of_exact_scores():
             y[:, t] = z @ p.matrix.T + p.offset + np.exp(p.log_noise) * rng.normal(size=(count, 3))
             z = move(model, p, z, np.tile(r.u[t], (count, 1)))
             z = z + np.exp(p.log_process) * rng.normal(size=z.shape)
-        of_one = lambda y: gather(model, params, first._replace(y=y)).matrix
-        ours = np.asarray(jax.jit(jax.vmap(of_one))(jnp.asarray(y)))
+        information_of = lambda y: gather(model, params, first._replace(y=y)).matrix
+        ours = np.asarray(jax.jit(jax.vmap(information_of))(jnp.asarray(y)))
         flat = flat_of(model, params, False)
     likelihood = lambda flat: innovations(params, flat, y, r.u, r.observed)[2]
     scores = np.stack(derivatives(likelihood, flat), axis=-1)  # [D, p]
@@ -162,14 +162,16 @@ def test_it_follows_the_filter_where_nothing_is_linear(field, effect, prediction
     for t in range(7):
         rate = np.exp(p.matrix @ s.belief.mean[t] + p.offset)
         weight = np.where(MIXED, rate, np.exp(-2 * p.log_noise)) * r.observed[t]
-        there = weight > 0
-        h = p.matrix[there]
-        of_y = np.linalg.inv(h @ s.before.covariance[t] @ h.T + np.diag(1 / weight[there]))
-        direct = np.kron(np.eye(4), np.append(s.before.mean[t], 1))[there]
+        is_observed = weight > 0
+        h = p.matrix[is_observed]
+        y_precision = np.linalg.inv(
+            h @ s.before.covariance[t] @ h.T + np.diag(1 / weight[is_observed])
+        )
+        direct = np.kron(np.eye(4), np.append(s.before.mean[t], 1))[is_observed]
         slope = h @ means[t]
         slope[:, :numbers] += direct
-        total += slope.T @ of_y @ slope
-        omega = h.T @ of_y @ h
+        total += slope.T @ y_precision @ slope
+        omega = h.T @ y_precision @ h
         through = np.einsum("ab,bci->aci", omega, spreads[t])
         total += 0.5 * np.einsum("aci,caj->ij", through, through)
     np.testing.assert_allclose(ours, total, rtol=1e-5, atol=1e-6 * np.abs(total).max())
@@ -187,8 +189,8 @@ def test_the_move_is_linear_in_its_parameters(field, effect):
         )
         params = replace(model, params, values)
         jax.tree.map(np.testing.assert_array_equal, parameters(model, params, True), values)
-        held = replace(model, params, parameters(model, params))
-        jax.tree.map(np.testing.assert_array_equal, held, params)
+        replaced_params = replace(model, params, parameters(model, params))
+        jax.tree.map(np.testing.assert_array_equal, replaced_params, params)
         z, u = jnp.array([0.3, -0.7]), jnp.array([0.5, 1.1])
         x = regressors(model, params, z, u)
         size = 0 if field is None else field.num_features
@@ -208,21 +210,21 @@ def test_records_add_up_and_what_is_missing_adds_nothing():
         close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
         jax.tree.map(lambda of_all, *x: close(of_all, sum(x)), total, *each)
 
-        first, begun = records[0], jnp.arange(24) < 15
+        first, is_early = records[0], jnp.arange(24) < 15
         early = jax.tree.map(lambda x: x[:15], first)
         exact = jax.jit(partial(gather, with_channels=True))(model, params, early)
-        for part in ({"valid": begun}, {"observed": first.observed & begun[:, None]}):
+        for part in ({"valid": is_early}, {"observed": first.observed & is_early[:, None]}):
             jax.tree.map(close, collect(model, params, first._replace(**part), True), exact)
         blind = collect(model, params, first._replace(observed=first.observed & False), True)
-        jax.tree.map(np.testing.assert_array_equal, blind, nothing(model, params, True))
+        jax.tree.map(np.testing.assert_array_equal, blind, zero_information(model, params, True))
 
 
 def test_more_data_are_never_less_information():
     with jax.enable_x64(True):
         model, params = random_model(Polynomial(2, 2, 3.0), MIXED)
         record = simulate(model, params, 40)
-        until = lambda end: record._replace(valid=jnp.arange(40) < end)
-        matrices = [collect(model, params, until(end)).matrix for end in (10, 11, 25, 40)]
+        record_until = lambda end: record._replace(valid=jnp.arange(40) < end)
+        matrices = [collect(model, params, record_until(end)).matrix for end in (10, 11, 25, 40)]
     for less, more in pairwise(matrices):
         values = np.linalg.eigvalsh(more - less)
         assert values.min() > -1e-10 * np.abs(values).max()

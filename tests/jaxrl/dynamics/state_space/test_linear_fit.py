@@ -18,19 +18,19 @@ def fit():
         model, params = random_model()
         each = [simulate(model, params, 400, missing=0.2, seed=seed) for seed in range(4)]
         records = jax.tree.map(lambda *x: jnp.stack(x), *each)
-        found = jax.jit(lambda records: linear_fit(model, records, 200))(records)
-        yield model, params, records, found
+        fitted = jax.jit(lambda records: linear_fit(model, records, 200))(records)
+        yield model, params, records, fitted
 
 
 def log_likelihood(model, params, records):
-    """Of all episodes but their beginnings, where the model only guesses the first state."""
+    """Log-likelihood of all episodes without their beginnings, where the state is but a guess."""
     states = jax.vmap(lambda record: filter.filter_states(model, params, record))(records)
     return jnp.sum(states.log_likelihood[:, 10:])
 
 
 def test_nothing_nearby_is_likelier_and_the_truth_neither(fit):
-    model, params, records, found = fit
-    value, slope = jax.jit(jax.value_and_grad(log_likelihood, 1))(model, found, records)
+    model, params, records, fitted = fit
+    value, slope = jax.jit(jax.value_and_grad(log_likelihood, 1))(model, fitted, records)
     assert value > log_likelihood(model, params, records)
     # In units of the standard error of a parameter, about one over the root of 1,600 samples.
     unit = 1 / np.sqrt(records.valid.sum())
@@ -39,11 +39,11 @@ def test_nothing_nearby_is_likelier_and_the_truth_neither(fit):
 
 
 def test_the_move_is_that_of_the_truth_in_standard_coordinates(fit):
-    model, params, records, found = fit
+    model, params, records, fitted = fit
     eigenvalues = lambda p: np.sort_complex(np.linalg.eigvals(np.eye(2) + p.transition))
-    np.testing.assert_allclose(eigenvalues(found), eigenvalues(params), atol=0.02)
-    np.testing.assert_allclose(np.exp(found.log_noise), np.exp(params.log_noise), rtol=0.1)
-    filtered = jax.vmap(lambda record: filter.filter_states(model, found, record))(records)
+    np.testing.assert_allclose(eigenvalues(fitted), eigenvalues(params), atol=0.02)
+    np.testing.assert_allclose(np.exp(fitted.log_noise), np.exp(params.log_noise), rtol=0.1)
+    filtered = jax.vmap(lambda record: filter.filter_states(model, fitted, record))(records)
     smoothed = jax.vmap(smoother.smooth_states)(filtered, records.valid)
     means = np.asarray(smoothed.mean).reshape(-1, 2)
     covariance = np.cov(means.T) + np.mean(smoothed.covariance, axis=(0, 1))

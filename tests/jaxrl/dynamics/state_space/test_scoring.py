@@ -21,7 +21,7 @@ MIXED = (True, True, False, False, False)
 
 
 def test_scoring_is_a_regression_where_states_are_seen():
-    """Of z' - z on the regressors; only noise of 0.001 is between the states and what is seen."""
+    """The target is z' - z; only noise of 0.001 is between the states and what is observed."""
     model, params = random_model(BUMPS, counts=(False, False))
     params = params._replace(
         matrix=jnp.eye(2), offset=jnp.zeros(2), log_noise=jnp.full(2, np.log(1e-3))
@@ -40,8 +40,8 @@ def test_scoring_is_a_regression_where_states_are_seen():
         expected = np.linalg.solve(gram, x.T @ (y[1:] - y[:-1])[:, i] / noise)
         ours = move.parameters(model, after).move[:, i]
         np.testing.assert_allclose(ours, expected, rtol=0.03, atol=3e-3)
-        rest = (y[1:] - y[:-1])[:, i] - x @ expected
-        assert noise == pytest.approx(np.mean(rest**2), rel=0.05)
+        residual = (y[1:] - y[:-1])[:, i] - x @ expected
+        assert noise == pytest.approx(np.mean(residual**2), rel=0.05)
 
 
 @pytest.mark.fast_cases(1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics.state_space.filter import Record, filter_states
-from jaxrl.dynamics.state_space.fitting.units import in_original_units, in_units, units_of
+from jaxrl.dynamics.state_space.fitting.units import scale_record, units_of, unscale_params
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
 IS_COUNT = (True, False, False, True)
@@ -23,15 +23,15 @@ def test_the_likelihood_differs_by_the_units_alone(size):
             lambda x: jnp.asarray(x)[None], record._replace(y=y, u=record.u / size)
         )
         units = units_of(episodes, jnp.asarray(IS_COUNT))
-        scaled = jax.tree.map(lambda x: x[0], in_units(episodes, units))
+        scaled = jax.tree.map(lambda x: x[0], scale_record(episodes, units))
         own = filter_states(
-            model, in_original_units(params, units), jax.tree.map(lambda x: x[0], episodes)
+            model, unscale_params(params, units), jax.tree.map(lambda x: x[0], episodes)
         )
         other = filter_states(model, params, scaled)
         np.testing.assert_allclose(own.belief.mean, other.belief.mean, rtol=1e-9, atol=1e-9)
-        apart = np.where(record.observed, np.log(np.asarray(units.deviation)), 0.0).sum(1)
+        log_units = np.where(record.observed, np.log(np.asarray(units.deviation)), 0.0).sum(1)
         np.testing.assert_allclose(
-            own.log_likelihood, other.log_likelihood - apart, rtol=1e-9, atol=1e-9
+            own.log_likelihood, other.log_likelihood - log_units, rtol=1e-9, atol=1e-9
         )
 
 
@@ -46,13 +46,13 @@ def test_units_are_those_of_numpy(size):
     single = lambda x: jnp.asarray(x, jnp.float32)
     record = Record(single(y), single(u), jnp.asarray(observed), jnp.asarray(valid))
     units = units_of(record, jnp.array([True, False, False, False]))
-    seen = np.where(observed & valid[..., None], y, np.nan)
+    observed_y = np.where(observed & valid[..., None], y, np.nan)
     np.testing.assert_allclose(
-        units.mean[1:], np.nanmean(seen, (0, 1))[1:], rtol=1e-4, atol=1e-6 * size
+        units.mean[1:], np.nanmean(observed_y, (0, 1))[1:], rtol=1e-4, atol=1e-6 * size
     )
-    np.testing.assert_allclose(units.deviation[1:3], np.nanstd(seen, (0, 1))[1:3], rtol=1e-4)
+    np.testing.assert_allclose(units.deviation[1:3], np.nanstd(observed_y, (0, 1))[1:3], rtol=1e-4)
     # Counts, and inputs that are never given, stay as they are.
     assert (units.mean[0], units.deviation[0]) == (0, 1)
     np.testing.assert_allclose(units.input_size, [7 * size, 1], rtol=1e-5)
-    shown = in_units(record, units)
-    assert np.abs(np.where(np.isnan(seen), 0, shown.y))[..., 1:].max() < 10
+    scaled_record = scale_record(record, units)
+    assert np.abs(np.where(np.isnan(observed_y), 0, scaled_record.y))[..., 1:].max() < 10

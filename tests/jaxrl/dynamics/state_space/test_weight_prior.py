@@ -18,7 +18,7 @@ NOISE = 0.3
 
 @pytest.mark.parametrize("size", [0.05, 2.0])
 def test_the_fixed_point_is_where_the_evidence_is_largest(size):
-    """For a regression whose only parameters are weights; `size` is that of the true ones."""
+    """The model is a regression with weights alone; `size` is that of the true ones."""
     _, params = random_model(Polynomial(degree=3, half_width=2.0))
     count = params.weights.size
     rng = np.random.default_rng(1)
@@ -37,9 +37,9 @@ def test_the_fixed_point_is_where_the_evidence_is_largest(size):
         covariance = np.linalg.inv(precision)
         weights = covariance @ x.T @ y / NOISE**2
         root = jnp.asarray(np.linalg.cholesky(covariance), jnp.float32)
-        nothing = jnp.zeros(())
+        zero = jnp.zeros(())
         mode = params._replace(weights=jnp.asarray(weights.reshape(-1, 2), jnp.float32))
-        posterior = FieldPosterior(mode, root, nothing, jnp.eye(2), nothing)
+        posterior = FieldPosterior(mode, root, zero, jnp.eye(2), zero)
         deviation = weight_prior.likelier_deviation(posterior, deviation)
     assert deviation == pytest.approx(best, rel=0.05)
 
