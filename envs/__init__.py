@@ -1,28 +1,33 @@
 """Pure environments on gymnax's interface.
 
 `env, params = envs.make("Snake-v0", rows=12, cols=12)`; after `import envs`, `gymnax.make` knows
-them too. To add one, write its module and add a line to `ALL`.
+them too. To add one, write its module and add a line to `ALL`. An environment is imported when it
+is first asked for, so that none costs those who play another.
 """
 
+import importlib
+from functools import partial
 from typing import Any
 
 import gymnax
 
-from envs import durotaxis, grid, snake, two_snake, vector_field
 from envs.base import Environment, check_name
 
-ALL: dict[str, type[Environment]] = {
-    "Snake-v0": snake.Snake,
-    "TwoSnake-v0": two_snake.TwoSnake,
-    "Grid-v0": grid.Grid,
-    "Durotaxis-v0": durotaxis.Durotaxis,
-    "VectorField-v0": vector_field.VectorField,
-    "CircularCartPole-v0": vector_field.CircularCartPole,
+ALL: dict[str, str] = {  # id: the class, in the package's folder of this name
+    "Snake-v0": "snake.Snake",
+    "TwoSnake-v0": "two_snake.TwoSnake",
+    "Grid-v0": "grid.Grid",
+    "Durotaxis-v0": "durotaxis.Durotaxis",
+    "VectorField-v0": "vector_field.VectorField",
+    "CircularCartPole-v0": "vector_field.CircularCartPole",
 }
 
-for _id, _environment in ALL.items():
-    if _id not in gymnax.registered_envs:  # a notebook may reload this module
-        gymnax.register(_id, _environment)
+
+def environment_class(env_id: str) -> type[Environment]:
+    """The class of an environment. Raises ValueError for an unknown id."""
+    check_name("environment", env_id, ALL)
+    folder, _, name = ALL[env_id].partition(".")
+    return getattr(importlib.import_module(f"{__name__}.{folder}"), name)
 
 
 def make(env_id: str, **kwargs: Any) -> tuple[Environment, Any]:
@@ -30,6 +35,21 @@ def make(env_id: str, **kwargs: Any) -> tuple[Environment, Any]:
 
     Raises ValueError for an unknown id, and for arguments that the environment refuses.
     """
-    check_name("environment", env_id, ALL)
-    env = ALL[env_id](**kwargs)
+    env = _create(env_id, **kwargs)
     return env, env.default_params
+
+
+def _create(env_id: str, **kwargs: Any) -> Environment:
+    return environment_class(env_id)(**kwargs)
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the folder of an environment, for `import envs; envs.snake.step(...)`."""
+    if name in {place.partition(".")[0] for place in ALL.values()}:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+for _id in ALL:
+    if _id not in gymnax.registered_envs:  # a notebook may reload this module
+        gymnax.register(_id, partial(_create, _id))

@@ -1,1 +1,32 @@
-"""Learning: pure functions on pytrees. Knows no environment; import each name from its own file."""
+"""Learning: pure functions on pytrees. Knows no environment; import each name from its own file.
+
+`jaxrl.train` is the front door, for programs of your own.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxrl.loop import Config, LoopMetrics
+    from jaxrl.types import Agent, Environment
+
+
+def train(
+    env: "Environment", params: Any, agent: "Agent", config: "Config", steps: int, seed: int = 0
+) -> tuple[Any, "LoopMetrics"]:
+    """Trains an agent in an environment, in one compiled program.
+
+    `steps` are those of all N environments together, rounded up to U whole updates. Returns the
+    state of the agent and the metrics of each update, `[U]` and `[U, ...]`; the mean return of the
+    episodes that ended in each is `metrics.finished["return"] / metrics.episodes`. `vmap` it over
+    seeds for many runs side by side. Raises ValueError for sizes that do not fit together.
+    """
+    import jax
+
+    from jaxrl import loop  # whoever needs a part of the library alone starts without it
+
+    if steps < 1:
+        raise ValueError(f"steps is {steps}, expected at least 1: the budget of the training")
+    training = loop.make_loop(env, params, agent, config)
+    chunk = loop.make_chunk(training.update, -(-steps // config.steps_per_update))
+    state, metrics = jax.jit(lambda key: chunk(training.init(key)))(jax.random.key(seed))
+    return state.agent, metrics

@@ -5,7 +5,9 @@ import gymnax
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+import jaxrl
 from jaxrl import loop
 from jaxrl.types import Agent
 from tests.jaxrl import toy_environments as toy
@@ -98,3 +100,16 @@ def test_chunk_is_traced_once():
     state = train_loop.init(jax.random.key(0))
     for _ in range(3):
         state, _ = chunk(state)
+
+
+def test_the_front_door_is_a_loop_and_a_chunk():
+    env, params = gymnax.make("CartPole-v1")
+    agent, sizes = counting_agent(2), loop.Config(num_envs=3, num_steps=7)
+    _, metrics, _ = run(env, params, sizes.num_envs, sizes.num_steps)
+    _, by_steps = jaxrl.train(env, params, agent, sizes, steps=22)  # rounded up to 42
+    chex.assert_trees_all_equal(by_steps, metrics)
+    by_seed = jax.vmap(lambda seed: jaxrl.train(env, params, agent, sizes, 42, seed)[1])
+    first = jax.tree.map(lambda x: x[0], by_seed(jnp.arange(2)))
+    chex.assert_trees_all_close(first, metrics, rtol=1e-6)
+    with pytest.raises(ValueError, match="steps is 0, expected at least 1"):
+        jaxrl.train(env, params, agent, sizes, steps=0)
