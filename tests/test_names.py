@@ -41,9 +41,9 @@ def offenders(source: str) -> Iterator[str]:
                 yield f'{node.name}: "{first} ..."'
         if isinstance(node, ast.arg) and VAGUE.fullmatch(node.arg):
             yield node.arg
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            if VAGUE.fullmatch(node.id):
-                yield node.id
+        is_bound = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        if is_bound and VAGUE.fullmatch(getattr(node, "id", "")):
+            yield getattr(node, "id", "")
 
 
 def is_participle(name: str) -> bool:

@@ -6,6 +6,7 @@ from tests.train import tiny
 from train.host.command_line import help_text
 from train.host.command_line.command import parse
 from train.host.command_line.help_text import Flag, Group, group_of, text
+from train.host.program import find
 
 BOX = """\
 │ How long, and where.                      │
@@ -76,3 +77,25 @@ def test_a_terminal_of_any_width(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("COLUMNS", columns)
         lines = text("x", "word " * 99, [], ()).splitlines()
         assert help_text.NARROWEST - 5 <= max(map(len, lines)) <= help_text.WIDEST
+
+
+def test_a_long_help_folds_groups_within_groups():
+    flags = lambda prefix, count: [Flag(f"--{prefix}.f{i} INT", "A number.") for i in range(count)]
+    groups = [Group("env", [], flags("env", 3)), Group("env.w", ["Weights."], flags("env.w", 4))]
+    for most, count in ((7, 7), (6, 3)):
+        lines = text("x", "About.", groups, (), most).splitlines()
+        assert sum(line.startswith("  --") for line in lines) == count
+        folded = "env.w: Weights. 4 flags, which --help-all shows." in lines
+        assert folded == (most == 6)
+        assert ("env.w: Weights." in lines) == (most == 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [("durotaxis", "normal"), ("two_snake", "dqn"), ("vector_field", "sequence_vae")],
+)
+def test_no_help_is_longer_than_one_reads(name, preset, capsys):
+    """The programs with the most flags, each with its longest list."""
+    with pytest.raises(SystemExit):
+        parse(find(name, "the test"), [preset, "--help"])
+    assert 40 < capsys.readouterr().out.count("\n  --") <= help_text.MOST

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import io
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar, cast
@@ -17,7 +18,7 @@ from train.host.numbers import FLAGS
 C = TypeVar("C")
 COMMON = f"""Also, with every command:
   {compilation_cache.HELP}
-  --help-all: show also the flags that have no effect with the others."""
+  --help-all: show all flags, also those that have no effect with the others."""
 
 
 def parse_flags(
@@ -45,7 +46,8 @@ def parse_flags(
             options = parse(help_text.remove_help_flags(arguments))
         hidden = () if help_text.ALL in arguments or isinstance(options, type) else idle(options)
         kind = default if isinstance(default, type) else type(default)
-        show_help(program, about or inspect.getdoc(kind) or "", parse, hidden)
+        most = math.inf if help_text.ALL in arguments else help_text.MOST
+        show_help(program, about or inspect.getdoc(kind) or "", parse, hidden, most)
     with one_line_usage_errors(parse):
         return parse(arguments)
 
@@ -67,10 +69,11 @@ def show_help(
     about: str,
     parse: Callable[[Sequence[str]], object],
     hidden: Collection[str] = (),
+    most: float = help_text.MOST,
 ) -> None:
     """Prints what a command can be told, and ends the process."""
     flags = help_text.groups(lambda: parse(["--help"]))
-    print(help_text.text(program, f"{about}\n\n{COMMON}", flags, hidden))
+    print(help_text.text(program, f"{about}\n\n{COMMON}", flags, hidden, most))
     raise SystemExit(0)
 
 

@@ -19,6 +19,8 @@ WIDEST, NARROWEST = 100, 40  # columns
 ONE_COLUMN = 120
 """Width at which tyro does not put boxes side by side."""
 INDENT = 6
+MOST = 80
+"""Flags that a reader looks through; of more, groups within groups are a line each."""
 BOX = re.compile(r"╭─ (.*?) ─*╮\n(.*?)╰─*╯", re.DOTALL)
 
 
@@ -86,8 +88,17 @@ def group_of(title: str, body: str) -> Group:
     return Group(title.removesuffix(" options"), [x for x in about if x], flags)
 
 
-def text(usage: str, about: str, flags: Sequence[Group], idle: Collection[str] = ()) -> str:
-    """The help of a command, without the flags that are `idle`."""
+def text(
+    usage: str,
+    about: str,
+    flags: Sequence[Group],
+    idle: Collection[str] = (),
+    most: float = MOST,
+) -> str:
+    """The help of a command, without the flags that are `idle`.
+
+    With more than `most` flags, groups within groups, such as `env.weights`, are folded.
+    """
     width = max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns))
     positional = [f"[{flag.usage}]" for group in flags for flag in group.flags if not flag.names]
     start = " ".join(["usage:", usage, *positional, "[--FLAG VALUE ...]"])
@@ -97,12 +108,18 @@ def text(usage: str, about: str, flags: Sequence[Group], idle: Collection[str] =
         for item in re.split(r"\n(?=  )", paragraph):
             indent = " " * INDENT if item.startswith("  ") else ""
             lines += textwrap.wrap(item, width, subsequent_indent=indent)
+    visible = {
+        group.name: [flag for flag in group.flags if not {*flag.names} & {*idle}] for group in flags
+    }
+    is_long = sum(map(len, visible.values())) > most
     for group in flags:
-        visible = [flag for flag in group.flags if not {*flag.names} & {*idle}]
-        if visible:
-            heading = f"{group.name}: {' '.join(group.about)}" if group.about else group.name
+        heading = f"{group.name}: {' '.join(group.about)}" if group.about else group.name
+        is_folded = is_long and "." in group.name
+        if is_folded:
+            heading += f" {len(visible[group.name])} flags, which {ALL} shows."
+        if visible[group.name]:
             lines += ["", *textwrap.wrap(heading, width)]
-        for flag in visible:
+        for flag in () if is_folded else visible[group.name]:
             lines += flag_lines(flag, width)
     return "\n".join(lines)
 
