@@ -133,6 +133,7 @@ def test_plugins_of_another_accelerator_are_removed():
     assert setup.leftovers("tpu", SOUND | CUDA12) == []
 
 
+@pytest.mark.slow
 def test_loaded_modules_that_changed():
     assert setup.stale({"numpy": "2.0", "rich": "14.0"}, {"numpy": "2.0", "rich": "14.0"}) == []
     assert setup.stale({"numpy": "2.0", "rich": "14.0"}, {"numpy": "2.1"}) == ["numpy", "rich"]
@@ -272,6 +273,7 @@ def test_a_sound_checkout_installs_nothing(monkeypatch: pytest.MonkeyPatch):
     setup.prepare()
 
 
+@pytest.mark.slow
 def test_a_failing_pip_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     with pytest.raises(SystemExit, match=r"install .*nothing\.whl failed"):
         setup.run_pip("install", "--no-index", str(tmp_path / "nothing.whl"))

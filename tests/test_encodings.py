@@ -107,6 +107,7 @@ def test_what_is_right_passes(call: str):
     assert lines_by_locale(call) == []
 
 
+@pytest.mark.slow
 def test_a_page_holds_the_same_bytes_in_every_locale(tmp_path: Path):
     code = (
         "import sys\n"

@@ -259,6 +259,7 @@ def test_grounds_of_a_kind_share_what_is_compiled():
     assert bool(Durotaxis(ground="exponential").default_params.law.exponential)
 
 
+@pytest.mark.slow
 def test_isotropic_colonies_only_lead_by_deletion():
     """Without deletion at the left the centroid stays; with it, it goes right."""
     env = Durotaxis(64, 16, spawning="isotropic", action="ratio")

@@ -26,7 +26,7 @@ def grow_colony(ground: str = "random"):
     return state, params
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("ground", ["random", "linear"])
 def test_a_colony_is_read_again(ground: str, tmp_path: Path):
     state, params = grow_colony(ground)

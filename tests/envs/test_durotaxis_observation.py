@@ -224,6 +224,7 @@ def test_steep_ground(slope, base):
     assert all(np.all(np.isfinite(leaf)) for leaf in observe(colony, law))
 
 
+@pytest.mark.slow
 def test_features_of_founders():
     colony = random_colony(5, np.random.default_rng(5))
     first = jax.jit(pairwise.initial_colony_features, static_argnums=(1, 2))
@@ -238,6 +239,7 @@ def test_features_of_founders():
     assert not np.any(first(nobody, 0, True).is_vertex)
 
 
+@pytest.mark.slow
 def test_features_of_a_batch_are_those_of_each(colonies):
     """Few cells and many are computed in different numbers of slots."""
     every = jax.jit(jax.vmap(jax.vmap(pairwise.colony_features)))

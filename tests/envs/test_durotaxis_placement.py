@@ -40,7 +40,7 @@ def test_quarter_turns_are_exact(name: str):
     assert placement.place(str(placement.ANGLES[name] - 360), 90, 60) == goal_placement
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["up", "right", "left", "down"])
 def test_a_colony_goes_where_it_should_as_a_plain_one_does(name: str):
     """The plain one knows directions and walls of the picture only."""

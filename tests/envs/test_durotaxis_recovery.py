@@ -24,6 +24,7 @@ def make(nodes: int = 4, **changes):
     return env, params
 
 
+@pytest.mark.slow
 def test_a_lost_colony_begins_again_around_its_centroid_twice():
     env, params = make()
     _, state = env.reset(jax.random.key(0), params)

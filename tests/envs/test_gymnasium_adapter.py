@@ -88,6 +88,7 @@ def short(env: Any, steps: int = 12) -> Any:
 QUICK = ("Grid-v0", "CircularCartPole-v0", "CartPole-v1", "Pendulum-v1")
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "env_id",
     [
@@ -135,6 +136,7 @@ def test_one_environment_is_a_loop_over_the_bare_one():
     assert type(terminated) is type(truncated) is bool
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("env", "mode"),
     [
@@ -363,6 +365,7 @@ COPIERS = {
 }
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("way", COPIERS)
 @pytest.mark.parametrize("env_id", [*envs.ALL, "CartPole-v1", "wrapped"])
 def test_environments_can_be_copied(env_id, way):
@@ -380,6 +383,7 @@ def test_environments_can_be_copied(env_id, way):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("way", COPIERS)
 @pytest.mark.parametrize("vector", [False, True])
 def test_a_copy_goes_on_as_its_original(vector, way):

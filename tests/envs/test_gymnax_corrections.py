@@ -39,6 +39,7 @@ LONG = {"max_steps_in_episode": 300}
 NUMBERS = dict.fromkeys(STATES, LONG) | {"MetaMaze-misc": LONG | {"punishment": -2.0}}
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "env_id",
     [

@@ -74,6 +74,7 @@ def test_random_and_played_snakes(rows, cols, count, name):
         assert observations[view].max() <= space.high
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("view", "rows", "cols", "name"),
     [
@@ -168,6 +169,7 @@ def test_from_body_refuses_what_is_no_snake(body):
         positions.from_body(Board(4, 4), body, None, 0)
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_type_is_promoted_by_chance(view):
     env, key = Snake(5, 6, view, "modern"), jax.random.key(0)

@@ -157,6 +157,7 @@ def test_a_wrong_rule_does_not_go_unnoticed(modern):
 # Rewards
 
 
+@pytest.mark.slow
 def test_soft_entrapment_and_crowding_are_paid_for_and_seen(num_games):
     """Under the rewards of the 256-game system."""
     env = Snake(7, 6, "flood", entrapment="seen", crowding=True)
@@ -166,6 +167,7 @@ def test_soft_entrapment_and_crowding_are_paid_for_and_seen(num_games):
     assert tally["meals in entrapment"] > 0.1 * num_games
 
 
+@pytest.mark.slow
 def test_soft_entrapment_is_judged_by_its_threshold(num_games):
     """Under weights that tell all events apart."""
     env = Snake(6, 6, "planes", "modern", entrapment="judged", crowding=True)

@@ -50,6 +50,7 @@ def test_one_step_drifts_pushes_and_scatters():
     np.testing.assert_allclose(residual.mean(0), 0.0, atol=error)
 
 
+@pytest.mark.slow
 def test_poisson_counts_are_counts():
     """Mean and variance of counts are rate times bin; the process noise is all but switched off."""
     env = VectorField(observation="loglinear", noise="poisson", channels=4)

@@ -351,6 +351,7 @@ def wrap_twice(env):
     return StickyActions(env, 0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "env",
     cases(
@@ -467,6 +468,7 @@ def test_plain_actions_reach_the_environment():
     assert PlainActions(CARTPOLE).action_space().n == 2
 
 
+@pytest.mark.slow
 def test_gradients_flow_where_the_wrapped_environment_lets_them():
     def slope(env):
         params = env.default_params

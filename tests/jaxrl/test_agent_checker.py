@@ -71,6 +71,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 def test_an_agent_that_keeps_the_contract_passes():
     agent_checker(agent(), tiny.Walk(), (), agent())
     env, params = envs.make("Snake-v0", rows=4, cols=4, observation="features")

@@ -141,6 +141,7 @@ def test_minibatches_from_replay_are_uniform_in_equal_parts(rows):
     np.testing.assert_allclose(batch.discount, 0.25)
 
 
+@pytest.mark.slow
 def test_windows_end_with_their_episode_in_every_block():
     """Windows are those without blocks: the same indices looked up in the whole ring."""
     ring = ring_after(10)
@@ -219,6 +220,7 @@ def test_priorities_are_drawn_from_in_each_block_as_by_a_slow_program():
     assert num_different <= 1  # where a share falls on the border of two steps, rounding decides
 
 
+@pytest.mark.slow
 def test_weighted_draws_from_blocks_estimate_the_mean_of_all_steps():
     """At β = 1 the weights undo the mixture: Σ w x / Σ w is the mean of x over all steps."""
     random = np.random.default_rng(3)

@@ -6,6 +6,7 @@ import gymnax
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxrl import evaluate
 from jaxrl.types import Agent
@@ -52,6 +53,7 @@ def test_episodes_equal_those_of_a_plain_loop():
     assert np.all(np.asarray(episodes.terminated))
 
 
+@pytest.mark.slow
 def test_a_watched_game_is_one_of_those_evaluated():
     """Its actions, replayed by hand, end it when the evaluation says; pieces join without a gap."""
     env, params = gymnax.make("CartPole-v1")

@@ -66,6 +66,7 @@ class DecayingWorld:
         return value[None], state - 1, value, no, no, info
 
 
+@pytest.mark.slow
 def test_a_mending_loop_starts_broken_environments_anew_and_leaves_the_others():
     agent = counting_agent(2)
     train_loop = loop.make_loop(DecayingWorld(), (), agent, loop.Config(num_envs=8, num_steps=5))

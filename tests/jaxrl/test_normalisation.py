@@ -148,6 +148,7 @@ def test_switched_off_it_changes_nothing():
     jax.tree.map(np.testing.assert_array_equal, agent_states[0], agent_states[1].agent)
 
 
+@pytest.mark.slow
 def test_the_agent_keeps_the_contract():
     """A greedy one acts by the parameters alone, the statistics of observations among them."""
     env, params = gymnax.make("CartPole-v1")

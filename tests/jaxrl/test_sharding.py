@@ -53,6 +53,7 @@ def test_devices_exchange_sums_alone_with_every_agent():
         assert_only_sums(*answer)
 
 
+@pytest.mark.slow
 def test_the_same_blocks_give_the_same_numbers_on_any_devices(quick):
     assert set(quick["differences:dqn"]) == {"2", "4", "8"}
     assert max(quick["differences:dqn"].values()) < ROUNDING

@@ -89,6 +89,7 @@ def test_wells_are_changed_as_often_as_kramers_says():
     assert 0.5 < changes / (rate * z.size) < 2
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_recording_can_be_read(name, tmp_path, monkeypatch):
     file = tmp_path / "recording.npz"

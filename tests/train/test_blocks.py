@@ -18,6 +18,7 @@ OTHERS = [case for case in LEARNERS.values() if case not in QUICK]
 CASES = [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS)]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("name", "preset"), CASES)
 def test_blocks_change_what_is_learned_from_and_must_be_equal(name, preset):
     program = find(name, "a test")

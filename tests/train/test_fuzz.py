@@ -29,6 +29,7 @@ def with_more_examples(few: settings, times: int) -> settings:
     return settings(few, max_examples=times * few.max_examples)
 
 
+@pytest.mark.fast_cases(1)
 @more
 @pytest.mark.parametrize("name", fuzz.LOADERS)
 def test_files(name, times):
@@ -41,6 +42,7 @@ def test_files(name, times):
     check_content()
 
 
+@pytest.mark.fast_cases(2)
 @more
 @pytest.mark.parametrize("name", [*fuzz.PROGRAMS, *fuzz.COMMANDS])
 def test_command_lines(name, times):

@@ -36,6 +36,7 @@ NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a
 ]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("name", "preset", "field"), NUMBERS)
 def test_numbers_may_be_traced(name, preset, field):
     program = find(name, "a test")
@@ -55,6 +56,7 @@ def test_the_default_of_every_program_lowers_for_gpus_and_tpus(name):
     assert traced.lower(lowering_platforms=("cuda", "tpu")).as_text()
 
 
+@pytest.mark.slow
 def test_members_of_a_sweep_are_what_each_run_is_alone():
     """Two learning rates and two seeds under `vmap`, beside four runs of one."""
     config = tiny.PRESETS["plain"]

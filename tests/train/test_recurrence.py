@@ -64,7 +64,7 @@ def test_untrained_agents_play_the_same_games(preset):
         assert np.sum(games[0].truncated) > 0  # or nothing was left out
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", ["classic", "modern"])
 def test_a_circle_costs_no_time(rules):
     limit = 100_000
@@ -89,6 +89,7 @@ def test_a_hunger_that_is_seen_is_waited_for():
     assert Snake(8, 8, "near").position(state, env.default_params) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "opponent",
     [
@@ -113,6 +114,7 @@ def test_two_snakes_play_the_same_games(opponent):
     assert_same_games(*games)
 
 
+@pytest.mark.slow
 def test_what_follows_a_meal_by_chance_is_not_left_out():
     """A drawn food may come back to its place: only the whole position counts."""
     env, params = Snake(6, 6, "tail"), Params(max_steps_in_episode=400)

@@ -48,6 +48,7 @@ def test_one_trace_only():
     assert int(state.agent.learner.updates) == 4
 
 
+@pytest.mark.slow
 def test_vmap_over_the_learning_rate_is_a_sweep():
     def run(learning_rate):
         agent = dqn.make(Mlp(), replace(TINY, learning_rate=learning_rate), num_envs=N)

@@ -75,6 +75,7 @@ def test_a_field_in_three_dimensions_is_ridge_regression_on_its_basis(basis):
     np.testing.assert_allclose(state.posterior.information, information, rtol=2e-3)
 
 
+@pytest.mark.slow
 def test_angles_go_round_and_are_seen_as_sine_and_cosine():
     """A rotation at a speed that depends on the angle is learned through ±π."""
     config = Config(
@@ -182,6 +183,7 @@ PLANE = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
 PLANE_KNOWN = Constants(jnp.array(DT), -jnp.ones(2), jnp.ones(2), (), 3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["cubic", "bumpy"])
 def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field):
     """A cubic field is one of the polynomials; of the bumpy one they know little."""
@@ -232,6 +234,7 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
     )
 
 
+@pytest.mark.slow
 def test_a_linear_part_has_its_own_prior():
     config = Config(basis="bumps", linear=True, prior_linear=2.0, prior_speed=0.5)
     z = single([[0.3, -1.2]])

@@ -52,6 +52,7 @@ HARDEST = ("ActionObservationReward", "TruncatedClimb")
 """The ones that need all of it; the others are slow."""
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "env",
     [
@@ -202,7 +203,7 @@ def test_advantages_are_standardised_within_each_minibatch(key):
     )
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("standardise", [True, False])
 def test_gradients_of_microbatches_add_up_to_that_of_the_minibatch(key, blocks, standardise):
@@ -262,6 +263,7 @@ def test_target_kl_skips_the_rest_of_an_update():
     assert 1 <= adam(stopped) < adam(free) == 12
 
 
+@pytest.mark.slow
 def test_learning_rate_and_entropy_weight_fall_to_zero(key):
     network = ActorCritic(MLP((8,)), 2)
     agent = ppo.make(network, ppo.Config(learning_rate=0.1, anneal_updates=4.0, minibatches=2))
@@ -282,6 +284,7 @@ def test_learning_rate_and_entropy_weight_fall_to_zero(key):
     chex.assert_trees_all_equal(before, state.params)
 
 
+@pytest.mark.slow
 def test_the_horizon_grows_by_one_factor_per_update():
     """From 10 steps to 100 within four updates; each learns as if its discount were a constant."""
 
@@ -375,7 +378,7 @@ def rollout_in_parts(steps: int = 6, num_envs: int = 4) -> Transition:
     )
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [None, (0.5, 0.0, 2.0)])
 def test_components_are_learned_one_by_one_and_add_up(weights):
     """Each as if it were all of the reward; the policy follows their weighted sum."""
@@ -453,6 +456,7 @@ def test_learning_rates_vmap_in_one_trace(key):
     assert not np.allclose(kernels[1], kernels[2])
 
 
+@pytest.mark.slow
 def test_steps_of_one_environment_are_shuffled_one_by_one():
     env = toy.ActionObservationReward()
     network: Any = ActorCritic(MLP((2,)), env.num_actions)

@@ -92,6 +92,7 @@ def test_minibatches_must_divide_the_rollout(key):
         agent.update(state, hand_made(), key)
 
 
+@pytest.mark.slow
 def test_learning_rate_and_epsilon_fall_and_every_number_may_be_traced():
     numbers, structure = jax.tree.flatten(TINY)
     assert len(numbers) == 9

@@ -138,7 +138,7 @@ def test_advantages_bootstrap_from_the_successor_and_the_memory_after_the_step(l
     np.testing.assert_allclose(steps.target, target, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("value_clip", [None, 0.1])
 def test_episodes_of_one_step_are_learned_as_without_a_memory(value_clip):
     """The gradient is that of PPO on a shuffled heap of observations, each with no past."""
@@ -216,6 +216,7 @@ def test_an_update_takes_adam_steps_on_halves_of_the_environments(lab):
     assert len(splits) > 1  # other keys, other halves
 
 
+@pytest.mark.slow
 def test_learning_rate_and_entropy_weight_fall_to_zero():
     config = recurrent_ppo.Config(learning_rate=0.1, entropy_weight=0.4, anneal_updates=4.0)
     for updates, share in [(0, 1.0), (1, 0.75), (4, 0.0), (9, 0.0)]:
@@ -261,7 +262,7 @@ DISCRETE = ActorCritic(MLP(()), 2)
 GAUSSIAN = GaussianActorCritic(MLP((5,)), MLP(()), 1, low=-1.0, high=1.0)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "heads"),
     [(toy.TruncatedClimb(), DISCRETE), (toy.TargetAction(), GAUSSIAN)],

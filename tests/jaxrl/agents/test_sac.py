@@ -105,7 +105,7 @@ def test_temperature_rises_where_the_entropy_is_too_low():
 # One gradient update.
 
 
-@pytest.mark.fast_cases(2)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("target_entropy", [None, -0.3])
 @pytest.mark.parametrize("max_norm", [float("inf"), 0.01])
 def test_a_gradient_step_is_one_of_adam_for_each_part(key, target_entropy, max_norm):
@@ -140,6 +140,7 @@ def test_a_gradient_step_is_one_of_adam_for_each_part(key, target_entropy, max_n
         np.testing.assert_allclose(metrics[name], norm, rtol=1e-4)  # before it is clipped
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("tau", [0.1, 1.0])
 def test_targets_average_the_critics_exponentially(tau):
     """θ⁻ after M updates: (1 - τ)^M θ⁻₀ + Σ τ (1 - τ)^(M - m) θₘ."""
@@ -273,7 +274,7 @@ def test_the_replay_holds_scaled_actions_and_true_successors():
     chex.assert_trees_all_equal(stored, rollout._replace(action=rollout.extras, extras=()))
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [None, 0.9])
 def test_it_keeps_the_contract(correlation):
     networks = (GaussianActor(MLP((8,)), 1, -1.0, 2.0), QFunctions(MLP((8,))))

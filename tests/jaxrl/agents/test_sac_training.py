@@ -102,6 +102,7 @@ def test_the_temperature_brings_the_entropy_to_its_target(which: int, target_ent
     np.testing.assert_allclose(bandits().entropy[which].mean(), target_entropy, atol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiled_with_care")
 def test_the_learned_temperature_is_the_one_of_that_entropy():
     """H = ½ log(2 π e σ²) of the scaled action, which is σ w, and the variance α / 2 of the action.

@@ -110,6 +110,7 @@ def test_samples_are_stored_as_long_as_there_is_room():
     assert int(after.agent.params.fits[59]) == int(after.agent.params.fits[-1])
 
 
+@pytest.mark.slow
 def test_beliefs_while_acting_are_those_of_the_filter():
     """The learner is kept as it is, from the first sample on."""
     agent, (after, before, _) = experiment("hold")
@@ -175,6 +176,7 @@ def test_policies_give_random_inputs_first_and_plans_later(kind):
     assert np.isfinite(np.asarray(measures["information"])).all()
 
 
+@pytest.mark.slow
 def test_the_agent_keeps_the_contract():
     agent = state_space_learner.make(CONFIG, MODELS[:1], KNOWN)
     agent_checker.agent_checker(agent, ENV, PARAMS, num_envs=1)
@@ -199,6 +201,7 @@ def test_fits_are_to_a_part_of_the_room(capacity, sizes):
     assert state_space_learner.fit_sizes(capacity) == sizes
 
 
+@pytest.mark.slow
 def test_inputs_are_random_where_plans_have_kept_the_state():
     """A learner that is kept as it is sees the same observation again and again."""
     standstill_config = standstill.Config(window=5, radius=0.2, random_steps=8)

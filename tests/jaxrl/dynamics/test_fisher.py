@@ -80,6 +80,7 @@ def rollout(weights: np.ndarray, actions: np.ndarray) -> np.ndarray:
     return np.array(states)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("poisson", [False, True])
 def test_gains_through_observations_are_those_of_finite_differences(poisson):
     rng = np.random.default_rng(1)

@@ -168,6 +168,7 @@ def test_the_likelihood_never_falls(fitted_model):
     assert curve[-1] > curve[0] + 100
 
 
+@pytest.mark.slow
 def test_a_known_model_is_recovered(fitted_model):
     """Up to a change of the coordinates of z: eigenvalues, and the responses C Aᵏ B to inputs."""
     params = fitted_model[0]
@@ -182,6 +183,7 @@ def test_a_known_model_is_recovered(fitted_model):
     assert fitted_model[1][-1] > curve[0] - 20  # no worse than the truth itself
 
 
+@pytest.mark.slow
 def test_what_stands_where_nothing_was_observed_changes_nothing():
     data = draw_episodes(2, 20, missing=0.2)
     changed = data._replace(y=np.where(data.observed, data.y, -99.0))
@@ -191,6 +193,7 @@ def test_what_stands_where_nothing_was_observed_changes_nothing():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_inputs_of_zero_have_no_effect():
     data = draw_episodes(2, 60, missing=0.0)
     params, curve = fit(single(TRUE), data._replace(u=np.zeros_like(data.u)), 3)

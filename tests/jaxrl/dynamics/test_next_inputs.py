@@ -63,6 +63,7 @@ def test_many_plans_are_weighed_in_parts(question, monkeypatch):
         np.testing.assert_allclose(gains, expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_best_plan_is_better_than_chance_and_within_the_limits(question):
     (question, _), steps, hold = question, 20, 4
     config = icem.Config(horizon=5, candidates=48, elites=8, iterations=5, initial_std=1.0)

@@ -71,6 +71,7 @@ def test_outputs_that_share_a_design_are_a_kronecker_product_and_a_known_noise_s
     np.testing.assert_allclose(posterior.noise_variance(one), 0.3, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_float32_does_not_drift():
     """5,000 steps of a random walk on a grid of 225 overlapping bumps, most of them seen often."""
     grid = rbf.Grid()
@@ -128,6 +129,7 @@ def test_what_does_not_fit_is_refused():
         posterior.update(posterior.prior(3, 2, 1.0, 1.0), jnp.ones(4), jnp.ones(2))
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("noise", [1e-2, 1e-6, 1e-8, 1e-10, 1e-12])
 def test_next_to_no_noise_leaves_variances_positive_and_right(noise):
     """3,000 steps on 81 overlapping bumps; data up to 10¹¹ times as certain as the prior.

@@ -236,6 +236,7 @@ def test_candidates_are_nothing_and_directions_to_the_edge_and_half_way(num_inpu
 # Plans.
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("objective", "propagate", "shared"),
     [
@@ -310,6 +311,7 @@ def test_one_number_is_a_goal_for_every_component():
         stimulation.check_goal(replace(config, goal=(1.0, 2.0)), 3)
 
 
+@pytest.mark.slow
 def test_a_plan_for_a_goal_goes_there():
     """The distance after ten steps, against that without inputs."""
     config = replace(PLANNED, objective="goal", goal=(0.0,), replan_steps=1)
@@ -375,6 +377,7 @@ def test_a_plan_tells_more_than_random_plans():
     assert min(chosen) > np.quantile(by_chance, 0.8)
 
 
+@pytest.mark.slow
 def test_dear_actions_are_small():
     """And the plan that the search returned is followed without a new look."""
     config = replace(PLANNED, action_cost=100.0, planner=replace(PLANNER, iterations=3))

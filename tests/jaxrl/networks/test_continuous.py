@@ -59,6 +59,7 @@ def test_actor_by_hand():
         np.testing.assert_array_equal(end, np.broadcast_to(expected, (3, 4, A)))
 
 
+@pytest.mark.slow
 def test_actor_starts_almost_as_a_standard_normal():
     params = jax.jit(ACTOR.init)(jax.random.key(0), jnp.zeros(D))
     policy: Any = ACTOR.apply(params, jax.random.normal(jax.random.key(1), (100, D)))

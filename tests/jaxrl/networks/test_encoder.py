@@ -48,6 +48,7 @@ def test_fourier_features_have_half_waves_and_level_ends():
     np.testing.assert_array_equal(changes, [1, 2, 3, 4])
 
 
+@pytest.mark.slow
 def test_encoder_is_a_linear_head_on_its_torso(key):
     """What turns the head turns the features: u T = torso (W T) + b T."""
     encoder: Any = Encoder(MLP((8, 7)), 3)

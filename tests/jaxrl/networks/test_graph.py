@@ -209,6 +209,7 @@ def test_one_at_a_time_is_the_same_as_a_batch(network):
     close(jax.tree.map(lambda x: x.reshape(4, *x.shape[2:]), actual), singles)
 
 
+@pytest.mark.fast_cases(1)
 @networks
 def test_padding_is_inert(network):
     params = any_params(network)
@@ -255,6 +256,7 @@ def test_new_numbers_for_the_nodes_move_nothing_else(network):
 # --- heads
 
 
+@pytest.mark.slow
 def test_the_policy_starts_nearly_uniform_over_its_box():
     """Φ(-0.549) = 29 per cent in either outer quarter, since the logistic of 2 * -0.549 is 1/4."""
     params = jax.jit(HEADS.init)(jax.random.key(0), GRAPHS[0])
@@ -277,6 +279,7 @@ def test_the_scale_stays_within_its_bounds():
         close(policy.raw.scale, np.full(2, expected))
 
 
+@pytest.mark.slow
 def test_the_hybrid_chooses_for_live_nodes_only():
     policy, value = jitted_apply(HYBRID)(any_params(HYBRID), stack_trees(GRAPHS))
     assert isinstance(policy, Joint)

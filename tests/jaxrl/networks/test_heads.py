@@ -40,6 +40,7 @@ def test_a_joint_head_is_its_parts(key):
     assert value.shape == policy.log_prob(action).shape == policy.entropy().shape == (5,)
 
 
+@pytest.mark.slow
 def test_the_same_with_a_memory(key):
     heads = HeadedActorCritic(MLP(()), MLP(()), JointHead(PARTS))
     network = RecurrentActorCritic(MLP((8,)), heads, 6)
@@ -48,6 +49,7 @@ def test_the_same_with_a_memory(key):
     assert (value.shape, memory.shape) == ((), (6,))
 
 
+@pytest.mark.slow
 def test_each_choice_has_its_own_logits(key):
     """A uniform policy takes each pair equally often, and no action that does not exist."""
     head = MultiDiscreteHead((2, 3))

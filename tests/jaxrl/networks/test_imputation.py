@@ -63,7 +63,7 @@ def loop_beliefs(params, valid, observed):
     return [np.stack(column) for column in zip(*rows, strict=True)]
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("recognition", [MODEL.recognition, MLPRecognition(2)])
 @pytest.mark.parametrize("case", ["gap", "late", "padded"])
 def test_the_filter_time_after_time(case, recognition, monkeypatch):
@@ -85,6 +85,7 @@ def test_the_filter_time_after_time(case, recognition, monkeypatch):
         np.testing.assert_array_equal(belief.variance[:2], 1)
 
 
+@pytest.mark.slow
 def test_where_nothing_is_missing_it_is_the_filter_itself(params):
     _, plain_belief = MODEL.encode(params, MODEL.initial_carry(), Window(Y, BEFORE, VALID))
     window = Window(Y, BEFORE, VALID, jnp.ones(OBSERVED.shape, bool))
@@ -132,7 +133,7 @@ def test_the_objective_is_the_sum_of_the_terms_that_are_left(params):
     np.testing.assert_allclose(total, (0.7 * (divergence + first) - likelihood) / T, rtol=1e-4)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("masking", [False, True])
 def test_what_stands_where_nothing_was_observed_changes_nothing(params, masking):
     """Neither the objective nor a gradient; the value there may be anything finite."""

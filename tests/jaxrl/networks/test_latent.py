@@ -92,6 +92,7 @@ def filter_by_hand(params, y, before):
     return (np.stack(column) for column in zip(*rows, strict=True))
 
 
+@pytest.mark.slow
 def test_the_filter_step_by_step_and_all_at_once(params):
     """Alike, also after padding, which the filter does not remember; and only the past counts."""
     mean, variance = filter_by_hand(params, WINDOW.y, WINDOW.before)
@@ -118,6 +119,7 @@ def away_from_zeros(model, seed):
     return tree.unflatten([x + 0.2 * rng.normal(size=x.shape).astype(np.float32) for x in leaves])
 
 
+@pytest.mark.slow
 def test_long_short_term_memory_by_hand():
     """Step by step and all at once, and padding changes neither cell nor output."""
     params = away_from_zeros(STATEFUL, 5)
@@ -197,6 +199,7 @@ def test_a_new_model_is_as_unsure_as_it_was_asked_to_be(fresh):
     np.testing.assert_allclose(GAUSSIAN.emission(fresh, jnp.zeros(2))[1], 0.2, rtol=1e-5)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_an_rbf_field_is_its_weights_times_the_features(dims, key):
     grid = Grid(per_axis=4, dims=dims)

@@ -141,6 +141,7 @@ def gram(kernel: jax.Array) -> np.ndarray:
     return flat.T @ flat if flat.shape[0] >= flat.shape[1] else flat @ flat.T
 
 
+@pytest.mark.slow
 def test_weights_start_orthogonal_with_the_gains_of_ppo():
     params = initial(ActorCritic(nn.Sequential((Conv((3, 4)), MLP((8,)))), A), BOARD)["params"]
     inside = [x for x in jax.tree.leaves(params["torso"]) if x.ndim > 1]

@@ -72,6 +72,7 @@ def test_noise_starts_at_half_over_the_root_of_the_inputs():
         np.testing.assert_allclose(start[name], 0.5 / np.sqrt(D), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_every_layer_of_a_network_is_noisy_and_atoms_are_dueled_one_by_one():
     network = QNetwork(MLP((8,), noisy=True), 3, dueling=True, streams=(5,), noisy=True, atoms=6)
     obs = jnp.ones((2, D))

@@ -188,6 +188,7 @@ def worst_angles(features: jax.Array, P: np.ndarray, w: np.ndarray) -> tuple[flo
     return float(np.max(estimates[:4])), float(np.max(sines))
 
 
+@pytest.mark.slow
 def test_estimated_angles_follow_the_true_ones():
     P = corridor(24)
     features, w = singular_functions(P, 8)

@@ -134,6 +134,7 @@ def test_count_rounds_little_where_many_pairs_meet_in_a_cell():
     np.testing.assert_allclose(counts.ravel(), exact, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_drawn_pairs_approach_the_count(key):
     steps, num_envs, draws = 6, 40, 400_000
     state, next_state, done = random_walks(steps, num_envs, num_states=4, ending=0.15)
@@ -280,6 +281,7 @@ def test_the_distribution_is_nearer_to_the_exact_law_than_the_count():
     assert np.linalg.norm(distribution - exact) < 0.9 * np.linalg.norm(count_frequencies - exact)
 
 
+@pytest.mark.slow
 def test_a_state_that_nothing_left_stays():
     """0 -> 1 -> 2, and 2 is never left: who comes there is there at every later offset."""
     state, next_state = jnp.array([[0], [1]], jnp.int32), jnp.array([[1], [2]], jnp.int32)

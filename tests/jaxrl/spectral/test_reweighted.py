@@ -62,6 +62,7 @@ def test_the_weighted_chain_gives_the_law_of_the_uniform_walk(rollout):
     assert np.abs(UNIFORM - BEHAVIOUR).max() > 0.02  # there is something to correct
 
 
+@pytest.mark.slow
 def test_without_weights_it_is_the_law_of_the_behaviour(rollout):
     state, next_state, done, ratio = rollout
     walk = reweighted.record(reweighted.empty_walk(S, T), state, next_state, done, 0 * ratio)
@@ -72,6 +73,7 @@ def test_without_weights_it_is_the_law_of_the_behaviour(rollout):
     np.testing.assert_allclose(counts.table / counts.table.sum(), BEHAVIOUR, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_weights_of_recorded_pairs_sum_to_the_law_of_the_uniform_walk(rollout):
     """All pairs of times of all trajectories, each with its probability times its weight."""
     state, next_state, done, ratio = rollout
@@ -112,6 +114,7 @@ def test_sampled_pairs_have_these_weights(rollout):
     np.testing.assert_allclose(share / share.sum(), UNIFORM.sum(axis=1), atol=0.01)
 
 
+@pytest.mark.slow
 def test_moments_with_weights_are_those_of_repeated_samples():
     rng = np.random.default_rng(0)
     u = jnp.asarray(rng.normal(size=(4, 5, 2)), jnp.float32)  # pairs, and two batches of states

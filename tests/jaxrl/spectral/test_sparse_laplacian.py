@@ -41,7 +41,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.fast_cases(5)
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("kind", CHAINS)
 @pytest.mark.parametrize(("steps", "discount"), [(50, 0.9), (7, 0.0), (20, 1.0)])
 def test_the_few_smallest_are_those_of_the_dense_solver(kind, steps, discount):

@@ -182,6 +182,7 @@ def test_another_configuration_is_refused_and_shown(finished_run, flags, message
 # Every kind of learner.
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_an_update_of_any_preset_keeps_all_shapes(preset):
     config = parse_config(f"{preset} --env.maze=GridMaze-9 --env.transitions=1000")

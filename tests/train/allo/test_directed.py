@@ -140,6 +140,7 @@ def test_an_exported_policy_holds_both_sides_and_their_values(finished_run, tmp_
     assert not [name for name in row if name.startswith(("ceiling", "symmetric"))]
 
 
+@pytest.mark.slow
 def test_exact_eigenpairs_have_all_there_is(maze):
     """Scores and hitting times of the walk's own eigenpairs, which SciPy computes, too."""
     config = parse_config(f"{SMALL} --maze-file={maze}")

@@ -47,6 +47,7 @@ def test_every_measure_has_a_panel(tmp_path, seeds):
     np.testing.assert_allclose(levels, [0, -0.2, -0.4])
 
 
+@pytest.mark.slow
 def test_a_run_without_rows_and_one_without_truth(tmp_path):
     with saved_figures() as figures:
         loss_curves.loss_curves([], tmp_path / "losses.png", None, 4.0, "Nothing")

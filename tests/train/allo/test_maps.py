@@ -53,6 +53,7 @@ def test_a_turned_group_is_as_near_as_any_rotation_brings_it():
     assert nearest == pytest.approx(min(distances), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_more_than_six_pairs_take_another_double_row(tmp_path):
     sizes = {}
     for d in (1, 4, 6, 7, 8):

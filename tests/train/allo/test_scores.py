@@ -106,6 +106,7 @@ def test_equal_eigenvalues_form_groups():
     assert np.all(np.asarray(truth.column_group)[11:] == -1)
 
 
+@pytest.mark.slow
 def test_a_group_that_is_cut_keeps_its_columns():
     """In GridMaze-11 components 10 to 12 are equal: two of them may be any of that space."""
     truth = problem_of("GridMaze-11").truth
@@ -162,6 +163,7 @@ def test_wind_has_no_published_eigenvalues():
     np.testing.assert_allclose(inner, np.eye(len(inner)), atol=1e-5)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("wind", [0.0, 0.2])
 def test_large_mazes_have_the_truth_of_small_ones(wind, monkeypatch):
     """The same maze solved by either method; each true vector up to its sign."""

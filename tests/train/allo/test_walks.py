@@ -164,6 +164,7 @@ def test_a_biased_walk_teaches_its_own_eigenvectors_or_those_of_the_uniform_one(
     assert train_and_measure(f"{SMALL} {BIASED} {flags}", 4)[1] > 0.99
 
 
+@pytest.mark.fast_cases(1)
 @biased_walk_flags
 def test_a_biased_walk_has_its_own_law_or_that_of_the_uniform_one(flags):
     config, _, state = start_training(f"{SMALL} {BIASED} {flags}")
@@ -251,6 +252,7 @@ def test_random_doors_and_openings_are_part_of_the_maze():
 # Open space.
 
 
+@pytest.mark.slow
 def test_the_truth_of_open_space_converges_with_its_cells():
     """Eigenvalues at finer cells approach each other, about as the square of a cell's length."""
     config = parse_config("continuous --env.maze=GridMaze-7 --agent.num-features=5")

@@ -86,6 +86,7 @@ FIRST = ("hybrid",)
 """With most parts to its action; the others differ in numbers, or in parts of the environment."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "preset", [pytest.param(x, marks=[pytest.mark.slow] * (x not in FIRST)) for x in PRESETS]
 )

@@ -143,6 +143,7 @@ def test_the_descent_of_a_colony_is_a_graph(episodes, tmp_path: Path):
         assert len(between) == len(founders) - 1, "founders are linked as a path"
 
 
+@pytest.mark.slow
 def test_colonies_that_begin_again_have_new_names(parts):
     _, _, agent = parts
     recovery_experiment = replace(SMALL, bounds=Bounds(delete_ratio=(0.0, 1.0)), recovery_nodes=3)
@@ -165,6 +166,7 @@ def test_colonies_that_begin_again_have_new_names(parts):
     assert tables.episode_rows([episode])["recoveries"].tolist() == [2]
 
 
+@pytest.mark.slow
 def test_tables_tell_rewards_and_values(parts):
     env, params, agent = parts
     valued_agent = agent._replace(
@@ -184,7 +186,7 @@ def test_tables_tell_rewards_and_values(parts):
         assert np.isnan(rows["reward"][rows["step"] == rows["step"].max()]).all()
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["hybrid", "linear", "isotropic", "two_stage"])
 def test_tables_tell_what_the_policy_thinks_and_earns(preset: str):
     """Value, rewards, spawn parameters and the chance of each node, for all kinds of action."""
@@ -286,6 +288,7 @@ def test_a_summary_counts_goals_and_nothing_else():
     )
 
 
+@pytest.mark.slow
 def test_a_colony_that_is_not_over_is_cut(parts, monkeypatch):
     env, params, agent = parts
     monkeypatch.setattr(limits, "MOST", 5)
@@ -311,6 +314,7 @@ def run(parts, tmp_path: Path, monkeypatch) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_evaluation_on_other_ground(run: Run, capsys):
     flags = f"--substrate exponential --m 0.02 --b 1.5 --episodes {COUNT} --max-steps 9"
     for _ in range(2):

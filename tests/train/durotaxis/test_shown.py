@@ -75,6 +75,7 @@ def test_units_scale_what_is_told_and_nothing_else():
     np.testing.assert_array_equal(plain_episode.colony.x, episode.colony.x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", [pytest.param("left", marks=pytest.mark.slow), "up", "30"])
 def test_an_episode_is_placed_as_its_goal_is(goal: str):
     config, params, episode = play_colony(goal=goal)

@@ -84,6 +84,7 @@ def test_spawn_parameters_are_free_once_the_first_stage_is_over():
     assert stages == [(1, 1), (1, 0), (2, 0), (2, 0)], "of each update, and what comes after it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_held", [True, False])
 def test_an_exported_policy_acts_as_it_did(is_held: bool):
     config = parse_config()
@@ -101,6 +102,7 @@ def test_an_exported_policy_acts_as_it_did(is_held: bool):
     assert (float(action[1]) == FIXED["directed"].gamma) == is_held
 
 
+@pytest.mark.slow
 def test_the_probability_of_an_action_is_that_of_its_share():
     config = parse_config()
     env, params, agent = make_parts(config)

@@ -270,6 +270,7 @@ def test_quotients_are_those_of_the_double_sum():
     assert quotients[2] == 0.0
 
 
+@pytest.mark.slow
 def test_learners_take_the_training_seeds_in_turn():
     """On a path the commute-time distance is √ of the moves; a collapsed seed knows none."""
     env = Grid(parse("....."), "index")
@@ -330,6 +331,7 @@ def test_the_table_says_never_and_at_most():
     assert scores.interval_text(dict.fromkeys(("value", "low", "high"), 1.0), "{:.3f}") == "1.000"
 
 
+@pytest.mark.slow
 def test_one_goal_one_learner_and_one_checkpoint_are_drawn(tmp_path):
     one = tasks.progress(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), tasks.Config(evaluate_every=5))
     arms = scores.summaries(ARMS, [one] * len(NAMES))

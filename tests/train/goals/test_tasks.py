@@ -116,6 +116,7 @@ def test_a_perfect_potential_teaches_at_once_what_else_takes_long():
             assert first == (250 * (good[0] + 1) if len(good) else np.inf)
 
 
+@pytest.mark.slow
 def test_failures_count_as_the_longest_episode():
     """Three steps are too few for six moves."""
     hasty = replace(SHORT, max_steps=3)  # pyright: ignore[reportArgumentType]

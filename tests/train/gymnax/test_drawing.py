@@ -55,6 +55,7 @@ LONG = {
 """Environments whose states take long to trace."""
 
 
+@pytest.mark.fast_cases(5)
 @pytest.mark.parametrize(
     "name",
     [
@@ -134,6 +135,7 @@ def test_a_wrapped_environment_is_filmed_as_the_one_inside(tmp_path: Path):
     assert (tmp_path / "plain.gif").read_bytes() == (tmp_path / "wrapped.gif").read_bytes()
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("name", ["Snake-v0", "TwoSnake-v0"])
 @pytest.mark.parametrize("ending", ["", "time up", "stopped here"])
 def test_snakes_are_filmed_by_their_own_modules(name: str, ending: str, tmp_path: Path):

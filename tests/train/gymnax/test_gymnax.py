@@ -59,6 +59,7 @@ FIRST = ("ppo", "dqn_minatar", "recurrent", "sac")
 """A preset of each kind of learner, among them one of images."""
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     "preset", [pytest.param(x, marks=[pytest.mark.slow] * (x not in FIRST)) for x in PRESETS]
 )
@@ -81,6 +82,7 @@ GAMES = (
 )
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("algorithm", "game"),
     [  # each with each; each once is fast

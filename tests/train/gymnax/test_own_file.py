@@ -287,6 +287,7 @@ def test_impossible_limits_are_refused(limit):
         environments.make(Game("CartPole-v1", numbers=(f"max_steps_in_episode={limit}",)))
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -314,6 +315,7 @@ LEARNING = (("ppo", "Named"), ("recurrent", "Bytes"))
 """What is traced always: the most parts, and a dtype that must be kept."""
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("preset", "name"),
     [
@@ -376,6 +378,7 @@ def test_observations_of_parts_are_one_vector(module):
     assert observation.shape == (7,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalised", [False, True])
 def test_an_image_among_parts_has_its_convolutions(normalised, module):
     """Two frames of an image, a category and a vector, and the last action: by hand."""

@@ -179,6 +179,7 @@ class TestRefusals:
         assert "evaluate-every" in capsys.readouterr().err.replace("_", "-")
 
 
+@pytest.mark.slow
 def test_a_signal_while_games_are_played_loses_no_chunk(finished_run, tmp_path, monkeypatch):
     """The rows are written without the score, which is played again when the run goes on."""
     directory, play = tmp_path / "run", best.CompiledMatch.play

@@ -271,6 +271,7 @@ def test_signs_that_stdout_cannot_hold_are_replaced(monkeypatch: pytest.MonkeyPa
     assert written.getvalue() == b"R? ? 8?8 ? run-?\n"
 
 
+@pytest.mark.slow
 def test_help_may_be_cut_short():
     help_cut = [sys.executable, "-m", "tests.train.tiny", "--help"]
     with subprocess.Popen(help_cut, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

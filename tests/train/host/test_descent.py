@@ -38,6 +38,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_a_run_ends_once_nothing_more_would_be_learnt(tmp_path: Path):
     """After the chunk of two updates in which the slower of two seeds has come near; for good."""
     starts = [np.linalg.norm(place(seed, 0)) for seed in SEEDS]

@@ -67,6 +67,7 @@ def test_the_devices_are_used(finished_runs):
     assert [printed.count(f"for {n} devices") for n in (2, 4, 8)] == [2, 3, 1]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_shared_is_refused_in_one_line(finished_runs):
     errors = (finished_runs / "said").read_text()
     assert "--devices 3 cannot share 1 seed of 4 blocks equally: give 2 devices" in errors

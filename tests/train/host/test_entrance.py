@@ -154,6 +154,7 @@ def test_programs_of_ones_own_are_told_of_a_missing_device(error, monkeypatch, c
     assert stop.value.code == REFUSED
 
 
+@pytest.mark.slow
 def test_a_command_hears_no_library(tmp_path: Path):
     """Alarms of XLA, which come after seconds of compiling, warnings and loggers."""
     code = """

@@ -74,6 +74,7 @@ def test_thoughts_are_those_before_each_action(parts, recordings):
             assert game.action[t] == np.argmax(thought["probabilities"])
 
 
+@pytest.mark.slow
 def test_the_last_state_is_not_that_of_the_next_game(parts, recordings):
     env, params, *_ = parts
     for game in recordings:

@@ -28,7 +28,7 @@ def live(request) -> Live:
     return live_of(RUNS[request.param]())
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 def test_the_policy_plays_as_the_environment_has_it(live):
     game = Game(live, 3)
     for _ in range(6):
@@ -46,6 +46,7 @@ def test_the_policy_plays_as_the_environment_has_it(live):
         assert game.total - total == pytest.approx(float(np.sum(reward)), rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.fast_cases(1)
 def test_what_is_shown_has_one_moment_of_everything(live):
     game = Game(live, 0)
     moment = game.moment_data()
@@ -107,6 +108,7 @@ def test_the_red_snake_goes_where_the_arrows_say_and_the_blue_as_it_likes():
     assert int(game.now.state.snakes.head[0]) == int(free.now.state.snakes.head[0])
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("make", [untrained.snake, untrained.two_snakes])
 def test_food_is_moved_to_empty_cells_only(make):
     live = live_of(make())
@@ -128,6 +130,7 @@ def test_food_is_moved_to_empty_cells_only(make):
     assert game.now is before
 
 
+@pytest.mark.slow
 def test_a_colony_is_cut_but_not_away():
     live = live_of(untrained.colony())
     game = Game(live, 0)

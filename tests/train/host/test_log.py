@@ -147,7 +147,7 @@ def nothing_is_left() -> Iterator[None]:
     assert not [x.name for x in threading.enumerate() if x.name.startswith(("wandb", "Otel"))]
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tensorboard", "wandb"])
 def test_a_run_that_crashed_and_was_resumed(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -173,6 +173,7 @@ def test_a_run_that_crashed_and_was_resumed(
     assert ("evaluated/mean", 20 * tiny.PER_UPDATE) in in_log(directory, kind, 1)
 
 
+@pytest.mark.slow
 def test_a_return_to_a_checkpoint(tmp_path: Path):
     """The rows that it takes back are taken out of the log. A log may begin with a resumption."""
     each: dict[str, Any] = {"chunk_steps": tiny.PER_UPDATE, "total_steps": 8 * tiny.PER_UPDATE}

@@ -69,6 +69,7 @@ def start_folder(folder: Path, monkeypatch) -> Iterator[Path]:
     sys.modules.pop("mine", None)
 
 
+@pytest.mark.slow
 def test_all_commands_know_a_program_of_ones_own(start_folder: Path, capsys):
     assert run_directory.read_config("run")["name"] == "mine"
     assert evaluate.main(["run", "--games=3"]) == 0

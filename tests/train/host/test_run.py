@@ -156,6 +156,7 @@ def test_half_a_run_and_the_rest_are_a_whole_one(tmp_path: Path, whole_run: Resu
     assert updates == sorted({*range(2, UPDATES + 1, 2), half})
 
 
+@pytest.mark.slow
 def test_seeds_side_by_side(tmp_path: Path, whole_run: Result):
     """Each is the run of that seed alone, up to rounding, also after a resumption."""
     seeds: dict[str, Any] = {"num_seeds": 2, "chunk_steps": 4 * tiny.PER_UPDATE}
@@ -192,6 +193,7 @@ def test_sigterm_saves_and_the_run_goes_on(tmp_path: Path, whole_run: Result):
     assert_equal_runs(directory, state_in(directory, whole_run.state), whole_run)
 
 
+@pytest.mark.slow
 def test_a_crash_loses_only_what_came_after_the_checkpoint(
     tmp_path: Path, whole_run: Result, caplog: pytest.LogCaptureFixture
 ):
@@ -406,6 +408,7 @@ class TestNonFinite:
         line = r"of seed 0: environment \d pays a reward that is not finite in its step \d+: undone"
         assert re.search(line, " ".join(capsys.readouterr().out.split()))
 
+    @pytest.mark.slow
     def test_an_environment_is_blamed_for_what_it_pays(self, tmp_path: Path):
         match = (
             r"environment \d pays a reward .*: mend the environment, or try --resume .*restore or"
@@ -434,6 +437,7 @@ class TestNonFinite:
             state, _ = healthy.update(state)
         assert_close(result.state, state)
 
+    @pytest.mark.slow
     def test_restore_gives_up(self, tmp_path: Path):
         with pytest.raises(NonFiniteError, match="so after each of 3 restores"):
             train(self.poisoned_config(tmp_path, float("inf"), on_nonfinite="restore", num_seeds=2))

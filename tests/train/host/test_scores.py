@@ -37,6 +37,7 @@ def training_of(evaluate: GamesEvaluation, **score: str) -> Training:
     return Training(lambda key: None, nothing, evaluate, 1, **score)  # pyright: ignore
 
 
+@pytest.mark.slow
 def test_the_score_of_a_training_is_that_of_its_evaluation():
     evaluate = games.of_player(tiny.Walk(), Params(20), PLAYER, 3)
     training = training_of(evaluate, score="right")

@@ -40,7 +40,7 @@ def begin(what: str) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "number"), [("calls", signal.SIGTERM), ("computes", signal.SIGINT)]
 )

@@ -152,6 +152,7 @@ def test_it_listens_on_this_machine_alone(live):
     assert run_visit(live, visit).startswith("http://127.0.0.1:")
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

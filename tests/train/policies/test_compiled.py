@@ -45,6 +45,7 @@ def run_in_subprocess(program: bytes, arrays: list, folder) -> list[np.ndarray]:
         return [out[name] for name in out]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "snake")) for x in RUNS]
 )

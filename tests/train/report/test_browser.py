@@ -78,6 +78,7 @@ def assert_in_sight(boxes: list[list[float]], size: tuple[int, int], is_single: 
     assert not is_beside or controls[1] < (top + bottom) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size"),
     [
@@ -102,7 +103,7 @@ def test_pages_show_without_complaints_and_fit(driver, page, name, size):
     assert_in_sight(driver.execute_script(f"return {BOXES}"), size, is_single=name != "two")
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("gymnax",), ("snake", "two")])
 def test_firefox_shows_the_same(names, page, tmp_path):
     with firefox(tmp_path) as window:

@@ -43,6 +43,7 @@ def test_every_program_that_plays_shows_episodes(name):
     assert f"scenes.{scene['drawing']} =" in html
 
 
+@pytest.mark.slow
 def test_the_page_asks_nobody_for_anything():
     html = report.build_page({"one": untrained.snake(), "two": untrained.snake()}, FEW)
     addresses = set(re.findall(r"https?://[^\s\"'`)]+", html))
@@ -62,6 +63,7 @@ def test_a_run_without_episodes_shows_its_pictures(tmp_path, monkeypatch):
     assert base64.b64decode(picture["png"]) == pixel
 
 
+@pytest.mark.slow
 def test_equal_keys_show_equal_games():
     first_data, second_data = (
         data_of(report.build_page({"one": untrained.snake()}, FEW)) for _ in range(2)
@@ -103,6 +105,7 @@ ENDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "gymnax")) for x in ENDS]
 )

@@ -46,6 +46,7 @@ def read(path: Path) -> dict:
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_a_table_of_sizes_says_how_games_end_on_each(run, capsys):
     assert evaluate.main([str(run), "--games=20", "--sizes", "4", "9"]) == 0
     out = capsys.readouterr().out
@@ -127,6 +128,7 @@ def test_a_mistake_is_answered_in_one_line(flags: str, message: str, run, capsys
     assert out == ""
 
 
+@pytest.mark.slow
 def test_pictures_fit_one_board_and_files_keep_no_exploration(tmp_path, capsys):
     run = make_run(tmp_path / "pictures", f"ppo {SMALL} planes", lambda agent: agent)
     assert evaluate.main([str(run), "--rows=7"]) == 2

@@ -7,6 +7,7 @@ import pytest
 from train.snake import rule_based
 
 
+@pytest.mark.slow
 def test_the_table_and_the_file_say_how_well_each_player_plays(tmp_path, capsys):
     path = tmp_path / "players.json"
     flags = ["--rows=4", "--cols=5", "--games=12", "--players", "hamiltonian", "direct"]

@@ -117,6 +117,7 @@ def test_one_that_diverged_does_not_flatten_the_others():
     assert pictures.fence(np.array([7.0])) == (7.0, 7.0)
 
 
+@pytest.mark.slow
 def test_each_number_has_a_panel_with_all_its_members(tmp_path):
     members, _ = sweep(GRID, seeds=2, failed=(5,))
     with saved_figures() as figures:
@@ -217,6 +218,7 @@ def test_parallel_coordinates_have_a_line_each_the_best_on_top(tmp_path):
     assert len(configurations) == len(GRID)
 
 
+@pytest.mark.slow
 def test_profiles_step_down_at_the_scores(tmp_path):
     members, _ = sweep([{"rate": i} for i in range(9)], seeds=4, failed=(0,))
     with saved_figures() as figures:
@@ -233,6 +235,7 @@ def test_profiles_step_down_at_the_scores(tmp_path):
     assert figures[1].axes[0].get_ylabel() == "share of seeds below"
 
 
+@pytest.mark.slow
 def test_probabilities_have_a_row_each(tmp_path):
     members, _ = sweep([{"rate": i} for i in range(40)], seeds=2)
     with saved_figures() as figures:

@@ -58,6 +58,7 @@ class SlowHalving:
         return self.candidates[m] not in best[: max(1, len(best) // self.reduction)]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("count", "reduction"), [(1, 2), (5, 2), (7, 3), (16, 3)])
 def test_halving_is_that_of_plain_python(count, reduction):
     rungs = [2, 2 * reduction, 2 * reduction**2, 25]
@@ -171,6 +172,7 @@ def trained_slots():
     return init, state
 
 
+@pytest.mark.slow
 def test_states_are_kept_copied_and_begun_anew(trained_slots):
     init, state = trained_slots
     numbers = {"a": jnp.array([0.1, 0.2, 0.3, 0.4]), "b": state.slot.numbers["b"]}

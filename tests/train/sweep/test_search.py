@@ -49,7 +49,7 @@ def table(directory: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 def test_an_interrupted_search_continues_exactly(finished_search, tmp_path, monkeypatch):
     kind, whole = finished_search
     stop_requests = iter([False] * 9 + [True] + [False] * 1000)
@@ -126,7 +126,7 @@ def test_a_survivor_of_halving_is_trained_as_a_run_of_its_own(finished_search, t
     np.testing.assert_allclose(losses(best.directory), losses(result.directory), rtol=1e-4)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_members_that_are_not_finite_are_replaced(kind, tmp_path):
     """Two of three learning rates diverge within a few updates."""

@@ -164,6 +164,7 @@ def test_the_table_has_a_row_each_and_cuts_no_number(width):
     assert "1 more" not in text
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize("failed", [(), (4,)])
 def test_nothing_is_cut_at_80_columns(count, failed):
@@ -181,6 +182,7 @@ def test_nothing_is_cut_at_80_columns(count, failed):
     assert "default, %" in text
 
 
+@pytest.mark.slow
 def test_a_long_table_ends_but_has_the_default():
     members, _ = sweep([{"a": i} for i in range(40)], seeds=2)
     text = render_table(summarise(members, default=3))

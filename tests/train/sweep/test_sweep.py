@@ -100,6 +100,7 @@ class TestMembers:
         assert sweep(tmp_path / "t", "--vary", VARY, "--confirm=0") == 0
         assert few == len(traces)
 
+    @pytest.mark.slow
     def test_a_member_that_fails_leaves_the_others_alone(self, tmp_path, finished_sweep):
         rates = f"{RATES[0]},inf"  # and a rate that is refused is refused before anything else
         assert sweep(tmp_path / "bad", "--vary", f"agent.learning_rate={rates}") == REFUSED
@@ -167,6 +168,7 @@ class TestFiles:
 
 
 class TestRandom:
+    @pytest.mark.slow
     def test_draws_within_the_ranges_and_keeps_the_default(self, tmp_path):
         vary = ("--vary", "agent.learning_rate=log:1e-3..1e-1", "--random", "20", "--seeds", "1")
         assert sweep(tmp_path / "s", *vary, "--confirm=0") == 0
@@ -268,6 +270,7 @@ def test_a_switch_is_on_or_off(choices, tmp_path):
         build.begin("snake", "", build.Options(["agent.standardise=1,2"]), [])
 
 
+@pytest.mark.slow
 def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, monkeypatch):
     """The configuration is completed once for all members, before anything is written."""
     snake, calls = build.program_of("snake"), []

@@ -61,7 +61,7 @@ def test_whoever_wins_all_has_a_limit_and_an_interval(few_resamples):
     assert high[1] > low[1]
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, -1])
 def test_players_with_other_networks_and_algorithms_meet(order: int, few_resamples):
     """PPO begins or a DQN does: each way round another game is compiled."""

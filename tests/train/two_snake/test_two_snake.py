@@ -234,6 +234,7 @@ def assert_fits_together(training: Training) -> tuple[Any, LoopMetrics]:
     return state, metrics
 
 
+@pytest.mark.slow
 def test_a_dqn_and_its_pool_fit_together():
     """Shapes alone: the pool holds parameters as the learner has them, of as many members."""
     config = PRESETS["dqn"]
@@ -244,6 +245,7 @@ def test_a_dqn_and_its_pool_fit_together():
     assert {"stage", "snapshots", "updates", "epsilon"} <= set(metrics.agent)
 
 
+@pytest.mark.slow
 def test_the_other_presets_meet_one_opponent():
     """Shapes alone: without a rival, PPO learns by itself."""
     assert PRESETS["direct"].curriculum.opponents() == ("rival",)

@@ -46,6 +46,7 @@ def experiment(tmp_path_factory):
     return directory
 
 
+@pytest.mark.slow
 def test_one_input_needs_no_axis(tmp_path):
     limits = Limits(-jnp.ones(1), jnp.ones(1), jnp.inf, jnp.inf, 0.1)
     question: Any = Question(None, jnp.zeros(2), jnp.zeros(1), limits)  # pyright: ignore

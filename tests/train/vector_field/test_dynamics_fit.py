@@ -38,6 +38,7 @@ def linear(tmp_path_factory):
     return recording, path, result
 
 
+@pytest.mark.slow
 def test_a_linear_fit_forecasts_nearly_as_well_as_the_truth(linear):
     recording, _, result = linear
     problem = dynamics_fit.problem_of(runs.load(result.directory).config)

@@ -117,6 +117,7 @@ def r2_by_loops(data: Data, expected: np.ndarray) -> np.ndarray:
     return np.array(scores)
 
 
+@pytest.mark.slow
 def test_r2_of_unequal_episodes_with_gaps():
     data = noisy_oscillation(0, 60, 45, 80)
     data.observed[0, 30:34] = data.observed[2, 25:60, 1] = False
@@ -139,6 +140,7 @@ def test_channels_that_are_constant_where_they_are_scored_do_not_count():
     np.testing.assert_allclose(scores, r2_by_loops(varying_channels, expected[..., ::2]), rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("short", [1, 3, 5])
 def test_an_aborted_trial_leaves_simple_models_as_they_are(short):
     """In the training data and the held-out data, where it has no forecast to be scored."""
@@ -174,6 +176,7 @@ def test_many_short_trials_do_not_favour_a_long_past():
     assert order == min(errors, key=lambda p: errors[p])
 
 
+@pytest.mark.slow
 def test_simple_models_where_the_truth_is_linear():
     """The linear-Gaussian model is the truth; persistence cannot be right for long."""
     r2 = baselines.r2(noisy_oscillation(0, 400, 300), noisy_oscillation(1, 200), 2, 12)

@@ -131,6 +131,7 @@ def test_cells_are_those_around_the_points_of_the_grid():
     np.testing.assert_array_equal(visited, cells_of(states))
 
 
+@pytest.mark.slow
 def test_nearly_all_that_random_inputs_come_to_is_reachable(stages):
     """Inputs at the edge of the box, held for 30 steps, from 20 starts; in NumPy."""
     (agents, (_, within)), *_ = stages

@@ -153,6 +153,7 @@ def test_filter_and_smoother_are_those_of_the_joint_gaussian():
         np.testing.assert_allclose(filtered.covariance[t], covariance[-2:, -2:], atol=2e-4)
 
 
+@pytest.mark.slow
 def test_forecasts_and_quantiles_are_those_of_the_gaussian(monkeypatch):
     """The errors of particles cancel on average over starts, each of which draws its own."""
     _, params, record, learned = model_of()
@@ -195,6 +196,7 @@ def test_blocks_of_forecasts_are_in_their_places(monkeypatch):
     np.testing.assert_array_equal(blocks, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("z", [None, np.array([0.7, -0.4])])
 def test_simulations_have_the_mean_and_covariance_of_the_model(z):
     _, params, record, learned = model_of(counts=(False, False, True))
@@ -286,6 +288,7 @@ def test_deviations_are_those_of_fields_drawn_from_the_posterior(fit):
     np.testing.assert_allclose(np.sqrt(variance), deviations[1], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_plans_need_is_gathered_once_and_only_when_asked_for(fit, monkeypatch):
     calls, learned = [], np.asarray(fit.model.deviation(np.zeros((3, 2))))
 
@@ -305,6 +308,7 @@ def test_what_plans_need_is_gathered_once_and_only_when_asked_for(fit, monkeypat
     assert (np.asarray(unknown) > learned).all()
 
 
+@pytest.mark.slow
 def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, capsys):
     line = "--steps 20 --hold 4 --bound 0.8 --rate 0.5 --charge 1.2 --out"
     assert advice.main([str(fit.directory), *line.split(), str(tmp_path)]) == 0
@@ -330,7 +334,7 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
     assert "for 5 s" in capsys.readouterr().out
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dims", [1, 3])
 def test_advice_is_drawn_in_any_number_of_dimensions(dims, tmp_path):
     model = model_of(dims).learned

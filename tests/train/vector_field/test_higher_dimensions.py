@@ -52,6 +52,7 @@ def unstopped_states() -> list[Any]:
     return states_of(None)
 
 
+@pytest.mark.slow
 def test_places_are_states_that_a_controller_reached():
     params = ENV.params()
     reachable_states = np.asarray(
@@ -132,6 +133,7 @@ def test_an_experiment_that_gains_too_little_stops_and_stays(unstopped_states):
     assert np.abs(newest_samples.z[..., :4, :]).min() > 0
 
 
+@pytest.mark.slow
 def test_an_experiment_that_goes_on_learning_does_not_stop(unstopped_states):
     ongoing_states = states_of(StopRule(1e-9, 8))
     assert not any(s[2]["stopped_at"].any() for s in ongoing_states)

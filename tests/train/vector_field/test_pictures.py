@@ -144,6 +144,7 @@ def test_a_run_leaves_its_arrays_and_four_pictures(finished_run):
         np.testing.assert_array_equal(saved_arrays["visited"][seed, policy, 0], visited)
 
 
+@pytest.mark.slow
 def test_pictures_drawn_again_have_the_trails_of_before(finished_run, monkeypatch):
     directory, state = finished_run.paths[0].parent, finished_run.states[-1]
     drawn_trails = []
@@ -246,6 +247,7 @@ def test_an_outline_runs_between_cells_within_and_without():
     assert len(edges) == len(expected)
 
 
+@pytest.mark.slow
 def test_maps_of_two_fields_are_drawn_where_nothing_is_known(tmp_path):
     true = RNG.normal(size=(2, 6, 6, 2))
     learned, path = {"o$f": np.zeros_like(true)}, tmp_path / "maps.png"
@@ -361,6 +363,7 @@ def test_snapshots_show_the_learned_fields(finished_run):
     np.testing.assert_allclose(snapshot["deviation"][0], deviation, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_report_shows_each_experiment(finished_run, tmp_path):
     rows_by_name = {"velocity": [], "deviation": []}
     for state in finished_run.states:
@@ -391,6 +394,7 @@ def test_the_report_shows_each_experiment(finished_run, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_live_experiment_learns_and_can_be_pushed(finished_run, tmp_path):
     run = Run(tmp_path, PROGRAM, SMALL, 2, scores.agents_of(finished_run.states[-1].agent, 2))
     live = scene.live(run, 0)

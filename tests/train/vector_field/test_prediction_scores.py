@@ -205,7 +205,7 @@ def test_linear_forecasts_are_those_of_a_kalman_filter():
         m, P = a * m + b * scaled.u[0, t, 0], a * a * P + q
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stuart_landau", "linear", "mixed", "missing"])
 def test_a_true_model_covers_90_percent_and_gains_most(name):
     """On a small recording, scored as any model; no baseline comes near in likelihood."""

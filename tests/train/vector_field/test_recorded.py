@@ -177,6 +177,7 @@ def test_a_fit_foretells_what_it_has_not_seen(tmp_path):
     assert jnp.isfinite(result.state.agent.params["process"]).all()
 
 
+@pytest.mark.slow
 def test_data_are_no_constants_of_the_program(tmp_path):
     config = config_with_data(tmp_path / "wide.npz", y=np.tile(Y, (1, 32)), u=U)
     model = replace(config.model, recognition="mlp", field="linear")

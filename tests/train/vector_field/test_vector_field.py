@@ -84,6 +84,7 @@ def test_a_run_leaves_pictures_but_no_film(run_directory):
     }
 
 
+@pytest.mark.slow
 def test_stopping_and_resuming_changes_nothing(run_directory, tmp_path, monkeypatch):
     """From what a crash after the first of two checkpoints leaves."""
     nothing = {"score": "field_error", "compile_seconds": 0.0, "seconds": 0.0, "seeds": []}

@@ -160,6 +160,7 @@ def report():
     return base, influences(normal_form, states, record, base, LITTLE)
 
 
+@pytest.mark.slow
 def test_a_bifurcation_is_reported_between_the_inputs_where_it_is(report):
     _, (first, second) = report
     assert [influence.component for influence in (first, second)] == [0, 1]
@@ -190,6 +191,7 @@ def test_summary_is_plain_and_says_times_twice(report):
     assert "period_time" not in summary(several[0].portraits[-1])["cycles"][0]
 
 
+@pytest.mark.slow
 def test_words():
     cycle = portrait_of(stuart_landau, disc(60, 1.3), [0.05, 16.6], LITTLE)
     assert words(cycle) == "one limit cycle, period 16.6 steps; one unstable spiral"

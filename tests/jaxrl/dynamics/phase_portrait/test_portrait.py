@@ -47,7 +47,7 @@ def test_van_der_pol():
     assert point.time_constants[0] * 0.1 == pytest.approx(-2, rel=1e-3)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [2.3171, 5.3319, 16.0, 16.6, 131.7])
 def test_a_cycle_whose_period_is_no_whole_number(period):
     portrait = portrait_of(stuart_landau, disc(100, 1.4), [0.02, period], LITTLE)
@@ -59,12 +59,14 @@ def test_a_cycle_whose_period_is_no_whole_number(period):
     assert [point.kind for point in portrait.fixed_points] == ["unstable spiral"]
 
 
+@pytest.mark.slow
 def test_a_cycle_slower_than_the_record():
     portrait = portrait_of(stuart_landau, disc(100, 1.4), [0.02, 1500.5], LITTLE)
     (cycle,) = portrait.cycles
     assert cycle.period == pytest.approx(1500.5, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_shares_of_basins():
     """A stable spiral within a circle of radius 1 that repels, within a cycle of radius 2."""
 

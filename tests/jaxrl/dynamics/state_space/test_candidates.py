@@ -120,6 +120,7 @@ def test_a_refit_filters_all_samples_again():
     assert np.isfinite(after.log_evidence)
 
 
+@pytest.mark.slow
 def test_other_coordinates_are_the_same_system():
     """Their states have mean 0 and unit covariance, move alike and are seen alike.
 
@@ -176,6 +177,7 @@ def test_plans_of_several_models_are_those_of_the_chosen_one(place):
             np.testing.assert_allclose(gain(both, plan, z), gain(alone, plan, z), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_candidate_without_marginal_likelihood_is_not_chosen():
     model, truth = random_model(None)
     each = [
@@ -184,6 +186,7 @@ def test_a_candidate_without_marginal_likelihood_is_not_chosen():
     assert int(choice.choose(each).place) == 1
 
 
+@pytest.mark.slow
 def test_forecasts_of_a_field_that_runs_away_are_finite():
     model, truth = random_model(Polynomial(degree=2, half_width=2.0), counts=(False,) * 5)
     wild = truth._replace(weights=50 + 0 * truth.weights)

@@ -150,6 +150,7 @@ def test_before_any_data_it_is_the_prior(with_channels):
     assert posterior.relative_noise == 1
 
 
+@pytest.mark.slow
 def test_draws_and_variances_are_those_of_the_covariance(record_and_fit, key):
     model, params, total = record_and_fit
     with jax.enable_x64(True):
@@ -355,6 +356,7 @@ def test_plans_by_the_next_states_alone(question):
     assert jnp.abs(chosen).max() <= 1
 
 
+@pytest.mark.slow
 def test_plans_by_innovations(question):
     """`propagate`: the recursion of the filter, s' = F (I - K H) s + x, in NumPy."""
     model, params, posterior, plan, z = question

@@ -13,6 +13,7 @@ from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 KNOWN = ("matrix", "offset", "log_noise")
 
 
+@pytest.mark.slow
 def test_what_is_known_stays_and_the_rest_is_at_least_as_likely_as_the_truth():
     model, truth = random_model()
     record = simulate(model, truth, 200)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy import stats
 
 from jaxrl.dynamics.state_space import forecasts
@@ -13,6 +14,7 @@ from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 STEPS, PARTICLES = 3, 20_000
 
 
+@pytest.mark.slow
 def test_forecasts_of_a_linear_model_are_gaussian():
     counts = (True, False, False)
     model, params = random_model(None, counts)

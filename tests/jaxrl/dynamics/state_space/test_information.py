@@ -97,6 +97,7 @@ def test_it_is_that_of_dense_innovations(with_channels, monkeypatch):
     np.testing.assert_allclose(ours.weight, weight, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_is_the_covariance_of_exact_scores():
     """Over records of one model; each number within 4.5 standard errors of their mean."""
     count, steps = 8_000, 12
@@ -136,7 +137,7 @@ def test_it_is_that_of_a_regression_where_states_are_seen():
     np.testing.assert_allclose(ours.design, x.T @ x, rtol=1e-6)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("prediction", ["extended", "cubature"])
 @pytest.mark.parametrize(
     ("field", "effect"), [(Polynomial(2, 2, 2.0), "state_mlp"), (Network(4, 2), "linear")]
@@ -238,6 +239,7 @@ def test_a_record_of_another_model_is_refused():
         gather(model, params, record)
 
 
+@pytest.mark.slow
 def test_single_precision_is_enough():
     with jax.enable_x64(True):
         model, params = random_model(Grid(5, 2, 2.0), (True,) * 6)

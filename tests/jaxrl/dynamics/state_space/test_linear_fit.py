@@ -28,6 +28,7 @@ def log_likelihood(model, params, records):
     return jnp.sum(states.log_likelihood[:, 10:])
 
 
+@pytest.mark.slow
 def test_nothing_nearby_is_likelier_and_the_truth_neither(fit):
     model, params, records, fitted = fit
     value, slope = jax.jit(jax.value_and_grad(log_likelihood, 1))(model, fitted, records)

@@ -44,7 +44,7 @@ def test_scoring_is_a_regression_where_states_are_seen():
         assert noise == pytest.approx(np.mean(residual**2), rel=0.05)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [(False,) * 5, MIXED], ids=["numbers", "mixed"])
 def test_scoring_ends_at_a_mode_and_never_falls(counts):
     """A whole step more would gain less than half a nat of what 250 samples tell."""

@@ -16,6 +16,7 @@ from tests.jaxrl.dynamics.state_space.models import random_model
 NOISE = 0.3
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("size", [0.05, 2.0])
 def test_the_fixed_point_is_where_the_evidence_is_largest(size):
     """The model is a regression with weights alone; `size` is that of the true ones."""
