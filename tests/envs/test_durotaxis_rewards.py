@@ -329,7 +329,7 @@ def test_each_ending_has_its_price():
 
 def test_the_state_machine_needs_marks():
     step = step_of(random_happening(np.random.default_rng(7), 3), False)
-    with pytest.raises(ValueError, match=r"no marks; state_machine needs .*marking\.marked"):
+    with pytest.raises(ValueError, match=r"no marks; state_machine needs .*marking\.update_marks"):
         jax.eval_shape(registry.weights_of("state_machine").components, step)
 
 
