@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+AT_ONCE = 1_000_000
+"""Numbers that are drawn together, of several resamples: 16 MB."""
+
 
 class Summary(NamedTuple):
     """Summary statistics of a sample."""
@@ -20,25 +23,33 @@ class Summary(NamedTuple):
 def summary(values: np.ndarray, resamples: int = 2000, seed: int = 0) -> Summary:
     """Mean, median, maximum, and the 95 % percentile-bootstrap interval of the mean (Efron 1979).
 
-    Raises ValueError for fewer than two values: one number has no interval.
+    All NaN but the count if a value is. Raises ValueError for fewer than two values: one number has
+    no interval.
     """
     values = np.asarray(values, np.float64).ravel()
     if values.size < 2:
         raise ValueError(f"an interval needs at least two values; got {values.size}")
-    rng = np.random.default_rng(seed)
-    means = [rng.choice(values, values.size).mean() for _ in range(resamples)]
-    low, high = np.percentile(means, [2.5, 97.5])
-    return Summary(
-        float(values.mean()),
-        float(np.median(values)),
-        float(values.max()),
-        float(low),
-        float(high),
-        values.size,
-    )
+    low, high = np.nan, np.nan
+    if not np.isnan(values).any():  # of which SciPy would warn, in other words
+        low, high = _bootstrap_interval(values, resamples, seed)
+    mean, median, largest = float(values.mean()), float(np.median(values)), float(values.max())
+    return Summary(mean, median, largest, float(low), float(high), values.size)
 
 
-def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, float]:
+def _bootstrap_interval(values: np.ndarray, resamples: int, seed: int) -> tuple[float, float]:
+    from scipy import stats  # here, as it takes a second, and most commands draw no interval
+
+    return stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=resamples,
+        batch=max(1, AT_ONCE // values.size),
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+
+
+def wilson(successes: int, count: int) -> tuple[float, float]:
     """The 95 % score interval of a rate, `successes` out of `count` (Wilson 1927).
 
     Unlike the normal interval it is right near 0 and 1. Raises ValueError unless
@@ -46,11 +57,10 @@ def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, floa
     """
     if not 0 <= successes <= count or count == 0:
         raise ValueError(f"{successes} successes out of {count} is not a rate")
-    rate, weight = successes / count, z**2 / count
-    centre = (rate + weight / 2) / (1 + weight)
-    half = z / (1 + weight) * np.sqrt(rate * (1 - rate) / count + weight / (4 * count))
-    # rounding must not leave the rate itself outside
-    return min(rate, max(0.0, float(centre - half))), max(rate, min(1.0, float(centre + half)))
+    from scipy import stats
+
+    low, high = stats.binomtest(successes, count).proportion_ci(method="wilson")
+    return float(low), float(high)
 
 
 def interquartile_mean(scores: np.ndarray) -> float:
@@ -100,6 +110,9 @@ def stratified_interval(
 def bootstrap_samples(scores: np.ndarray, resamples: int, rng: np.random.Generator) -> np.ndarray:
     """Bootstrap samples `[R, S, K]` of `scores [S, K]`, drawn for each task by itself.
 
+    By hand, as `scipy.stats.bootstrap` hands out no samples, which comparisons and profiles need;
+    it draws other ones where there are several tasks, and took 43 ms for an interval of 10 seeds
+    and 5 tasks that takes 18 ms here.
     Raises ValueError for fewer than two seeds, which have no interval.
     """
     scores = np.asarray(scores, np.float64)

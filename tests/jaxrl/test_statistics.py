@@ -1,4 +1,4 @@
-"""Intervals against SciPy, the central limit theorem, and samples of known distributions."""
+"""Intervals against equations, the central limit theorem, and samples of known distributions."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,12 @@ from scipy import stats
 from jaxrl.numerics import statistics
 
 
-def test_wilson_interval_is_that_of_scipy():
+def test_ends_of_wilson_intervals_solve_the_score_equation():
+    """(p̂ - p)² = z² p (1 - p) / n, a quadratic equation in p."""
     for successes, count in [(0, 10), (8, 10), (10, 10), (936, 1000), (1, 3)]:
-        expected = stats.binomtest(successes, count).proportion_ci(method="wilson")
-        interval = statistics.wilson(successes, count)
-        np.testing.assert_allclose(interval, (expected.low, expected.high), atol=1e-6)
+        rate, weight = successes / count, 1.959964**2 / count
+        ends = np.sort(np.roots([1 + weight, -2 * rate - weight, rate**2]))
+        np.testing.assert_allclose(statistics.wilson(successes, count), ends, atol=1e-6)
 
 
 def test_wilson_interval_holds_the_rate_it_is_about():
@@ -30,6 +31,21 @@ def test_summary_of_a_known_sample():
     )
     half_width = 1.96 * values.std() / 20  # the central limit theorem's
     np.testing.assert_allclose((s.mean - s.low, s.high - s.mean), half_width, rtol=0.15)
+
+
+def test_intervals_of_means_are_those_of_resamples_drawn_one_by_one():
+    """More values than are drawn at once, too."""
+    for count in (2, 30, statistics.AT_ONCE // 1_500):
+        values = np.random.default_rng(count).normal(size=count)
+        rng = np.random.default_rng(0)
+        means = [rng.choice(values, count).mean() for _ in range(2_000)]
+        low, high = np.percentile(means, [2.5, 97.5])
+        s = statistics.summary(values)
+        np.testing.assert_allclose((s.low, s.high), (low, high), rtol=0, atol=1e-12)
+
+
+def test_no_interval_is_known_where_a_value_is_not():
+    np.testing.assert_equal(statistics.summary(np.array([1.0, np.nan, 2.0])), (*[np.nan] * 5, 3))
 
 
 @pytest.mark.parametrize("bad", [(-1, 5), (6, 5), (0, 0)])

@@ -68,7 +68,7 @@ def test_the_band_is_students_interval():
     curves.draw_component(axes, lines, "black")
     low, high = axes.collections[0].get_datalim(axes.transData).intervaly
     margin = 4.3027 * np.sqrt(7 / 3)
-    assert (low, high) == pytest.approx((3 - margin, 3 + margin), abs=0.01 * margin)
+    assert (low, high) == pytest.approx((3 - margin, 3 + margin), abs=1e-4 * margin)
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), [3, 3])
 
 

@@ -148,5 +148,3 @@ def test_without_the_flag_nothing_is_joined():
     assert distributed.is_first()
     assert distributed.broadcast_text("x") == "x"
     assert [distributed.any_process(x) for x in (True, False)] == [True, False]
-    assert distributed.value_of(["--distributed=auto"]) == "auto"
-    assert distributed.value_of([]) == ""

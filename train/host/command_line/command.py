@@ -14,11 +14,11 @@ from typing import Any
 
 from jaxrl import checks
 from jaxrl.numerics.precision import in_float32
+from train.host.arguments import flag_value
 from train.host.command_line.defaults import fields_in, follow_budget, preset_line, suited_preset
 from train.host.command_line.flags import parse_flags
 from train.host.command_line.saved_config import (
     preset_and_config,
-    resume_directory,
     split_config_flag,
     without_run_location,
 )
@@ -126,7 +126,7 @@ def parse(
         raise UsageError(f"there is no preset {chosen}{guess}: choose one of {', '.join(presets)}")
     file, arguments = split_config_flag(arguments)
     read = partial(parse_fields, program, arguments, chosen)
-    if directory := resume_directory(arguments):
+    if directory := flag_value(arguments, "--resume"):
         if file:
             raise UsageError(f"--resume {directory} has a configuration: leave out --config")
         preset, default = preset_and_config(

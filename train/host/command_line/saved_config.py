@@ -3,11 +3,11 @@
 `--resume DIR` continues that run; `--config FILE` begins another with what it has saved.
 """
 
-import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from train.host.arguments import split_flag
 from train.host.errors import UsageError
 from train.host.plain_config import check_options, field_of, rebuild, with_field
 from train.host.program import Program
@@ -15,25 +15,9 @@ from train.host.program import Program
 C = TypeVar("C")
 
 
-def resume_directory(arguments: Sequence[str]) -> str | None:
-    """The value of `--resume`, which is needed before the other flags can be parsed."""
-    for argument, value in itertools.zip_longest(arguments, arguments[1:]):
-        if argument == "--resume" and value:
-            return value
-        if argument.startswith("--resume="):
-            return argument.partition("=")[2]
-    return None
-
-
 def split_config_flag(arguments: Sequence[str]) -> tuple[str, list[str]]:
     """The value of `--config`, empty without one, and the other arguments. Raises UsageError."""
-    sources, others, words = [], [], iter(arguments)
-    for argument in words:
-        name, equals, value = argument.partition("=")
-        if name == "--config":
-            sources.append(value if equals else next(words, ""))
-        else:
-            others.append(argument)
+    sources, others = split_flag(arguments, "--config")
     if len(sources) > 1 or "" in sources or any(x.startswith("--") for x in sources):
         raise UsageError("--config needs one FILE: the config.yaml of a run, or its directory")
     return (sources or [""])[0], others

@@ -6,7 +6,6 @@ HOST:PORT,INDEX,COUNT`. All processes compute; the first one alone writes record
 pictures. They share the file system.
 """
 
-import itertools
 import os
 import re
 import sys
@@ -17,6 +16,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from train.host.arguments import flag_value
 from train.host.errors import UsageError, in_one_line
 
 PATTERN = re.compile(r"(?P<address>[^\s,]+:\d+),(?P<index>\d+),(?P<count>\d+)")
@@ -27,7 +27,7 @@ DAY = 86_400
 
 def begin(arguments: Sequence[str]) -> None:
     """Joins the other processes if the command line says so; raises UsageError if it cannot."""
-    request = value_of(arguments)
+    request = flag_value(arguments, "--distributed")
     if not request:
         return
     try:
@@ -38,18 +38,8 @@ def begin(arguments: Sequence[str]) -> None:
 
 def refuse_unjoined(arguments: Sequence[str]) -> None:
     """Raises UsageError for a program that was to join others and has not called `begin`."""
-    if value_of(arguments) and not has_joined():
+    if flag_value(arguments, "--distributed") and not has_joined():
         raise UsageError("--distributed: this command does not join others; leave it out")
-
-
-def value_of(arguments: Sequence[str]) -> str:
-    """The value of `--distributed`; empty without one."""
-    for argument, value in itertools.pairwise([*arguments, ""]):
-        if argument == "--distributed":
-            return value
-        if argument.startswith("--distributed="):
-            return argument.partition("=")[2]
-    return ""
 
 
 def join(request: str) -> None:

@@ -1,6 +1,5 @@
 """Loads trained policies by name or path, as runs of one agent."""
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import jax
 
 from jaxrl.numerics.precision import in_float32
+from train.host.arguments import flag_value
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
 from train.host.plain_config import plain, rebuild
@@ -87,9 +87,8 @@ def name_of(run: str | None, policy: str | None) -> str:
 
 def program_of(arguments: Sequence[str]) -> Program | None:
     """The program of the policy that a command's arguments name; None without one."""
-    for flag, value in itertools.pairwise([*arguments, ""]):
-        name = value if flag == "--policy" else flag.removeprefix("--policy=")
-        if name and name != flag:
-            path = policy_files.file_of(name)
-            return find(policy_files.read_metadata(path)["entry_point"], path)
-    return None
+    name = flag_value(arguments, "--policy")
+    if name is None:
+        return None
+    path = policy_files.file_of(name)
+    return find(policy_files.read_metadata(path)["entry_point"], path)
