@@ -15,7 +15,7 @@ import jax
 
 from jaxrl.types import AgentState
 from train.host.errors import UsageError
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.showing import pictures
 from train.host.showing.episodes import Scene
 from train.host.showing.live import Live
@@ -46,7 +46,7 @@ class Run(NamedTuple):
     def title(self) -> str:
         """What its pictures are called: the environment, or else the program, and the preset."""
         place = self.program.environment(self.config) or self.program.address
-        preset = run_directory.read_config(self.directory)["preset"]
+        preset = RunDirectory.open(self.directory).config()["preset"]
         return f"{place}, {preset}" if preset else place
 
 

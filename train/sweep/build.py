@@ -13,7 +13,7 @@ from train.host.command_line.defaults import fields_in, preset_line
 from train.host.command_line.saved_config import split_config_flag
 from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import UsageError, in_one_line
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.machine.progress import plain_console, print_line
 from train.host.numbers import quantity
 from train.host.plain_config import field_of, flag, plain, rebuild
@@ -88,9 +88,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     except ValueError as error:
         raise UsageError(with_flags(in_one_line(error), config)) from error
     sweep = make_sweep(program, preset, config, options, variations)
-    directory = Path(options.directory or run_directory.create_dated(Path("runs"), f"sweep-{name}"))
-    if options.directory:
-        run_directory.create(options.directory, "sweep")
+    directory = RunDirectory.create(options.directory, f"sweep-{name}").path
     sweep = replace(sweep, directory=directory)
     files.write_plan(
         directory,

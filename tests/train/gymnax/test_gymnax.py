@@ -26,7 +26,7 @@ from train.gymnax.networks import Network
 from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
 from train.host.command_line import command
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.running.runs import with_run_fields
 from train.host.scoring.games import GamesEvaluation
 from train.policies import export as policies
@@ -145,7 +145,7 @@ def test_what_cannot_be_made_is_refused(own_file, game, message):
 
 def test_what_a_run_saved_keeps_its_preset(tmp_path, capsys):
     """The environment chooses none, though it is a flag; for another run the command says so."""
-    run_directory.write_config(tmp_path, "gymnax", "dqn", PRESETS["dqn"])
+    RunDirectory(tmp_path).write_config("gymnax", "dqn", PRESETS["dqn"])
     notice = f"gymnax: {tmp_path} is of dqn, though dqn_minatar is for Breakout-MinAtar\n"
     for file, line in (
         (["--config", str(tmp_path)], notice),

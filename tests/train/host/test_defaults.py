@@ -8,7 +8,7 @@ import pytest
 from tests.train import tiny
 from train.host.command_line.command import parse
 from train.host.command_line.defaults import LEAST_ROWS, beginning, chunks
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import plain
 from train.host.program import find
 from train.host.training import PlayConfig
@@ -73,7 +73,7 @@ def test_a_chunk_that_is_given_stays(flags, chunk):
 
 def test_a_run_that_goes_on_keeps_its_chunks(tmp_path):
     saved, _ = parse(tiny.PROGRAM, ["--run.total-steps", "100"])
-    run_directory.write_config(tmp_path, tiny.PROGRAM.address, "plain", saved)
+    RunDirectory(tmp_path).write_config(tiny.PROGRAM.address, "plain", saved)
     for total in (50, 1_000):
         flags = ["--resume", str(tmp_path), "--run.total-steps", str(total)]
         assert parse(tiny.PROGRAM, flags)[0].run.chunk_steps == saved.run.chunk_steps

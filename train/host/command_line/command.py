@@ -32,7 +32,7 @@ from train.host.errors import (
     in_one_line,
     os_error_message,
 )
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory, read_config_file
 from train.host.machine import (
     compilation_cache,
     devices,
@@ -130,13 +130,11 @@ def parse(
         if file:
             raise UsageError(f"--resume {directory} has a configuration: leave out --config")
         preset, default = preset_and_config(
-            program, directory, run_directory.read_config(directory), chosen
+            program, directory, RunDirectory.open(directory).config(), chosen
         )
         config = read(preset, default)
     elif file:
-        preset, saved = preset_and_config(
-            program, file, run_directory.read_config_file(file), chosen
-        )
+        preset, saved = preset_and_config(program, file, read_config_file(file), chosen)
         default = without_run_location(saved, presets[preset], reset_fields)
         config = read(preset, default)
         if (suited := suited_preset(program, preset, config)) != preset:
