@@ -67,8 +67,9 @@ def preset_of(run: Run) -> str:
 
 
 def _similar_presets(run: Run) -> dict[str, Any]:
-    """The presets of the same kind of configuration."""
-    return {n: x for n, x in run.program.presets.items() if type(x) is type(run.config)}
+    """The configurations of presets that are of the same kind."""
+    configs = {name: preset.config for name, preset in run.program.presets.items()}
+    return {name: x for name, x in configs.items() if type(x) is type(run.config)}
 
 
 def command(run: Run, preset: str, changed_fields: Iterable[str]) -> str:

@@ -77,7 +77,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
     program = program_of(name)
     config, preset, variations = read(program, preset, options, flags)
-    run, default = config.run, program.presets[preset].run
+    run, default = config.run, program.presets[preset].config.run
     if run.resume or run.directory or run.num_seeds != default.num_seeds:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
     config = with_run_fields(config, num_seeds=1)  # some presets have several
@@ -155,7 +155,7 @@ def resume(directory: Path) -> Sweep:
     """A sweep that was begun in `directory`."""
     saved = files.read_plan(directory)
     program = find(saved["program"], directory)
-    config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
+    config = rebuild(program.preset_config(directory, saved["preset"]), saved["config"])
     options = Options(**saved["options"])
     variations = variations_of(program, saved["preset"], config, options, [])
     sweep = make_sweep(program, saved["preset"], config, options, variations, saved["batches"])

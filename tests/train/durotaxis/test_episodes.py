@@ -302,7 +302,7 @@ def run(parts, tmp_path: Path, monkeypatch) -> Run:
         make_parts(config, greedy)  # refuses what does not fit together
         return *make_env(config.env), parts[2]
 
-    config = replace(PRESETS["linear"], env=SMALL)
+    config = replace(PRESETS["linear"].config, env=SMALL)
     RunDirectory(tmp_path).write_config("durotaxis", "linear", config)
     run = Run(tmp_path, program.PROGRAM, config, 7, [()])
     monkeypatch.setattr(runs, "load", lambda directory, best: run)
@@ -412,7 +412,7 @@ def test_a_run_is_drawn_at_its_end_and_again(run: Run, episodes, monkeypatch):
 
 
 def test_other_runs_know_no_such_flags(tmp_path: Path, capsys):
-    preset, config = next(iter(ALLO.presets.items()))
+    preset, (config, _) = next(iter(ALLO.presets.items()))
     RunDirectory(tmp_path).write_config("allo", preset, config)
     assert evaluate_command.main([str(tmp_path), "--m", "1"]) == 2
     assert "Unrecognized options: --m" in capsys.readouterr().err

@@ -34,7 +34,7 @@ PHYSICAL = {"units": "physical", "pixel_size": 2.0, "stiffness_unit": 3.0}
 def make_config(**changes: Any) -> Config:
     small = {"width": 60, "height": 40, "observation": "local", "max_steps_in_episode": 30}
     small |= changes
-    return replace(PRESETS["linear"], env=replace(PRESETS["linear"].env, **small))
+    return replace(PRESETS["linear"].config, env=replace(PRESETS["linear"].config.env, **small))
 
 
 def parts_of(config: Config, greedy: bool = True) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ LENGTH = 2  # updates of a chunk
 
 
 def configure(directory: Path, **changes) -> tiny.Config:
-    preset = tiny.PRESETS["plain"]
+    preset = tiny.PRESETS["plain"].config
     about = {"evaluate_every": EVERY, "evaluate_games": 9, "evaluation_games": 0}
     about |= {"directory": str(directory)} if "resume" not in changes else {}
     agent = dataclasses.replace(preset.agent, learning_rate=0.1)
@@ -130,7 +130,7 @@ def test_a_small_score_can_be_the_better_one(tmp_path):
     for lower, better_score in ((True, 0.2), (False, 0.8)):
         match: Any = None
         one = best.BestTracker(
-            tmp_path, tiny.PRESETS["plain"].run.members, "x", lower, match, policies
+            tmp_path, tiny.PRESETS["plain"].config.run.members, "x", lower, match, policies
         )
         assert one.is_better(better_score, 0.5)
         assert not one.is_better(1 - better_score, 0.5)

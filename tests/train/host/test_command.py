@@ -13,11 +13,12 @@ import pytest
 import yaml
 
 from tests.train import tiny
-from train.host.command_line.command import command, main, parse
+from train.host.command_line.command import command, describe_presets, main, parse
 from train.host.command_line.flags import one_line
 from train.host.errors import INTERRUPTED, REFUSED, Interrupted, NonFiniteError, UsageError
 from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import flag, plain
+from train.host.program import Preset
 from train.sweep import files
 from train.sweep.__main__ import main as sweep
 
@@ -119,12 +120,19 @@ def test_a_directory_in_use(tmp_path: Path, capsys: pytest.CaptureFixture):
 
 def test_presets_and_flags():
     config, preset = parse(tiny.PROGRAM, [])
-    assert (config, preset) == (tiny.PRESETS["plain"], "plain")
+    assert (config, preset) == (tiny.PRESETS["plain"].config, "plain")
     flags = ["slow", "--agent.learning-rate", "0.5", "--run.chunk_steps", "8"]
     config, preset = parse(tiny.PROGRAM, flags)
     assert preset == "slow"
     assert (config.agent.learning_rate, config.run.chunk_steps) == (0.5, 8)
-    assert config.agent.burn == tiny.PRESETS["slow"].agent.burn
+    assert config.agent.burn == tiny.PRESETS["slow"].config.agent.burn
+
+
+def test_help_says_what_each_preset_is():
+    presets = {x: Preset(tiny.Config(), f"The {x} one.") for x in ("first", "second")}
+    text = describe_presets(tiny.PROGRAM._replace(presets=presets), "second")
+    assert "\n  first: The first one.\n  second: The second one.\n" in text
+    assert describe_presets(tiny.PROGRAM, "plain").startswith("Trains nothing of use.\n")
 
 
 def test_what_was_saved_is_the_default_of_a_resumption(tmp_path: Path):

@@ -20,10 +20,10 @@ PROGRAMS = ("snake", "two_snake", "durotaxis", "gymnax", "allo", "vector_field")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_budget_of_the_usual_size_or_more_has_the_usual_chunks(name):
     program = find(name, "a test")
-    for preset in program.presets.values():
+    for config, _ in program.presets.values():
         for times in (1, 3):
-            run = replace(preset.run, total_steps=times * preset.run.total_steps)
-            assert chunks(run, preset.run) == {}
+            run = replace(config.run, total_steps=times * config.run.total_steps)
+            assert chunks(run, config.run) == {}
 
 
 @pytest.mark.parametrize("rows", [5, 20, 150])

@@ -138,6 +138,22 @@ def test_runs_of_one_second_get_directories_of_their_own(
     assert names == [first, f"{first}-2", f"{first}-3"]
 
 
+def test_where_the_files_of_a_run_lie(tmp_path: Path):
+    directory = RunDirectory(tmp_path)
+    assert not directory.has_config
+    with pytest.raises(UsageError, match="is not a run directory"):
+        RunDirectory.open(tmp_path)
+    for name in ("config.yaml", "b.png", "a.png", "a.gif"):
+        (tmp_path / name).touch()
+    assert RunDirectory.open(str(tmp_path)) == directory
+    assert [path.name for path in directory.pictures()] == ["a.png", "b.png"]
+    files = (directory.metrics, directory.evaluation)
+    folders = (directory.checkpoints, directory.best, directory.snapshots, directory.samples)
+    assert {path.parent for path in (*files, *folders)} == {tmp_path}
+    assert [path.name for path in files] == ["metrics.jsonl", "eval.json"]
+    assert [path.name for path in folders] == ["checkpoints", "best", "snapshots", "samples"]
+
+
 def test_a_directory_in_use_is_refused(tmp_path: Path):
     assert RunDirectory.create(str(tmp_path / "a" / "b"), "snake").path.is_dir()
     assert RunDirectory.create(str(tmp_path / "a" / "b"), "snake").path.is_dir()  # still empty

@@ -48,7 +48,7 @@ def load_without_checkpoint(directory: str | Path) -> Run:
     directory = Path(directory)
     saved = RunDirectory.open(directory).config()
     program = find(saved["name"], directory)
-    config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
+    config = rebuild(program.preset_config(directory, saved["preset"]), saved["config"])
     return Run(directory, program, config, 0, [])
 
 

@@ -25,7 +25,7 @@ def as_run(name: str | Path) -> Run:
     path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
     program = find(content["entry_point"], path)
-    default = program.preset_of(path, content["preset"])
+    default = program.preset_config(path, content["preset"])
     try:
         config = rebuild(default, fill_missing_fields(content["config"], plain(default)))
         agent = jax.eval_shape(program.training(config).init, jax.random.key(0)).agent
