@@ -35,7 +35,7 @@ HEAD = (
 
 def measure(preset: str, maze: str, transitions: int, num_seeds: int) -> dict[str, Any]:
     """One line: a training of all seeds, and its evaluation."""
-    config, started = PRESETS[preset], time.perf_counter()
+    config, started = PRESETS[preset].config, time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
         config = dataclasses.replace(
             config,

@@ -34,7 +34,7 @@ def maze_of(walk: str) -> Maze:
 
 def measure(walk: str, maze: Maze, num_seeds: int) -> dict[str, Any]:
     """One record: a training of all seeds, and its evaluation."""
-    config, started = PRESETS["directed"], time.perf_counter()
+    config, started = PRESETS["directed"].config, time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
         config = dataclasses.replace(
             config,

@@ -42,7 +42,7 @@ class Case(NamedTuple):
 
 
 def make_config(preset: str, steps: int, hidden: tuple[int, ...] | None = None) -> Config:
-    config = PRESETS[preset]
+    config = PRESETS[preset].config
     network = dataclasses.replace(config.network, hidden=hidden or config.network.hidden)
     agent = dataclasses.replace(config.agent, steps_per_update=steps)
     env = dataclasses.replace(config.env, transitions=TRANSITIONS)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from bench.common_ground import summary
 from bench.snake_speed import append, machine
 from train.host.files import metrics_file
+from train.host.files.run_directory import RunDirectory
 
 RESULTS = Path(__file__).parent / "results" / "blocks.json"
 BLOCKS = (1, 8)
@@ -60,10 +61,10 @@ def measure(case: Case, blocks: int, directory: Path) -> dict[str, Any]:
     command = [*program, case.preset, *case.flags, f"--loop.blocks={blocks}"]
     command += [f"--run.total-steps={case.steps}", f"--run.num-seeds={case.seeds}"]
     command += [f"--run.evaluation-games={GAMES}", f"--run.directory={directory}"]
-    if (directory / "config.yaml").is_file():
+    if RunDirectory(directory).has_config:
         command = [*program, "--resume", str(directory)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    content = json.loads((directory / "eval.json").read_bytes())
+    content = json.loads(RunDirectory(directory).evaluation.read_bytes())
     rows = metrics_file.read_metrics(directory)
     return {
         **machine(),

@@ -18,7 +18,8 @@ import numpy as np
 
 from bench.snake_speed import append, machine
 from jaxrl.numerics import statistics
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file
+from train.host.files.run_directory import RunDirectory
 
 RESULTS = Path(__file__).parent / "results" / "common_ground.json"
 GAMES = 200
@@ -71,14 +72,14 @@ def measure(case: Case, seeds: int, directory: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "train.gymnax", case.preset, "--env.id", case.env_id]
     command += [*case.flags, f"--run.total-steps={case.steps}", f"--run.num-seeds={seeds}"]
     command += [f"--run.evaluation-games={GAMES}", f"--run.directory={directory}"]
-    if (directory / "config.yaml").is_file():
+    if RunDirectory(directory).has_config:
         command = [sys.executable, "-m", "train.gymnax", "--resume", str(directory)]
     subprocess.run(command, check=True)
     rows = metrics_file.read_metrics(directory)
-    content = json.loads((directory / "eval.json").read_bytes())
+    content = json.loads(RunDirectory(directory).evaluation.read_bytes())
     returns = [row["return"]["mean"] for row in content["seeds"]]
     last = max(row["steps"] for row in rows)
-    config = run_directory.read_config(directory)["config"]
+    config = RunDirectory(directory).config()["config"]
     config["run"]["directory"] = ""  # of this machine
     return {
         **machine(),

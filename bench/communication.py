@@ -45,7 +45,7 @@ def measure(case: str) -> dict[str, Any]:
     """A row: all numbers are of one update, bytes as they are before a ring carries them."""
     name, preset, *fields = case.split(":")
     program = find(name, "the command line")
-    config = program.presets[preset]
+    config = program.presets[preset].config
     blocks = "loop.blocks" if hasattr(config, "loop") else "agent.blocks"
     config = with_field(config, blocks, DEVICES)
     for field, value in (x.split("=") for x in fields):

@@ -57,7 +57,7 @@ CASES = (
 def prepare(case: Case, devices: str) -> tuple[Callable[[], float], float, int]:
     """`(seconds of the next chunk, seconds of compiling, steps of a chunk)`."""
     program = find(case.program, "the command line")
-    config: Any = program.presets[case.preset]
+    config: Any = program.presets[case.preset].config
     run = replace(config.run, num_seeds=case.seeds, devices=devices)
     config = replace(config, run=run)
     training = program.training(config)

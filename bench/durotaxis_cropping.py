@@ -23,7 +23,7 @@ class Run:
     """A training from its start, update by update."""
 
     def __init__(self, preset: str, seed: int, crops: bool):
-        config = PRESETS[preset]
+        config = PRESETS[preset].config
         env, params, plain = make_parts(config)
         agent: Agent = graph_cropping.make(plain) if crops else plain
         training = loop.make_loop(env, params, agent, config.loop, make_curriculum(config, params))

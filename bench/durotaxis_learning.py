@@ -35,8 +35,8 @@ LEARNT = 0.9  # of the episodes that end in a chunk
 def config_of(name: str) -> Config:
     """A preset, or the default with a mean in the place of messages."""
     if name != "pooled":
-        return PRESETS[name]
-    default = PRESETS["linear"]
+        return PRESETS[name].config
+    default = PRESETS["linear"].config
     return dataclasses.replace(
         default, network=dataclasses.replace(default.network, torso="pooled", layers=2)
     )
@@ -79,7 +79,7 @@ def learnt_at(rows: list[dict[str, Any]], seed: int) -> int | None:
 def measure_fixed(episodes: int = 1_000) -> list[dict[str, Any]]:
     """Colonies that divide in all directions, under policies that look at nothing."""
     # two rules: delete the leftmost cells, or any, and the shares of them to try
-    config = PRESETS["isotropic"].env
+    config = PRESETS["isotropic"].config.env
     nodes = dataclasses.replace(config, action="nodes")
     rows = []
     leftmost_ratios, random_ratios = np.arange(0.40, 0.705, 0.02), np.arange(0.40, 0.605, 0.05)

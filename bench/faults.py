@@ -23,6 +23,7 @@ import numpy as np
 from bench.snake_speed import append, machine
 from tests.train.host.crashes import bits, timeless_rows
 from train.host.errors import FAILED, INTERRUPTED
+from train.host.files.run_directory import RunDirectory
 from train.host.running import runs
 
 RESULTS = Path(__file__).parent / "results" / "faults.json"
@@ -124,7 +125,7 @@ def inject_faults(name: str, kills: int, rng: np.random.Generator) -> dict[str, 
                 code, last_line = run_with_fault(name, arguments, fault)
                 counts[fault.kind] += code != 0
                 print(f"{name}: {fault.kind}, exit code {code} {last_line[-90:]}", flush=True)
-                if (directory / "config.yaml").is_file():
+                if RunDirectory(directory).has_config:
                     arguments = ["--resume", str(directory)]
                 if code == 0:
                     break

@@ -94,7 +94,7 @@ def fingerprint(program: Program, config: Any) -> str:
 
 def idle_fields(program: Program, preset: str) -> list[str]:
     """The fields of a preset that change nothing and are not refused."""
-    config = shrink(program.presets[preset])
+    config = shrink(program.presets[preset].config)
     before, idle = fingerprint(program, config), []
     for name, kind in leaves(config):
         if not changes_something(program, config, name, kind, before):

@@ -69,7 +69,7 @@ def train_case(program: Program, config: Any, case: Case, value: Any, key: jax.A
 def differences(case: Case) -> tuple[float, float]:
     """`(between the kinds of run, between the values)`: largest differences of a parameter."""
     program = find(case.program, "the command line")
-    config, key = with_few_envs(program.presets[case.preset]), jax.random.key(0)
+    config, key = with_few_envs(program.presets[case.preset].config), jax.random.key(0)
     values = jnp.array(case.values)
     train = lambda value: train_case(program, config, case, value, key)
     together = np.asarray(jax.jit(jax.vmap(train))(values))

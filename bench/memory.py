@@ -94,7 +94,7 @@ def describe(usage: Use) -> str:
 
 def main() -> int:
     for program, preset in selected_presets(__doc__):
-        usage = use(program, program.presets[preset])
+        usage = use(program, program.presets[preset].config)
         print(f"{program.name} {preset}: {describe(usage)}", flush=True)
     return 0
 

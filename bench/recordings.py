@@ -77,7 +77,7 @@ def fit_simple(problem: Problem) -> dict[str, Forecaster]:
 
 def fit_state_space(problem: Problem) -> dict[str, Forecaster]:
     """What `python -m train.vector_field --data FILE` fits, all of it chosen by the data."""
-    config = dynamics_fit.complete(replace(PRESETS["recordings"], data=(str(problem.file),)))
+    config = dynamics_fit.complete(replace(PRESETS["recordings"].config, data=(str(problem.file),)))
     training, fit_problem = dynamics_fit.make_training(config), dynamics_fit.problem_of(config)
     state = jax.jit(training.init)(jax.random.key(config.run.seed))
     update = jax.jit(training.update, compiler_options=compiled.small_products())

@@ -44,7 +44,7 @@ SHORT = LoopConfig(num_envs=64, num_steps=32)  # more updates than the presets m
 
 def variant(network: Network = PLAIN, **agent: Any) -> DQN:
     """The DQN of the published system, one switch at a time."""
-    base = PRESETS["dqn"]
+    base = PRESETS["dqn"].config
     assert isinstance(base, DQN)
     return replace(base, network=network, agent=dqn.Config(**{"double": False, **agent}))
 
@@ -56,11 +56,11 @@ ALGORITHMS: dict[str, AnyConfig] = {
     "noisy": variant(Network(noisy=True), **NO_EPSILON),
     "prioritised": variant(prioritised=True),
     "c51": variant(Network(atoms=51), **DISTRIBUTION),
-    "rainbow": PRESETS["rainbow"],
-    "ppo": replace(PRESETS["ppo"], loop=SHORT),
-    "a2c": PRESETS["a2c"],
-    "reinforce": PRESETS["reinforce"],
-    "pqn": replace(PRESETS["pqn"], loop=SHORT),
+    "rainbow": PRESETS["rainbow"].config,
+    "ppo": replace(PRESETS["ppo"].config, loop=SHORT),
+    "a2c": PRESETS["a2c"].config,
+    "reinforce": PRESETS["reinforce"].config,
+    "pqn": replace(PRESETS["pqn"].config, loop=SHORT),
 }
 PUBLISHED = {  # single runs, mean of the last 100 training games
     "features": (16.78, 14.23, 14.87, 16.98, 14.65, None, 16.21, 17.69, 0.24, 0.18, None),

@@ -28,7 +28,7 @@ from train.snake.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "snake_training_speed.json"
 BOARDS = ("board", "board20")
-CASES = {**ALGORITHMS, **{name: PRESETS[name] for name in (*BOARDS, "fill")}}
+CASES = {**ALGORITHMS, **{name: PRESETS[name].config for name in (*BOARDS, "fill")}}
 WARMUP = 2_000  # environment steps before the clock starts, so that Q-learning learns
 Shape = tuple[int, int, int]  # rows, inner, columns
 

@@ -34,7 +34,7 @@ def is_traceable(program: Program, config: Any, name: str) -> bool:
 def main() -> int:
     failed = 0
     for program, preset in selected_presets(__doc__):
-        config = shrink(program.presets[preset])
+        config = shrink(program.presets[preset].config)
         names = [field for field in numbers(config) if field not in program.static]
         untraced = [field for field in names if not is_traceable(program, config, field)]
         failed += len(untraced)

@@ -36,7 +36,7 @@ def with_bumps(config: Config) -> Config:
     return replace(config, bayesian=replace(config.bayesian, basis="bumps"))
 
 
-SEEN, FILTERED = with_bumps(PRESETS["seen"]), with_bumps(PRESETS["vector_field"])
+SEEN, FILTERED = with_bumps(PRESETS["seen"].config), with_bumps(PRESETS["vector_field"].config)
 LINEAR = replace(SEEN, bayesian=replace(SEEN.bayesian, linear=True))
 THREE = SEEN.env.fields
 TWO = ("limit_cycle", "multi_attractor")
@@ -74,16 +74,16 @@ FIVE = replace(SEEN.run, total_steps=5_000, num_seeds=5)
 PLANS = case(SEEN, 2_000, ("d_optimal",), fields=TWO)
 WEAK = case(SEEN, 5_000, ("d_optimal", "myopic", "bang50"), fields=TWO, authority=0.3)
 ALL = ("d_optimal", "a_optimal", "disagreement", "myopic")
-LORENZ = replace(case(PRESETS["lorenz"], 5_000), run=FIVE)
-EIGHT = replace(case(PRESETS["oscillators"], 5_000), run=FIVE)
+LORENZ = replace(case(PRESETS["lorenz"].config, 5_000), run=FIVE)
+EIGHT = replace(case(PRESETS["oscillators"].config, 5_000), run=FIVE)
 NETWORK = replace(EIGHT, env=replace(EIGHT.env, fields=("network",)))
-BEHIND = replace(PRESETS["cart_pole"].bayesian, belief="filtered")
+BEHIND = replace(PRESETS["cart_pole"].config.bayesian, belief="filtered")
 OTHERS = ("d_optimal", "rnd", "disagreement", "d_optimal+rnd", "hold20")
 TOWARDS = replace(SEEN.bayesian.policy, goal=(1.5, 0.0), weights=Weights(goal=0.3))
 VAE = replace(
-    PRESETS["sequence_vae"],
+    PRESETS["sequence_vae"].config,
     policies=FEW,
-    run=replace(PRESETS["sequence_vae"].run, num_seeds=10),
+    run=replace(PRESETS["sequence_vae"].config.run, num_seeds=10),
 )
 THRICE = replace(VAE.run, num_seeds=3)
 TRIO = ("d_optimal", "bang50", "random")
@@ -95,11 +95,11 @@ VAE_SPACE = replace(  # 15 bumps along each of three axes would be 3,375: waves 
 )
 SIX = (*EVERY_FIELD, "duffing", "snowman", "van_der_pol")
 COUNTS = {"observation": "loglinear", "noise": "poisson", "channels": 30}
-SPACE = replace(PRESETS["latent"], plane=(0, 2))
+SPACE = replace(PRESETS["latent"].config, plane=(0, 2))
 LATENT = {
     **{
         f"latent, {prefix}{field}": case(
-            PRESETS["latent"], 2_000, ("myopic", "bang50"), fields=(field,), **channels
+            PRESETS["latent"].config, 2_000, ("myopic", "bang50"), fields=(field,), **channels
         )
         for prefix, channels in (("", {}), ("counts, ", COUNTS))
         for field in SIX
@@ -109,18 +109,18 @@ LATENT = {
     ),
 }
 CASES: dict[str, Config] = {
-    "seen, basis chosen": case(PRESETS["seen"], 2_000, FEW, fields=SIX),
+    "seen, basis chosen": case(PRESETS["seen"].config, 2_000, FEW, fields=SIX),
     **{
         f"seen, {kind}": with_basis(
-            case(PRESETS["seen"], 2_000, ("myopic", "bang50"), fields=SIX), kind
+            case(PRESETS["seen"].config, 2_000, ("myopic", "bang50"), fields=SIX), kind
         )
         for kind in get_args(bases.Kind)
     },
     "seen, bumps and a linear part": case(LINEAR, 2_000, ("myopic", "bang50"), fields=SIX),
     **LATENT,
     "seen": case(SEEN, 5_000, POLICIES),
-    "duffing": case(with_bumps(PRESETS["duffing"]), 5_000, POLICIES),
-    "duffing weaker": case(with_bumps(PRESETS["duffing"]), 5_000, FEW, authority=0.5),
+    "duffing": case(with_bumps(PRESETS["duffing"].config), 5_000, POLICIES),
+    "duffing weaker": case(with_bumps(PRESETS["duffing"].config), 5_000, FEW, authority=0.5),
     "authority 0.3": case(SEEN, 5_000, FEW, authority=0.3),
     "authority 2": case(SEEN, 2_000, FEW, authority=2.0),
     "process noise 0.1": case(SEEN, 2_000, FEW, process_noise=0.1),
@@ -129,8 +129,8 @@ CASES: dict[str, Config] = {
     "filtered, noise 0.1": case(FILTERED, 2_000, FEW, fields=THREE, observation_noise=0.1),
     "filtered, noise 1": case(FILTERED, 2_000, FEW, fields=THREE, observation_noise=1.0),
     "filtered, unknown process noise": with_unknown_noise(case(FILTERED, 2_000, FEW, fields=THREE)),
-    "spikes": case(with_bumps(PRESETS["spikes"]), 2_000, FEW),
-    "family": case(PRESETS["family"], 500, ("d_optimal", "a_optimal", *FEW[1:])),
+    "spikes": case(with_bumps(PRESETS["spikes"].config), 2_000, FEW),
+    "family": case(PRESETS["family"].config, 500, ("d_optimal", "a_optimal", *FEW[1:])),
     "objectives": case(SEEN, 2_000, ALL, fields=THREE),
     "objectives, propagated": with_policy(
         case(FILTERED, 2_000, ("d_optimal", "a_optimal"), fields=THREE, observation_noise=0.1),
@@ -143,9 +143,12 @@ CASES: dict[str, Config] = {
     **{f"lorenz, {kind}": with_basis(LORENZ, kind) for kind in get_args(bases.Kind)},
     **{f"oscillators, {kind}": with_basis(EIGHT, kind) for kind in ("fourier", "polynomial")},
     **{f"network, {kind}": with_basis(NETWORK, kind) for kind in ("fourier", "polynomial")},
-    "cart_pole": case(PRESETS["cart_pole"], 5_000),
+    "cart_pole": case(PRESETS["cart_pole"].config, 5_000),
     "cart_pole, filtered": case(
-        replace(PRESETS["cart_pole"], bayesian=BEHIND), 5_000, observation="full", noise="gaussian"
+        replace(PRESETS["cart_pole"].config, bayesian=BEHIND),
+        5_000,
+        observation="full",
+        noise="gaussian",
     ),
     "objectives, others": case(SEEN, 2_000, OTHERS, fields=THREE),
     "goal": replace(

@@ -122,12 +122,12 @@ def parts(config: Config) -> list[Case]:
 def all_cases(experiments: int) -> list[Case]:
     cases = []
     seen_config = replace(
-        PRESETS["seen"], env=replace(PRESETS["seen"].env, fields=("limit_cycle",))
+        PRESETS["seen"].config, env=replace(PRESETS["seen"].config.env, fields=("limit_cycle",))
     )
-    latent = with_search(PRESETS["sequence_vae"])
+    latent = with_search(PRESETS["sequence_vae"].config)
     for label, config, plan in (
         ("state seen", seen_config, "d_optimal"),
-        ("filtered", PRESETS["vector_field"], "d_optimal"),
+        ("filtered", PRESETS["vector_field"].config, "d_optimal"),
         ("sequence VAE", latent, "d_optimal"),
     ):
         is_vae = config is latent

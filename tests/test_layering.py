@@ -1,6 +1,7 @@
 """The layers of ARCHITECTURE.md as a table, and the imports of every module held against it."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -46,6 +47,20 @@ UNWANTED = {
     "pickle",
     "tensorflow_probability",
     "torch",
+}
+
+RUN_DIRECTORY = "train.host.files.run_directory"
+"""The only module that knows what the files of a run are called."""
+RUN_FILES = ("config.yaml", "metrics.jsonl", "checkpoints", "best", "eval.json", "snapshots")
+RUN_FILES += ("samples",)
+OTHER_WORDS = {  # that are spelled like a file of a run, and what they are
+    ("train.goals.training", "checkpoints"): "the unit of its budget",
+    ("train.goals.scene", "best"): "the best action in each cell, of a frame",
+    ("train.vector_field.training", "samples"): "the unit of its budget",
+    ("train.vector_field.pictures.curves", "samples"): "the unit of an axis",
+    ("train.vector_field.pictures.film", "samples"): "the unit of a caption",
+    ("train.vector_field.experiment.scores", "samples"): "the heading of a column",
+    ("train.vector_field.advice", "best"): "a number of its JSON file",
 }
 
 
@@ -127,6 +142,36 @@ def test_no_hall():
     """No folder has more modules than a reader takes in at once."""
     counts = Counter(path.parent for _, path in sources())
     assert {str(x.relative_to(ROOT)): n for x, n in counts.items() if n > MOST_MODULES} == {}
+
+
+def run_files(source: str) -> set[str]:
+    """The files of a run that strings of a source name, alone or as a part of a path."""
+    name = re.compile(rf"(?:^|/)({'|'.join(map(re.escape, RUN_FILES))})(?:/|$)")
+    tree = ast.parse(source)
+    docstrings = {id(x.value) for x in ast.walk(tree) if isinstance(x, ast.Expr)}
+    return {
+        match[1]
+        for x in ast.walk(tree)
+        if isinstance(x, ast.Constant) and isinstance(x.value, str) and id(x) not in docstrings
+        for match in name.finditer(x.value)
+    }
+
+
+def test_one_module_knows_the_files_of_a_run():
+    named = {
+        (module, file)
+        for module, path in sources()
+        if module.startswith("train.") and module != RUN_DIRECTORY
+        for file in run_files(path.read_text())
+    }
+    assert named == OTHER_WORDS.keys()
+    home = dict(sources())[RUN_DIRECTORY].read_text()
+    assert run_files(home) == set(RUN_FILES)
+
+
+def test_files_of_a_run_are_noticed():
+    assert run_files('x / "best"') == run_files('Path(f"{x}/best/y")') == {"best"}
+    assert run_files('"""best"""\nx = "the best", "eval-1.json", "config_yaml"') == set()
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def memory() -> str:
     for name, presets in STATES.items():
         program = find(name, "the tables")
         for preset in presets:
-            usage = used.use(program, program.presets[preset])
+            usage = used.use(program, program.presets[preset].config)
             cells = [f"`{name} {preset}`", f"{usage.environment:,.0f}" if usage.num_envs else ""]
             if usage.transitions:
                 whole = usage.transition * usage.transitions / used.MIB

@@ -32,7 +32,8 @@ from train.allo.recorded import recordings as trajectories
 from train.durotaxis.field import read_field
 from train.host.command_line import command
 from train.host.errors import REFUSED, RunError
-from train.host.files import metrics_file, policy_files, run_directory
+from train.host.files import metrics_file, policy_files
+from train.host.files.run_directory import RunDirectory, read_config_file
 from train.host.plain_config import names_below, rebuild
 from train.host.program import find
 from train.host.scoring import scores
@@ -90,7 +91,7 @@ def read_config_flag(folder: Path) -> Any:
 
 
 def read_saved(folder: Path) -> Any:
-    return rebuild(snake_config(), run_directory.read_config(folder)["config"])
+    return rebuild(snake_config(), RunDirectory.open(folder).config()["config"])
 
 
 LIKE = {"w": np.arange(3, dtype=np.float32)}
@@ -155,9 +156,7 @@ LOADERS = {
         inside.trajectories,
         inside.trajectory_files(),
     ),
-    "configuration": Loader(
-        "config.yaml", run_directory.read_config, config_text, inside.yaml_files()
-    ),
+    "configuration": Loader("config.yaml", read_config_file, config_text, inside.yaml_files()),
     "saved configuration": Loader("config.yaml", read_saved, config_text, inside.yaml_files()),
     "--config": Loader("config.yaml", read_config_flag, config_text, inside.yaml_files()),
     "metrics": Loader(
@@ -263,7 +262,7 @@ OPTIONS = {
 def flags_of(name: str) -> list[str]:
     """The flags of a program: those of all its presets."""
     names: dict[str, None] = {}
-    for config in find(name, "a test").presets.values():
+    for config, _ in find(name, "a test").presets.values():
         names |= dict.fromkeys(names_below(config, ""))
     short = {"env.maze_file": "maze-file", "env.allow_disconnected": "allow-disconnected"}
     return [f"--{short.get(x, x).replace('_', '-')}" for x in names]

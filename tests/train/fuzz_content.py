@@ -134,7 +134,7 @@ def config_text() -> bytes:
 
 
 def snake_config() -> Any:
-    return find("snake", "a test").presets["ppo"]
+    return find("snake", "a test").presets["ppo"].config
 
 
 @st.composite

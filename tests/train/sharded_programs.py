@@ -19,7 +19,7 @@ SIZES = {"loop.num_envs": 16, "loop.num_steps": 16, "loop.blocks": 4}
 def answer(case: str) -> Any:
     name, preset, *fields = case.split(":")
     program = find(name, "a test")
-    config = program.presets[preset]
+    config = program.presets[preset].config
     overrides = {field: int(value) for field, value in (x.split("=") for x in fields)}
     for field, value in (SIZES | overrides).items():
         config = with_field(config, field, value)

@@ -11,7 +11,7 @@ QUICK = [("snake", "a2c"), ("gymnax", "dqn")]
 LEARNERS = {  # the first preset of each kind of learner, as the others differ in numbers alone
     (name, type(config), type(config.agent)): (name, preset)
     for name in flags.PROGRAMS
-    for preset, config in reversed(list(find(name, "a test").presets.items()))
+    for preset, (config, _) in reversed(list(find(name, "a test").presets.items()))
     if hasattr(config, "loop")
 }
 OTHERS = [case for case in LEARNERS.values() if case not in QUICK]
@@ -22,7 +22,7 @@ CASES = [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHER
 @pytest.mark.parametrize(("name", "preset"), CASES)
 def test_blocks_change_what_is_learned_from_and_must_be_equal(name, preset):
     program = find(name, "a test")
-    config = program.presets[preset]
+    config = program.presets[preset].config
     two = with_field(config, "loop.blocks", 2)
     assert flags.fingerprint(program, two) != flags.fingerprint(program, config)
     unequal = with_field(config, "loop.blocks", config.loop.num_envs - 1)

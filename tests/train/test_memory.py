@@ -20,7 +20,7 @@ def test_a_million_transitions_of_flood_snake(preset, priority):
     An observation twice is 1.84 times the least, an observation once.
     """
     program = find("snake", "a test")
-    config = program.presets[preset]
+    config = program.presets[preset].config
     config = replace(config, agent=replace(config.agent, capacity=MILLION))
     usage = memory.use(program, config)
     env, params = make_env(config.env, training=True)
@@ -34,6 +34,6 @@ def test_a_million_transitions_of_flood_snake(preset, priority):
 def test_the_state_of_an_environment_is_all_that_is_side_by_side():
     """CartPole: four floats and a clock; what it shows; return and length of the episode."""
     program = find("gymnax", "a test")
-    usage = memory.use(program, program.presets["dqn"])
+    usage = memory.use(program, program.presets["dqn"].config)
     assert usage.environment == (4 * 4 + 4) + 4 * 4 + (4 + 4)
-    assert memory.use(program, program.presets["ppo"]).transitions == 0
+    assert memory.use(program, program.presets["ppo"].config).transitions == 0

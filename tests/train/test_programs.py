@@ -40,7 +40,7 @@ NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a
 @pytest.mark.parametrize(("name", "preset", "field"), NUMBERS)
 def test_numbers_may_be_traced(name, preset, field):
     program = find(name, "a test")
-    config = flags.shrink(program.presets[preset])
+    config = flags.shrink(program.presets[preset].config)
     assert field in numbers(config)
     assert traced_numbers.is_traceable(program, config, field)
 
@@ -50,7 +50,7 @@ def test_numbers_may_be_traced(name, preset, field):
 def test_the_default_of_every_program_lowers_for_gpus_and_tpus(name):
     """Without such a device: what only a CPU knows would be refused here."""
     program = find(name, "a test")
-    training = program.training(flags.shrink(next(iter(program.presets.values()))))
+    training = program.training(flags.shrink(next(iter(program.presets.values())).config))
     state = jax.eval_shape(training.init, jax.random.key(0))
     traced = jax.jit(training.update).trace(state)
     assert traced.lower(lowering_platforms=("cuda", "tpu")).as_text()
@@ -59,7 +59,7 @@ def test_the_default_of_every_program_lowers_for_gpus_and_tpus(name):
 @pytest.mark.slow
 def test_members_of_a_sweep_are_what_each_run_is_alone():
     """Two learning rates and two seeds under `vmap`, beside four runs of one."""
-    config = tiny.PRESETS["plain"]
+    config = tiny.PRESETS["plain"].config
 
     def trained_params(rate: Any, key: jax.Array):
         training = tiny.make_training(with_field(config, "agent.learning_rate", rate))
@@ -96,7 +96,7 @@ FLAGS = [
 @pytest.mark.parametrize(("name", "preset", "field", "reason"), FLAGS)
 def test_a_flag_without_effect_is_refused_with_its_reason(name, preset, field, reason):
     program = find(name, "a test")
-    default = program.presets[preset]
+    default = program.presets[preset].config
     hints = dict(flags.leaves(default))
     (value, *_) = flags.other_values(field, hints[field], field_of(default, field))
     with pytest.raises(UsageError, match=reason) as error:
@@ -108,7 +108,7 @@ def test_a_flag_without_effect_is_refused_with_its_reason(name, preset, field, r
 CONFIGS = {
     f"{name} {preset}": config
     for name in (*flags.PROGRAMS, "goals")
-    for preset, config in find(name, "a test").presets.items()
+    for preset, (config, _) in find(name, "a test").presets.items()
 } | {
     "goals tasks": tasks.Config(),
     "goals learner": q_learning.Config(),
@@ -171,14 +171,13 @@ def wrong_numbers(kind: Any) -> list:
 def test_every_preset_has_a_line_that_says_what_it_is():
     for name in (*flags.PROGRAMS, "goals"):
         program = find(name, "a test")
-        assert program.summaries.keys() == program.presets.keys()
-        assert all(line.endswith(".") for line in program.summaries.values())
+        assert all(preset.summary.endswith(".") for preset in program.presets.values())
 
 
 def test_fields_that_are_idle_or_static_exist():
     for name in flags.PROGRAMS:
         program = find(name, "a test")
-        for config in program.presets.values():
+        for config, _ in program.presets.values():
             for field in (*program.idle(config), *program.static):
                 field_of(config, field)
             assert dataclasses.is_dataclass(config)

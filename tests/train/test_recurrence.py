@@ -51,7 +51,7 @@ def assert_same_games(one, other):
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["ppo", "dqn", "rainbow", "board", "fill"])
 def test_untrained_agents_play_the_same_games(preset):
-    config = snake.PRESETS[preset]
+    config = snake.PRESETS[preset].config
     config = replace(config, env=replace(config.env, max_steps_in_episode=LIMIT))
     env, params = snake.make_env(config.env, training=False)
     agent = snake.make_agent(config, env.num_actions, greedy=True)
@@ -101,7 +101,7 @@ def test_a_hunger_that_is_seen_is_waited_for():
     ],
 )
 def test_two_snakes_play_the_same_games(opponent):
-    config = with_run_fields(two_snake.PRESETS["direct"], evaluation_games=GAMES)
+    config = with_run_fields(two_snake.PRESETS["direct"].config, evaluation_games=GAMES)
     small = replace(config.env, rows=6, cols=9, max_steps_in_episode=300)
     config = replace(config, env=small, network=replace(config.network, hidden=(8,)))
     env, agent = tournament.make_env(config), tournament.make_agent(config)

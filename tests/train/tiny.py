@@ -16,7 +16,7 @@ from jaxrl.checks import Count, CountOrZero, NonNegative, Range
 from jaxrl.types import Agent, PyTree, where_tree
 from train.host.command_line import command
 from train.host.player import Player
-from train.host.program import Program
+from train.host.program import Preset, Program
 from train.host.scoring import games
 from train.host.training import PlayConfig, Training
 
@@ -130,9 +130,9 @@ def make_training(config: Config) -> Training:
 
 
 PRESETS = {
-    "plain": Config(),
-    "slow": Config(agent=AgentConfig(burn=1_000_000)),
-    "endless": Config(agent=AgentConfig(burn=2_000_000_000)),
+    "plain": Preset(Config()),
+    "slow": Preset(Config(agent=AgentConfig(burn=1_000_000))),
+    "endless": Preset(Config(agent=AgentConfig(burn=2_000_000_000))),
 }
 PROGRAM = Program(name="tiny", presets=PRESETS, training=make_training, module="tests.train.tiny")
 

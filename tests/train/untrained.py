@@ -25,21 +25,21 @@ def untrained_run(program: Program, config: Any) -> Run:
 
 @cache
 def snake() -> Run:
-    config = SNAKE.presets["ppo"]
+    config = SNAKE.presets["ppo"].config
     small = replace(config, env=replace(config.env, rows=6, cols=7))
     return untrained_run(SNAKE, replace(small, network=replace(config.network, hidden=(8,))))
 
 
 @cache
 def two_snakes() -> Run:
-    config = TWO_SNAKE.presets["greedy"]
+    config = TWO_SNAKE.presets["greedy"].config
     small = replace(config, env=Duel(rows=6, cols=9), network=replace(config.network, hidden=(8,)))
     return untrained_run(TWO_SNAKE, small)
 
 
 @cache
 def colony(preset: str = "linear") -> Run:
-    config = DUROTAXIS.presets[preset]
+    config = DUROTAXIS.presets[preset].config
     small = {"width": 60, "height": 40, "max_steps_in_episode": 30}
     env = replace(config.env, observation="local", **small)  # the whole takes long to compile
     return untrained_run(
@@ -49,4 +49,4 @@ def colony(preset: str = "linear") -> Run:
 
 @cache
 def cart_pole() -> Run:
-    return untrained_run(GYMNAX, replace(GYMNAX.presets["ppo"], env=Game("CartPole-v1")))
+    return untrained_run(GYMNAX, replace(GYMNAX.presets["ppo"].config, env=Game("CartPole-v1")))

@@ -16,6 +16,7 @@ from jaxrl.spectral.learning.encoder import Encoder, Fourier, TwoSided
 from train.allo.problem import Maze
 from train.host import training as settings
 from train.host.plain_config import names_below
+from train.host.program import Preset
 from train.host.training import Seeds
 
 
@@ -93,38 +94,54 @@ CONTINUOUS = replace(
 )
 COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
 LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
-PRESETS = {
-    "allo": Config(),
-    "directed": Config(
-        env=Maze(maze="OneWayRooms-4"), agent=allo.Config(directed=True, spare_features=21)
+PRESETS: dict[str, Preset] = {
+    "allo": Preset(Config(), "Exact expectations, Muon and Rayleigh-Ritz rotations of the head."),
+    "directed": Preset(
+        Config(env=Maze(maze="OneWayRooms-4"), agent=allo.Config(directed=True, spare_features=21)),
+        "Left and right eigenvectors of walks that doors, portals or wind direct.",
     ),
-    "sampled": Config(agent=SAMPLED, run=Budget(total_steps=20_000, chunk_steps=200)),
-    "continuous": Config(
-        agent=CONTINUOUS,
-        env=Maze(step=0.5),
-        run=Budget(num_seeds=1, total_steps=5_000, chunk_steps=100),
+    "sampled": Preset(
+        Config(agent=SAMPLED, run=Budget(total_steps=20_000, chunk_steps=200)),
+        "The same as allo from minibatches of sampled pairs.",
     ),
-    "paper": Config(network=COORDINATES, agent=PAPER, run=LONG),
-    "ggdo": Config(
-        network=COORDINATES,
-        agent=replace(PAPER, method="ggdo", barrier_start=2.0, barrier_step=0.0),
-        run=LONG,
-    ),
-    "short": Config(
-        network=Network(observation="coordinates", hidden=(256,) * 4),
-        agent=replace(
-            PAPER,
-            num_features=10,
-            discount=0.2,
-            batch_size=256,
-            graph_weight=0.5,
-            learning_rate=3e-4,
-            dual_start=-2.0,
-            dual_step=3e-4,
-            barrier_step=0.0,
+    "continuous": Preset(
+        Config(
+            agent=CONTINUOUS,
+            env=Maze(step=0.5),
+            run=Budget(num_seeds=1, total_steps=5_000, chunk_steps=100),
         ),
-        env=Maze(walk_steps=1000),
-        run=LONG,
+        "Positions between the walls; also for vectors of --transitions.",
+    ),
+    "paper": Preset(
+        Config(network=COORDINATES, agent=PAPER, run=LONG),
+        "The learner of Gomez, Bowling & Machado (ICLR 2024) with its published constants.",
+    ),
+    "ggdo": Preset(
+        Config(
+            network=COORDINATES,
+            agent=replace(PAPER, method="ggdo", barrier_start=2.0, barrier_step=0.0),
+            run=LONG,
+        ),
+        "Its baseline, the generalised graph drawing objective (Wang et al. 2021).",
+    ),
+    "short": Preset(
+        Config(
+            network=Network(observation="coordinates", hidden=(256,) * 4),
+            agent=replace(
+                PAPER,
+                num_features=10,
+                discount=0.2,
+                batch_size=256,
+                graph_weight=0.5,
+                learning_rate=3e-4,
+                dual_start=-2.0,
+                dual_step=3e-4,
+                barrier_step=0.0,
+            ),
+            env=Maze(walk_steps=1000),
+            run=LONG,
+        ),
+        "The 20,000 steps and sizes of a later script of the authors.",
     ),
 }
 
@@ -223,15 +240,3 @@ def check(config: Config) -> None:
             f"permute_every is {config.permute_every}; expected a multiple of "
             f"agent.steps_per_update={config.agent.steps_per_update}"
         )
-
-
-SUMMARIES = {
-    "allo": "Exact expectations, Muon and Rayleigh-Ritz rotations of the head.",
-    "directed": "Left and right eigenvectors of walks that doors, portals or wind direct.",
-    "sampled": "The same as allo from minibatches of sampled pairs.",
-    "continuous": "Positions between the walls; also for vectors of --transitions.",
-    "paper": "The learner of Gomez, Bowling & Machado (ICLR 2024) with its published constants.",
-    "ggdo": "Its baseline, the generalised graph drawing objective (Wang et al. 2021).",
-    "short": "The 20,000 steps and sizes of a later script of the authors.",
-}
-"""What each preset is."""

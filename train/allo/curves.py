@@ -1,6 +1,6 @@
 """Curves of a run that learns Laplacian eigenvectors: similarity and eigenvalues over steps.
 
-d components. Rows are those of `metrics.jsonl` (see `train.host.files.run_directory`), whose
+d components. Rows are those of `metrics.jsonl` (see `train.host.files.metrics_file`), whose
 "agent" holds the number `similarity` and the lists `cosines` and `eigenvalues` `[d]`; None in them
 is left out. Every picture is a PNG, written whole or not at all.
 """

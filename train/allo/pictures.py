@@ -16,7 +16,7 @@ from train.allo.config import Config, learning_config
 from train.allo.directed import directed_pictures
 from train.allo.problem import Problem
 from train.allo.training import make_problem, network_of
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file, whole_files
 from train.host.numbers import quantity
 from train.host.scoring import scores
 
@@ -43,7 +43,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
         "cells": problem.layout.cells,  # [S, 2] row and column of each state
         "seeds": np.array(config.run.seeds),
     }
-    run_directory.write_arrays(directory / "eigenvectors.npz", arrays)
+    whole_files.write_arrays(directory / "eigenvectors.npz", arrays)
     # The recorded rows, the ceiling of the data, and titles.
     rows = metrics_file.read_metrics(directory)
     evaluation = scores.read_evaluation(directory)

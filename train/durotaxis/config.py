@@ -19,6 +19,7 @@ from jaxrl.agents import ppo
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
 from jaxrl.loop import Config as LoopConfig
 from train.durotaxis.field import read_field
+from train.host.program import Preset
 from train.host.training import PlayConfig
 
 Stiffness = Annotated[float, Range(least=-1e6, most=1e6)]
@@ -296,41 +297,60 @@ DELETE_ONLY = registry.weights_of("combined", distance=0.0)
 SPAWN_ONLY = registry.weights_of(
     "combined", distance=0.0, growth=0.0, delete=0.0, spawn=1.0, boundary=1.0
 )
-PRESETS = {
-    "linear": Config(),
-    "shallow": Config(env=experiment(slope=0.01)),
-    "exponential": Config(env=experiment(ground="exponential", slope=0.02)),
-    "random": Config(env=experiment(ground="random")),
-    "isotropic": Config(env=ISOTROPIC),
-    "hybrid": Config(env=experiment(action="nodes")),
-    "curriculum": Config(env=experiment(ground="random"), curriculum=Curriculum(first_width=150.0)),
-    "normal": Config(env=experiment(weights=registry.weights_of("normal"))),
-    "combined": Config(env=experiment(weights=registry.weights_of("combined"))),
-    "delete_only": Config(env=experiment(weights=DELETE_ONLY)),
-    "spawn_only": Config(env=experiment(weights=SPAWN_ONLY, delta_intensity=0.5)),
-    "two_stage": Config(env=experiment(), curriculum=Curriculum(hold_spawn=0.4)),
-    "tree": Config(env=experiment(deletion="tree")),
-    "recovery": Config(env=experiment(recovery_nodes=5, bounds=Bounds(delete_ratio=(0.0, 1.0)))),
-    "three_part": Config(env=experiment(weights=registry.weights_of("three_part"))),
-    "state_machine": Config(env=experiment(weights=registry.weights_of("state_machine"))),
+PRESETS: dict[str, Preset] = {
+    "linear": Preset(Config(), "Linear stiffness; progress and arrival are rewarded."),
+    "shallow": Preset(Config(env=experiment(slope=0.01)), "The same with a fifth of the slope."),
+    "exponential": Preset(
+        Config(env=experiment(ground="exponential", slope=0.02)),
+        "Exponential stiffness.",
+    ),
+    "random": Preset(Config(env=experiment(ground="random")), "New ground in every episode."),
+    "isotropic": Preset(
+        Config(env=ISOTROPIC),
+        "Cells divide in all directions; only deletion is controlled.",
+    ),
+    "hybrid": Preset(
+        Config(env=experiment(action="nodes")),
+        "A choice for every cell, and continuous spawn parameters.",
+    ),
+    "curriculum": Preset(
+        Config(env=experiment(ground="random"), curriculum=Curriculum(first_width=150.0)),
+        "Random ground, and a goal that moves away.",
+    ),
+    "normal": Preset(
+        Config(env=experiment(weights=registry.weights_of("normal"))),
+        "The nineteen reward components of the first version.",
+    ),
+    "combined": Preset(
+        Config(env=experiment(weights=registry.weights_of("combined"))),
+        "Distance, and prices of a crowd and of wrong deletions.",
+    ),
+    "delete_only": Preset(
+        Config(env=experiment(weights=DELETE_ONLY)),
+        "Prices of a crowd and of wrong deletions, and the ending, without distance.",
+    ),
+    "spawn_only": Preset(
+        Config(env=experiment(weights=SPAWN_ONLY, delta_intensity=0.5)),
+        "Prices of where children land, and the ending.",
+    ),
+    "two_stage": Preset(
+        Config(env=experiment(), curriculum=Curriculum(hold_spawn=0.4)),
+        "Deletion alone is learned first, then all of the action.",
+    ),
+    "tree": Preset(
+        Config(env=experiment(deletion="tree")),
+        "The colony stays one tree: the leftmost child takes the place of the dead.",
+    ),
+    "recovery": Preset(
+        Config(env=experiment(recovery_nodes=5, bounds=Bounds(delete_ratio=(0.0, 1.0)))),
+        "The colony may delete all of its cells, and then begins again.",
+    ),
+    "three_part": Preset(
+        Config(env=experiment(weights=registry.weights_of("three_part"))),
+        "Deletion, distance and ending, as in the second version.",
+    ),
+    "state_machine": Preset(
+        Config(env=experiment(weights=registry.weights_of("state_machine"))),
+        "Marks and deadlines of deletion, as in the third version.",
+    ),
 }
-
-SUMMARIES = {
-    "linear": "Linear stiffness; progress and arrival are rewarded.",
-    "shallow": "The same with a fifth of the slope.",
-    "exponential": "Exponential stiffness.",
-    "random": "New ground in every episode.",
-    "isotropic": "Cells divide in all directions; only deletion is controlled.",
-    "hybrid": "A choice for every cell, and continuous spawn parameters.",
-    "curriculum": "Random ground, and a goal that moves away.",
-    "normal": "The nineteen reward components of the first version.",
-    "combined": "Distance, and prices of a crowd and of wrong deletions.",
-    "delete_only": "Prices of a crowd and of wrong deletions, and the ending, without distance.",
-    "spawn_only": "Prices of where children land, and the ending.",
-    "two_stage": "Deletion alone is learned first, then all of the action.",
-    "tree": "The colony stays one tree: the leftmost child takes the place of the dead.",
-    "recovery": "The colony may delete all of its cells, and then begins again.",
-    "three_part": "Deletion, distance and ending, as in the second version.",
-    "state_machine": "Marks and deadlines of deletion, as in the third version.",
-}
-"""What each preset is."""

@@ -21,7 +21,9 @@ from train.durotaxis.episodes.record import Episode
 from train.durotaxis.episodes.shown import Look, look_of
 from train.durotaxis.training import SCORE, make_parts
 from train.host.errors import UsageError, in_one_line
-from train.host.files import run_directory
+from train.host.files.provenance import provenance
+from train.host.files.run_directory import create_dated
+from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.plain_config import check_options, plain
@@ -116,7 +118,7 @@ def evaluate(run: Run, options: Options) -> Table:
         "options": asdict(options),
         "updates": run.updates,
         "seconds": seconds,
-        **run_directory.provenance(),
+        **provenance(),
         "seeds": [
             {"seed": seed, **tables.summary(episodes), "endings": endings(whole)}
             for seed, episodes, whole in zip(
@@ -217,7 +219,7 @@ def fresh_folder(directory: Path, experiment: Experiment) -> Path:
         ground = f"field-{Path(experiment.field_file).stem}"
     elif experiment.ground == "random":
         ground = "random"
-    return run_directory.create_dated(directory, f"eval-{ground}")
+    return create_dated(directory, f"eval-{ground}")
 
 
 def write(
@@ -251,8 +253,8 @@ def write(
     all_episodes = [episode for episodes in measured_episodes for episode in episodes]
     length = float(look.placement.length)
     pictures.trajectories(all_episodes, folder / "trajectories.png", length, look.units)
-    text = json.dumps(run_directory.finite_or_null(content), indent=1)
-    run_directory.write_whole(folder / "summary.json", text + "\n")
+    text = json.dumps(finite_or_null(content), indent=1)
+    write_whole(folder / "summary.json", text + "\n")
 
 
 def write_graphs(

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from train.durotaxis import evaluation, pictures, scene, spawn_pictures
-from train.durotaxis.config import PRESETS, SUMMARIES, Config, idle
+from train.durotaxis.config import PRESETS, Config, idle
 from train.durotaxis.episodes import playing
 from train.durotaxis.episodes.shown import look_of
 from train.durotaxis.training import SCORE, make_parts, make_training
@@ -72,7 +72,6 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module=__name__,
-    summaries=SUMMARIES,
     idle=idle,
     environment=environment,
     pictures=draw,

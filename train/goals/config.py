@@ -12,6 +12,7 @@ from jaxrl.spectral.control import q_learning
 from train.goals import tasks
 from train.goals.scores import Arm
 from train.host import training as settings
+from train.host.program import Preset
 
 FAR = 8
 """Least number of moves from a start to its goal, where the maze is large enough."""
@@ -94,6 +95,9 @@ def learner(arm: Arm, weight: float) -> q_learning.Config:
     )
 
 
-PRESETS = {"goals": Config()}
-SUMMARIES = {"goals": "Q-learning in six arms, with the same goals and random numbers in each."}
-"""What each preset is."""
+PRESETS: dict[str, Preset] = {
+    "goals": Preset(
+        Config(),
+        "Q-learning in six arms, with the same goals and random numbers in each.",
+    ),
+}

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 from train.goals import scene, scores
-from train.goals.config import PRESETS, SUMMARIES, Config
+from train.goals.config import PRESETS, Config
 from train.goals.training import make_training
 from train.host.program import Program, Run
 from train.host.running.run import Result, train_program
@@ -29,7 +29,6 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module=__name__,
-    summaries=SUMMARIES,
     pictures=draw,
     episodes=scene.show,
     alternative="train.report shows what the learners of a run do; see docs/allo.md",

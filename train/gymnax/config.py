@@ -18,6 +18,7 @@ from train.gymnax.environments import Game, Task
 from train.gymnax.joined import JoinedBox
 from train.gymnax.networks import Network
 from train.host import schedules
+from train.host.program import Preset
 from train.host.training import PlayConfig
 
 
@@ -216,104 +217,113 @@ def preset_for(preset: str, config: AnyConfig) -> str:
 
 MINATAR = Game("Breakout-MinAtar")
 IMAGES = Network(hidden=(128,), activation="relu")
-PRESETS: dict[str, AnyConfig] = {
-    "ppo": PPO(),
-    "ppo_minatar": PPO(
-        env=MINATAR,
-        network=Network(channels=(), activation="relu"),
-        normalise=normalisation.Config(),
-        loop=LoopConfig(num_envs=64, num_steps=128),
-        agent=ppo.Config(learning_rate=5e-3, epochs=4, minibatches=8, shuffle_group=16),
-        run=budget(10_000_000),
-    ),
-    "ppo_continuous": PPO(
-        env=Game("Pendulum-v1"),
-        agent=ppo.Config(
-            learning_rate=1e-3,
-            discount=0.999,
-            gae_lambda=0.9,
-            epochs=8,
-            minibatches=16,
-            shuffle_group=4,
-            entropy_weight=0.0,
+PRESETS: dict[str, Preset] = {
+    "ppo": Preset(PPO(), "PPO for vectors and few actions, as CartPole-v1."),
+    "ppo_minatar": Preset(
+        PPO(
+            env=MINATAR,
+            network=Network(channels=(), activation="relu"),
+            normalise=normalisation.Config(),
+            loop=LoopConfig(num_envs=64, num_steps=128),
+            agent=ppo.Config(learning_rate=5e-3, epochs=4, minibatches=8, shuffle_group=16),
+            run=budget(10_000_000),
         ),
-        run=budget(500_000),
+        "PPO for small images, as the games of MinAtar; convolutions by flag.",
     ),
-    "recurrent": Recurrent(env=Game("MemoryChain-bsuite")),
-    "dqn": DQN(
-        loop=LoopConfig(num_envs=10, num_steps=1),
-        agent=dqn.Config(
-            learning_rate=2.5e-4,
-            discount=0.995,  # with 0.99 two of twenty seeds end below 500 in CartPole
-            batch_size=128,
-            updates_per_rollout=1,
-            capacity=10_000,
-            warmup=10_000,
-            target_period=50,
-            loss="squared",
-            max_grad_norm=None,
-            epsilon_end=0.05,
+    "ppo_continuous": Preset(
+        PPO(
+            env=Game("Pendulum-v1"),
+            agent=ppo.Config(
+                learning_rate=1e-3,
+                discount=0.999,
+                gae_lambda=0.9,
+                epochs=8,
+                minibatches=16,
+                shuffle_group=4,
+                entropy_weight=0.0,
+            ),
+            run=budget(500_000),
         ),
-        explore_share=0.5,
-        importance_share=1.0,
+        "PPO for continuous actions, observations and rewards normalised.",
     ),
-    "dqn_minatar": DQN(
-        env=MINATAR,
-        network=IMAGES,
-        loop=LoopConfig(num_envs=32, num_steps=4),
-        agent=dqn.Config(
-            learning_rate=2.5e-4,
-            batch_size=64,
-            updates_per_rollout=8,
-            capacity=100_000,
-            warmup=5_000,
-            target_period=200,
-            epsilon_end=0.01,
+    "recurrent": Preset(
+        Recurrent(env=Game("MemoryChain-bsuite")),
+        "PPO with a gated recurrent unit, where something must be remembered.",
+    ),
+    "dqn": Preset(
+        DQN(
+            loop=LoopConfig(num_envs=10, num_steps=1),
+            agent=dqn.Config(
+                learning_rate=2.5e-4,
+                discount=0.995,  # with 0.99 two of twenty seeds end below 500 in CartPole
+                batch_size=128,
+                updates_per_rollout=1,
+                capacity=10_000,
+                warmup=10_000,
+                target_period=50,
+                loss="squared",
+                max_grad_norm=None,
+                epsilon_end=0.05,
+            ),
+            explore_share=0.5,
+            importance_share=1.0,
         ),
-        explore_share=0.1,
-        importance_share=1.0,
-        run=budget(5_000_000),
+        "Deep Q-learning for vectors.",
     ),
-    "pqn": PQN(
-        loop=LoopConfig(num_envs=32, num_steps=64),
-        agent=pqn.Config(
-            learning_rate=2.5e-4,
-            reward_scale=0.1,
-            lambda_=0.95,
-            epochs=4,
-            minibatches=16,
-            shuffle_group=4,
-            epsilon_start=1.0,
-            epsilon_end=0.05,
-            repeat_exponent=2.5,
+    "dqn_minatar": Preset(
+        DQN(
+            env=MINATAR,
+            network=IMAGES,
+            loop=LoopConfig(num_envs=32, num_steps=4),
+            agent=dqn.Config(
+                learning_rate=2.5e-4,
+                batch_size=64,
+                updates_per_rollout=8,
+                capacity=100_000,
+                warmup=5_000,
+                target_period=200,
+                epsilon_end=0.01,
+            ),
+            explore_share=0.1,
+            importance_share=1.0,
+            run=budget(5_000_000),
         ),
+        "Deep Q-learning for small images.",
     ),
-    "pqn_minatar": PQN(
-        env=MINATAR,
-        network=replace(IMAGES, layer_norm=True),
-        loop=LoopConfig(num_envs=128, num_steps=32),
-        agent=pqn.Config(
-            lambda_=0.65,
-            epochs=2,
-            minibatches=32,
-            shuffle_group=16,
-            epsilon_start=1.0,
-            epsilon_end=0.05,
+    "pqn": Preset(
+        PQN(
+            loop=LoopConfig(num_envs=32, num_steps=64),
+            agent=pqn.Config(
+                learning_rate=2.5e-4,
+                reward_scale=0.1,
+                lambda_=0.95,
+                epochs=4,
+                minibatches=16,
+                shuffle_group=4,
+                epsilon_start=1.0,
+                epsilon_end=0.05,
+                repeat_exponent=2.5,
+            ),
         ),
-        explore_share=0.1,
-        run=budget(10_000_000),
+        "Q(λ) without replay or target network (Gallici et al. 2024), for vectors.",
     ),
-    "sac": SAC(env=Game("Pendulum-v1")),
+    "pqn_minatar": Preset(
+        PQN(
+            env=MINATAR,
+            network=replace(IMAGES, layer_norm=True),
+            loop=LoopConfig(num_envs=128, num_steps=32),
+            agent=pqn.Config(
+                lambda_=0.65,
+                epochs=2,
+                minibatches=32,
+                shuffle_group=16,
+                epsilon_start=1.0,
+                epsilon_end=0.05,
+            ),
+            explore_share=0.1,
+            run=budget(10_000_000),
+        ),
+        "The same for small images, with the settings of its paper.",
+    ),
+    "sac": Preset(SAC(env=Game("Pendulum-v1")), "Soft actor-critic for continuous actions."),
 }
-SUMMARIES = {
-    "ppo": "PPO for vectors and few actions, as CartPole-v1.",
-    "ppo_minatar": "PPO for small images, as the games of MinAtar; convolutions by flag.",
-    "ppo_continuous": "PPO for continuous actions, observations and rewards normalised.",
-    "recurrent": "PPO with a gated recurrent unit, where something must be remembered.",
-    "dqn": "Deep Q-learning for vectors.",
-    "dqn_minatar": "Deep Q-learning for small images.",
-    "pqn": "Q(λ) without replay or target network (Gallici et al. 2024), for vectors.",
-    "pqn_minatar": "The same for small images, with the settings of its paper.",
-    "sac": "Soft actor-critic for continuous actions.",
-}
-"""What each preset is."""

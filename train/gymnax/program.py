@@ -1,7 +1,7 @@
 """Any environment on gymnax's interface as a program: `python -m train.gymnax`."""
 
 from train.gymnax import pictures, scene
-from train.gymnax.config import PRESETS, SUMMARIES, AnyConfig, idle, preset_for
+from train.gymnax.config import PRESETS, AnyConfig, idle, preset_for
 from train.gymnax.training import make_training
 from train.host.program import Program
 from train.host.running.run import Result, train_program
@@ -11,7 +11,6 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module=__name__,
-    summaries=SUMMARIES,
     idle=idle,
     preset_for=preset_for,
     environment=lambda config: config.env.id,

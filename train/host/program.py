@@ -15,7 +15,7 @@ import jax
 
 from jaxrl.types import AgentState
 from train.host.errors import UsageError
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.showing import pictures
 from train.host.showing.episodes import Scene
 from train.host.showing.live import Live
@@ -46,7 +46,7 @@ class Run(NamedTuple):
     def title(self) -> str:
         """What its pictures are called: the environment, or else the program, and the preset."""
         place = self.program.environment(self.config) or self.program.address
-        preset = run_directory.read_config(self.directory)["preset"]
+        preset = RunDirectory.open(self.directory).config()["preset"]
         return f"{place}, {preset}" if preset else place
 
 
@@ -77,22 +77,28 @@ class Evaluator(NamedTuple):
     """`(run, options) -> table`: writes the results and returns the table to print."""
 
 
+class Preset(NamedTuple):
+    """A configuration to begin with."""
+
+    config: Any
+    """A dataclass with a field `run`, a `training.Config`."""
+    summary: str = ""
+    """A line for `--help`: what it is."""
+
+
 class Program(NamedTuple):
     """What a folder of `train/` offers. Only the first three have no default."""
 
     name: str
     """NAME of `train.NAME`, for the programs there. One in a file of your own is known by its
     module instead, in run directories and in what is printed."""
-    presets: Mapping[str, Any]
-    """Configurations by name, the default first: dataclasses with a field `run`, a
-    `training.Config`."""
+    presets: Mapping[str, Preset]
+    """By name, the default first."""
     training: Callable[[Any], Training]
     """Makes the training of a configuration; raises ValueError, in one line, if it is invalid."""
     module: str = ""
     """The module that holds the program as `PROGRAM`, for loading its runs: its `__name__`. Empty:
     the module of `training`."""
-    summaries: Mapping[str, str] = {}
-    """A line for each preset: what it is. `--help` shows them."""
     static: Mapping[str, str] = {}
     """Float fields that may not be traced, by dotted name, and why. All others may be, so that
     `vmap` over them is a sweep."""
@@ -146,11 +152,14 @@ class Program(NamedTuple):
         """The command line that starts the program."""
         return f"python -m {'train.' if self.is_ours else ''}{self.address}"
 
-    def preset_of(self, source: str | Path, name: str) -> Any:
-        """The preset that `source` (a run, a policy) names. Raises UsageError if it is unknown."""
+    def preset_config(self, source: str | Path, name: str) -> Any:
+        """The configuration of the preset that `source` (a run, a policy) names.
+
+        Raises UsageError if that is unknown.
+        """
         if name not in self.presets:
             raise UsageError(f"{source} has the preset {name}, which is unknown here")
-        return self.presets[name]
+        return self.presets[name].config
 
 
 def find(address: str, source: str | Path) -> Program:

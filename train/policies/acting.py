@@ -22,6 +22,7 @@ from jaxrl.types import PyTree, fresh_memory, where_tree
 from train.host import abilities
 from train.host.errors import in_one_line
 from train.host.files import policy_files
+from train.host.files.run_directory import RunDirectory
 from train.host.player import Player
 from train.host.program import Run
 from train.host.running import store
@@ -148,7 +149,7 @@ def load(source: str | Path, best: bool = False, seed: int | None = None) -> Pol
         content = policy_files.read_metadata(policy_files.file_of(source))
         metadata = {name: content[name] for name in export.FACTS}
     else:
-        metadata = export.facts(run, Path(source), seed, best)
+        metadata = export.facts(run, RunDirectory(Path(source)), seed, best)
     return Policy(str(source), run, player, run.seeds.index(seed), metadata)
 
 

@@ -22,7 +22,8 @@ from jax import export
 
 from train.host import abilities
 from train.host.errors import UsageError
-from train.host.files import run_directory
+from train.host.files import whole_files
+from train.host.files.provenance import provenance
 from train.host.program import Run
 from train.host.running import store
 
@@ -49,7 +50,7 @@ def write(options: Compile) -> list[Path]:
     """The paths of the program and of its description. Raises UsageError."""
     run = store.load_run_or_policy(options.run, options.policy, options.best)
     if options.out:
-        run_directory.refuse_no_file(options.out)
+        whole_files.refuse_no_file(options.out)
     path = options.out or Path(store.name_of(options.run, options.policy))
     if path.suffix != store.COMPILED:  # what follows another dot, as in lr0.1, is part of the name
         path = path.with_name(f"{path.name}{store.COMPILED}")
@@ -58,9 +59,9 @@ def write(options: Compile) -> list[Path]:
         if file.exists() and not options.overwrite:
             raise UsageError(f"{file} exists already: choose another --out, or give --overwrite")
     program, description = compile_policy(run)
-    with run_directory.replacement_file(path) as file:
+    with whole_files.replacement_file(path) as file:
         file.write(program)
-    run_directory.write_whole(paths[1], json.dumps(description, indent=1) + "\n")
+    whole_files.write_whole(paths[1], json.dumps(description, indent=1) + "\n")
     return paths
 
 
@@ -101,7 +102,7 @@ def compile_policy(run: Run) -> tuple[bytes, dict[str, Any]]:
         "outputs": _describe_arrays({"action": action, "memory": memory}),
         "platforms": list(PLATFORMS),
         "calling_convention": program.calling_convention_version,
-        "versions": run_directory.provenance()["versions"],
+        "versions": provenance()["versions"],
     }
     try:
         return bytes(program.serialize()), description

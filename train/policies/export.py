@@ -25,7 +25,9 @@ from jaxrl.types import AgentState
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files import policy_files, run_directory
+from train.host.files import policy_files
+from train.host.files.run_directory import RunDirectory
+from train.host.files.whole_files import write_whole
 from train.host.plain_config import plain
 from train.host.program import Run
 from train.host.running import runs, store
@@ -108,8 +110,8 @@ def write(options: Export) -> Path:
     if options.package and size > LARGEST:
         raise UsageError(f"{path} would have {size:,} bytes; expected {LARGEST:,}: give a path")
     refuse_unkept(run, agent)
-    directory, newest = Path(options.run), None if options.best else run.updates
-    meta = checkpoint.read_meta(directory / run_directory.CHECKPOINTS, newest)
+    directory, newest = RunDirectory(Path(options.run)), None if options.best else run.updates
+    meta = checkpoint.read_meta(directory.checkpoints, newest)
     config = runs.with_run_fields(run.config, seed=seed, num_seeds=1, directory="", resume="")
     content = {
         **facts(run, directory, seed, options.best),
@@ -121,7 +123,7 @@ def write(options: Export) -> Path:
     licence = options.licence or (card.OF_OURS if options.package else card.OPEN)
     source = card.Source(run, meta["counters"], options.hardware, licence, options.best)
     text = card.card(path, source, content, arrays)
-    run_directory.write_whole(path.with_suffix(".md"), text)
+    write_whole(path.with_suffix(".md"), text)
     return path
 
 
@@ -135,7 +137,7 @@ def refuse_unkept(run: Run, agent: AgentState) -> None:
         )
 
 
-def facts(run: Run, directory: Path, seed: int, best: bool) -> dict[str, Any]:
+def facts(run: Run, directory: RunDirectory, seed: int, best: bool) -> dict[str, Any]:
     """What the file of a policy says of its training, but for the configuration.
 
     `directory` is that of the run, `best` whether its policies are those of its `best/`.
@@ -145,7 +147,7 @@ def facts(run: Run, directory: Path, seed: int, best: bool) -> dict[str, Any]:
         updates = checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
     return {
         "entry_point": run.program.address,
-        "preset": run_directory.read_config(directory)["preset"],
+        "preset": directory.config()["preset"],
         "updates": updates,
         "scores": scores_of(run, seed),
     }

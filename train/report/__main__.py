@@ -15,7 +15,7 @@ from train.host import abilities
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.run_directory import refuse_no_file, write_whole
+from train.host.files.whole_files import refuse_no_file, write_whole
 from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options
 from train.host.program import EpisodeSelection, Run

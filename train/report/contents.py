@@ -10,7 +10,8 @@ import numpy as np
 
 from jaxrl.types import AgentState
 from train.host.command_line.defaults import beginning
-from train.host.files import metrics_file, run_directory, series
+from train.host.files import metrics_file, series
+from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import differences, flag, flatten, plain
 from train.host.program import Run
 from train.host.scoring import games
@@ -56,8 +57,9 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
 
 def preset_of(run: Run) -> str:
     """The preset that a run started from; of a policy the one whose settings are nearest."""
-    if (run.directory / "config.yaml").is_file():
-        return run_directory.read_config(run.directory)["preset"]
+    directory = RunDirectory(run.directory)
+    if directory.has_config:
+        return directory.config()["preset"]
     num_differences = {
         n: len(differences(plain(x), plain(run.config))) for n, x in _similar_presets(run).items()
     }
@@ -65,8 +67,9 @@ def preset_of(run: Run) -> str:
 
 
 def _similar_presets(run: Run) -> dict[str, Any]:
-    """The presets of the same kind of configuration."""
-    return {n: x for n, x in run.program.presets.items() if type(x) is type(run.config)}
+    """The configurations of presets that are of the same kind."""
+    configs = {name: preset.config for name, preset in run.program.presets.items()}
+    return {name: x for name, x in configs.items() if type(x) is type(run.config)}
 
 
 def command(run: Run, preset: str, changed_fields: Iterable[str]) -> str:
@@ -93,7 +96,7 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
     three members on the margin of its 95 % interval. Points of a long record are means of
     neighbouring rows.
     """
-    if not (run.directory / metrics_file.NAME).is_file():
+    if not RunDirectory(run.directory).metrics.is_file():
         return None
     rows = metrics_file.read_metrics(run.directory)
     by_member = series.split_by_member(rows, run.seeds)
@@ -165,7 +168,7 @@ def pictures_of(run: Run) -> list[dict[str, str]]:
     """The pictures in the directory of a run, whole, by name."""
     return [
         {"name": path.stem, "png": base64.b64encode(path.read_bytes()).decode()}
-        for path in sorted(run.directory.glob("*.png"))
+        for path in RunDirectory(run.directory).pictures()
     ]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from train.host.files import metrics_file
+from train.host.files.run_directory import RunDirectory
 from train.host.running import runs, store
 from train.host.showing.private_address import MACHINE, PrivateAddress, headers
 from train.report import contents, page
@@ -37,7 +37,7 @@ class Follower:
 
     def data(self) -> dict[str, Any]:
         """What changes: the record so far, and the scores at the end."""
-        path = self.run.directory / metrics_file.NAME
+        path = RunDirectory(self.run.directory).metrics
         rows = path.is_file() and path.stat().st_size > 0
         record = contents.record(self.run, self.training.labels) if rows else None
         budget = self.run.config.run.total_updates(self.training.steps_per_update)

@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from train.host.files.run_directory import finite_or_null
+from train.host.files.whole_files import finite_or_null
 
 PARTS = Path(__file__).parent / "page"
 REPORT = PARTS / "report.js"

@@ -17,6 +17,7 @@ from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent
 from train.host import schedules
+from train.host.program import Preset
 from train.host.training import PlayConfig
 
 REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
@@ -322,42 +323,46 @@ def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -
 
 
 ONE_STEP = ppo.Config(epochs=1, minibatches=1, standardise=False, gae_lambda=1.0)
-PRESETS: dict[str, AnyConfig] = {
-    "ppo": PPO(),
-    "a2c": PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=256, num_steps=5)),
-    "reinforce": PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=64, num_steps=128)),
-    "pqn": PQN(),
-    "dqn": q_learning(),
-    "rainbow": replace(
-        q_learning(RAINBOW, Network(layer_norm=True, dueling=True, noisy=True, atoms=51)),
-        anneal_steps=None,
+PRESETS: dict[str, Preset] = {
+    "ppo": Preset(
+        PPO(),
+        "PPO that observes a flood fill and the way to its tail, classic rules on 10×10.",
     ),
-    "board": raw_board(10),
-    "board20": raw_board(20),
-    "compass": compass_dqn(20),
-    "fill": PPO(
-        env=Game(
-            observation="near",
-            rules="modern",
-            max_steps_in_episode=100_000,
-            rewards=replace(REWARDS, win=10.0),
-            mirror=True,
+    "a2c": Preset(
+        PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=256, num_steps=5)),
+        "A2C (Mnih et al. 2016): one gradient step from each short rollout.",
+    ),
+    "reinforce": Preset(
+        PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=64, num_steps=128)),
+        "REINFORCE with a baseline: one gradient step from long rollouts.",
+    ),
+    "pqn": Preset(PQN(), "Q(λ) without replay or target network (Gallici et al. 2024)."),
+    "dqn": Preset(q_learning(), "Double DQN with replay, 5,000 games of 256 side by side."),
+    "rainbow": Preset(
+        replace(
+            q_learning(RAINBOW, Network(layer_norm=True, dueling=True, noisy=True, atoms=51)),
+            anneal_steps=None,
         ),
-        agent=ppo.Config(discount=0.995, final_discount=0.9995),
-        run=PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000, evaluate_every=10),
+        "Rainbow: DQN with the six extensions of Hessel et al. (2018).",
+    ),
+    "board": Preset(raw_board(10), "A DQN for CPUs that observes the bare 10×10 board."),
+    "board20": Preset(raw_board(20), "The same on 20×20."),
+    "compass": Preset(
+        compass_dqn(20),
+        "A DQN for CPUs with a compass, paid for length and against crowding, on 20×20.",
+    ),
+    "fill": Preset(
+        PPO(
+            env=Game(
+                observation="near",
+                rules="modern",
+                max_steps_in_episode=100_000,
+                rewards=replace(REWARDS, win=10.0),
+                mirror=True,
+            ),
+            agent=ppo.Config(discount=0.995, final_discount=0.9995),
+            run=PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000, evaluate_every=10),
+        ),
+        "PPO that learns to fill the board, modern rules on 10×10, 100 million steps.",
     ),
 }
-
-SUMMARIES = {
-    "ppo": "PPO that observes a flood fill and the way to its tail, classic rules on 10×10.",
-    "a2c": "A2C (Mnih et al. 2016): one gradient step from each short rollout.",
-    "reinforce": "REINFORCE with a baseline: one gradient step from long rollouts.",
-    "pqn": "Q(λ) without replay or target network (Gallici et al. 2024).",
-    "dqn": "Double DQN with replay, 5,000 games of 256 side by side.",
-    "rainbow": "Rainbow: DQN with the six extensions of Hessel et al. (2018).",
-    "board": "A DQN for CPUs that observes the bare 10×10 board.",
-    "board20": "The same on 20×20.",
-    "compass": "A DQN for CPUs with a compass, paid for length and against crowding, on 20×20.",
-    "fill": "PPO that learns to fill the board, modern rules on 10×10, 100 million steps.",
-}
-"""What each preset is."""

@@ -13,7 +13,7 @@ from envs.snake.observations import OBSERVATIONS
 from envs.snake.players import PLAYERS
 from jaxrl.checks import Count, Seed
 from train.host.errors import UsageError
-from train.host.files.run_directory import finite_or_null, write_whole
+from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.plain_config import check_options
 from train.host.program import Run
 from train.host.running import runs

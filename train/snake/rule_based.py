@@ -23,7 +23,7 @@ from jaxrl.types import Agent
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.run_directory import finite_or_null, refuse_no_file, write_whole
+from train.host.files.whole_files import finite_or_null, refuse_no_file, write_whole
 from train.host.machine.progress import clock, plain_console
 from train.host.numbers import quantity
 from train.host.plain_config import check_options

@@ -12,8 +12,10 @@ import numpy as np
 from jaxrl.evaluate import Course, Watch
 from jaxrl.types import AgentState, PyTree
 from train.host.errors import Interrupted
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file
+from train.host.files.provenance import provenance
 from train.host.files.rows import Counters
+from train.host.files.run_directory import RunDirectory
 from train.host.machine import compiled, devices, memory
 from train.host.machine.members import Members, make_member_functions, unpack_state
 from train.host.machine.progress import Display
@@ -123,8 +125,8 @@ def train_members(
         display.say(f"{title}: compiling for {quantity(len(members.seeds), 'members')}")
         programs = compile_within_memory(traced, config, training.has_small_products)
         display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
-        meta = {"name": title, "config": plain(config), **run_directory.provenance()}
-        session_parts = training, config.run, members, directory, programs, None
+        meta = {"name": title, "config": plain(config), **provenance()}
+        session_parts = training, config.run, members, RunDirectory(directory), programs, None
         session_options = {"leaves_behind": True, "resumed": sweep, "search": search}
         with StopRequest(display.say) as stop:
             result = Session(*session_parts, record, display, stop, meta, **session_options).train()

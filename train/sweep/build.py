@@ -13,7 +13,7 @@ from train.host.command_line.defaults import fields_in, preset_line
 from train.host.command_line.saved_config import split_config_flag
 from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import UsageError, in_one_line
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.machine.progress import plain_console, print_line
 from train.host.numbers import quantity
 from train.host.plain_config import field_of, flag, plain, rebuild
@@ -77,7 +77,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
     program = program_of(name)
     config, preset, variations = read(program, preset, options, flags)
-    run, default = config.run, program.presets[preset].run
+    run, default = config.run, program.presets[preset].config.run
     if run.resume or run.directory or run.num_seeds != default.num_seeds:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
     config = with_run_fields(config, num_seeds=1)  # some presets have several
@@ -88,9 +88,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     except ValueError as error:
         raise UsageError(with_flags(in_one_line(error), config)) from error
     sweep = make_sweep(program, preset, config, options, variations)
-    directory = Path(options.directory or run_directory.create_dated(Path("runs"), f"sweep-{name}"))
-    if options.directory:
-        run_directory.create(options.directory, "sweep")
+    directory = RunDirectory.create(options.directory, f"sweep-{name}").path
     sweep = replace(sweep, directory=directory)
     files.write_plan(
         directory,
@@ -157,7 +155,7 @@ def resume(directory: Path) -> Sweep:
     """A sweep that was begun in `directory`."""
     saved = files.read_plan(directory)
     program = find(saved["program"], directory)
-    config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
+    config = rebuild(program.preset_config(directory, saved["preset"]), saved["config"])
     options = Options(**saved["options"])
     variations = variations_of(program, saved["preset"], config, options, [])
     sweep = make_sweep(program, saved["preset"], config, options, variations, saved["batches"])

@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from train.host.errors import UsageError, in_one_line
-from train.host.files.run_directory import finite_or_null, write_whole
+from train.host.files.run_directory import BEST, RunDirectory
+from train.host.files.whole_files import finite_or_null, write_whole
 
 PLAN, SCORES, TABLE = "sweep.yaml", "scores.json", "members.csv"
 SUMMARY, CONFIRMED = "summary.json", "confirmation.json"
@@ -25,6 +26,11 @@ SUMMARY, CONFIRMED = "summary.json", "confirmation.json"
 
 def batch(directory: Path, index: int) -> Path:
     return directory / "batches" / f"{index:03d}"
+
+
+def best(directory: Path) -> RunDirectory:
+    """The run of the best member."""
+    return RunDirectory(directory / BEST)
 
 
 def write_plan(directory: Path, content: dict[str, Any]) -> None:

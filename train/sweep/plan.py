@@ -110,7 +110,7 @@ def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str
     def read_value(name: str, value: str) -> Any:
         if not value:
             raise UsageError(f"--vary {name}: a value is empty")
-        if isinstance(field_of(program.presets[preset], name), bool):
+        if isinstance(field_of(program.presets[preset].config, name), bool):
             return parse_switch(name, value)
         config, _ = parse(program, [preset, *flags, flag(name), *value.split()])
         return field_of(config, name)
@@ -213,7 +213,7 @@ def check(program: Program, config: Any, preset: str) -> None:
         checks.config(config)
     except checks.OutOfRange as error:
         raise UsageError(f"{flag(error.name)} {error.problem}") from error
-    refuse_idle(program, config, program.presets[preset])
+    refuse_idle(program, config, program.presets[preset].config)
 
 
 def values_text(values: Mapping[str, Any]) -> str:

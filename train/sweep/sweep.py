@@ -10,7 +10,8 @@ import jax
 from rich.console import Console
 
 from jaxrl import checkpoint
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file
+from train.host.files.run_directory import RunDirectory
 from train.host.machine import compiled
 from train.host.plain_config import plain
 from train.host.program import Program
@@ -138,7 +139,7 @@ class Sweep:
         source = files.batch(self.directory, index)
         training, members = batches.training_of(self.program, group), batches.members_of(group)
         shapes = jax.eval_shape(compiled.init_all(training.init, members.starts), members.starts)
-        state, meta, updates = checkpoint.restore(source / run_directory.CHECKPOINTS, shapes)
+        state, meta, updates = checkpoint.restore(RunDirectory(source).checkpoints, shapes)
         kind = batches.kind_of(self.training)
         member_state = batches.split(state, updates, group, kind)[place].state
         trial = group.trials[place]
@@ -158,17 +159,17 @@ class Sweep:
 
         `meta` is that of its checkpoint, with its counters.
         """
-        target = self.directory / "best"
+        target = files.best(self.directory)
         changes = {"seed": seed, "num_seeds": 1, "directory": str(target), "resume": ""}
         config = replace(config, run=replace(config.run, **changes))
-        target.mkdir(exist_ok=True)
-        run_directory.write_config(target, self.program.address, self.preset, config)
-        with metrics_file.MetricsFile(target) as record:
+        target.path.mkdir(exist_ok=True)
+        target.write_config(self.program.address, self.preset, config)
+        with metrics_file.MetricsFile(target.path) as record:
             record.cut(0)
             record.append(rows)
         meta = {**meta, "name": self.program.address, "config": plain(config)}
         updates = meta["counters"]["updates"]
-        checkpoint.save(target / run_directory.CHECKPOINTS, updates, state, meta)
+        checkpoint.save(target.checkpoints, updates, state, meta)
 
     def confirm_best(self, ranked: Sequence[Configuration]) -> None:
         """Scores the best configuration on seeds that had no part in choosing it."""

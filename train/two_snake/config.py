@@ -13,6 +13,7 @@ from jaxrl.checks import Count, Range
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.wrappers import self_play
 from train.host import schedules
+from train.host.program import Preset
 from train.host.training import PlayConfig
 from train.two_snake.curriculum import Curriculum, Stage, Weights
 from train.two_snake.curriculum import check as check_curriculum
@@ -211,19 +212,25 @@ def single_stage(stage: Stage, name: str) -> Curriculum:
     return Curriculum(**absent_stages | {name: replace(stage, share=1.0)})
 
 
-PRESETS: dict[str, AnyConfig] = {
-    "curriculum": PPO(),
-    "direct": PPO(curriculum=single_stage(Stage(Weights(rival=1.0)), "pool")),
-    "greedy": PPO(curriculum=single_stage(Stage(Weights(greedy=1.0)), "greedy")),
-    "guest": PPO(curriculum=single_stage(Stage(Weights(guest=1.0)), "pool"), opponent="two-snakes"),
-    "dqn": DQN(explore_share=0.2, importance_share=1.0),
+PRESETS: dict[str, Preset] = {
+    "curriculum": Preset(
+        PPO(),
+        "Five stages, from an opponent that lies still to a pool of former selves.",
+    ),
+    "direct": Preset(
+        PPO(curriculum=single_stage(Stage(Weights(rival=1.0)), "pool")),
+        "Self-play from the first step.",
+    ),
+    "greedy": Preset(
+        PPO(curriculum=single_stage(Stage(Weights(greedy=1.0)), "greedy")),
+        "Only the scripted opponent that takes the shortest path to the food.",
+    ),
+    "guest": Preset(
+        PPO(curriculum=single_stage(Stage(Weights(guest=1.0)), "pool"), opponent="two-snakes"),
+        "Only the trained snake of --opponent, by default the one of the library.",
+    ),
+    "dqn": Preset(
+        DQN(explore_share=0.2, importance_share=1.0),
+        "The five stages by deep Q-learning.",
+    ),
 }
-
-SUMMARIES = {
-    "curriculum": "Five stages, from an opponent that lies still to a pool of former selves.",
-    "direct": "Self-play from the first step.",
-    "greedy": "Only the scripted opponent that takes the shortest path to the food.",
-    "guest": "Only the trained snake of --opponent, by default the one of the library.",
-    "dqn": "The five stages by deep Q-learning.",
-}
-"""What each preset is."""

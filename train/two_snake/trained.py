@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from jaxrl.types import AgentState
 from jaxrl.wrappers import self_play
 from train.host.errors import UsageError
+from train.host.files.run_directory import RunDirectory
 from train.host.running import store
 from train.two_snake.config import AnyConfig
 
@@ -24,7 +25,7 @@ def load(name: str, best: bool = False) -> Player:
     `best` takes the policy of a run that was best while training. Raises UsageError if there is no
     such snake.
     """
-    is_run = (Path(name) / "config.yaml").is_file()
+    is_run = RunDirectory(Path(name)).has_config
     run = store.load_source(name, best)
     if run.program.name != "two_snake":
         raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")

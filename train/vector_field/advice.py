@@ -26,7 +26,7 @@ from jaxrl.dynamics.planning.next_inputs import Question
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.run_directory import write_arrays, write_whole
+from train.host.files.whole_files import write_arrays, write_whole
 from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options
 from train.vector_field import fitted, rig

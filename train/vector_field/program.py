@@ -13,7 +13,7 @@ from train.host.program import Program, Run
 from train.host.running.run import Result, train_program
 from train.host.training import Evaluation
 from train.vector_field import experiment_baselines
-from train.vector_field.config import PRESETS, SUMMARIES, Config, preset_for
+from train.vector_field.config import PRESETS, Config, preset_for
 from train.vector_field.data import recordings
 from train.vector_field.experiment import scores
 from train.vector_field.idle import idle
@@ -90,7 +90,6 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module=__name__,
-    summaries=SUMMARIES,
     idle=idle,
     preset_for=preset_for,
     complete=dynamics_fit.complete,
@@ -113,6 +112,6 @@ def train(config: Config, preset: str = "vector_field") -> Result:
     if config.data and config.learner not in ("state_space", "sequence_vae"):
         raise ValueError(
             f"the learner {config.learner} makes experiments: for recorded data begin with "
-            'PRESETS["recordings"], or give learner="sequence_vae"'
+            'PRESETS["recordings"].config, or give learner="sequence_vae"'
         )
     return train_program(PROGRAM, config, preset)

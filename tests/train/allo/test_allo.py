@@ -196,7 +196,7 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
 
 
 def test_presets_of_the_paper_hold_its_numbers():
-    paper, ggdo, short = (PRESETS[name] for name in ("paper", "ggdo", "short"))
+    paper, ggdo, short = (PRESETS[name].config for name in ("paper", "ggdo", "short"))
     paper_fields = {"num_features": 11, "spare_features": 0, "discount": 0.9, "batch_size": 1024}
     paper_fields |= {
         "learning_rate": 1e-3,

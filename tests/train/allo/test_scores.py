@@ -197,9 +197,9 @@ def test_an_exact_expectation_that_does_not_fit_is_refused(monkeypatch):
         r"and 500 kB are free: .* sampled"
     )
     with pytest.raises(ValueError, match=message):  # 8 matrices of 104² float32, twice
-        problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].agent, 2)
-    problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].agent)
-    problem.make_problem(problem.Maze(), "coordinates", PRESETS["sampled"].agent, 2)
+        problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].config.agent, 2)
+    problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].config.agent)
+    problem.make_problem(problem.Maze(), "coordinates", PRESETS["sampled"].config.agent, 2)
 
 
 def test_without_ceiling_above_its_limit():

@@ -92,7 +92,7 @@ FIRST = ("hybrid",)
 )
 def test_every_preset_fits_together(preset: str):
     """Shapes alone: what is learnt keeps its structure, a value for each component."""
-    config = PRESETS[preset]
+    config = PRESETS[preset].config
     training = make_training(config)
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, metrics = jax.eval_shape(training.update, state)
@@ -105,17 +105,17 @@ def test_every_preset_fits_together(preset: str):
 
 
 def test_presets_are_what_they_are_called():
-    laws = {name: make_env(PRESETS[name].env)[1].law for name in PRESETS}
+    laws = {name: make_env(PRESETS[name].config.env)[1].law for name in PRESETS}
     assert (laws["linear"].slope, laws["linear"].base) == (0.05, 1.0)
     assert laws["shallow"].slope == 0.01
     assert [name for name, law in laws.items() if law.exponential] == ["exponential"]
     for name in ("normal", "three_part", "state_machine"):
-        assert name_of(PRESETS[name].env.weights) == name
-    isotropic = make_env(PRESETS["isotropic"].env)[0]
+        assert name_of(PRESETS[name].config.env.weights) == name
+    isotropic = make_env(PRESETS["isotropic"].config.env)[0]
     assert (isotropic.num_actions, isotropic.spawning) == (1, "isotropic")
-    for preset in PRESETS.values():  # no preset pays for being alive, but that of the original
-        if not isinstance(preset.env.weights, registry.SETS["normal"]):
-            assert not {"survival", "company"} & set(type(preset.env.weights).NAMES)
+    for config, _ in PRESETS.values():  # no preset pays for being alive, but that of the original
+        if not isinstance(config.env.weights, registry.SETS["normal"]):
+            assert not {"survival", "company"} & set(type(config.env.weights).NAMES)
 
 
 def test_weights_of_another_set_come_from_the_command_line():
@@ -134,7 +134,7 @@ def test_a_curriculum_moves_the_goal_away():
         widths.append(float(curriculum.params(course).width))
         course, *_ = curriculum.advance(course, (), LoopMetrics(jnp.zeros(()), {}, {}))
     assert widths == [50, 65, 80, 80, 80]  # whole after half of four updates
-    assert make_curriculum(PRESETS["linear"], params) is None
+    assert make_curriculum(PRESETS["linear"].config, params) is None
 
 
 def test_a_measured_field_brings_its_own_size(tmp_path: Path):

@@ -29,7 +29,7 @@ from train.durotaxis.episodes import graphml, tables
 from train.durotaxis.episodes import playing as colonies
 from train.durotaxis.episodes.record import NUMBERS, Episode
 from train.durotaxis.training import make_parts
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.program import Run
 from train.host.running import runs
 from train.host.scoring import games, limits
@@ -305,8 +305,8 @@ def run(parts, tmp_path: Path, monkeypatch) -> Run:
         make_parts(config, greedy)  # refuses what does not fit together
         return *make_env(config.env), parts[2]
 
-    config = replace(PRESETS["linear"], env=SMALL)
-    run_directory.write_config(tmp_path, "durotaxis", "linear", config)
+    config = replace(PRESETS["linear"].config, env=SMALL)
+    RunDirectory(tmp_path).write_config("durotaxis", "linear", config)
     run = Run(tmp_path, program.PROGRAM, config, 7, [()])
     monkeypatch.setattr(runs, "load", lambda directory, best: run)
     for module in (evaluation, program):
@@ -416,10 +416,10 @@ def test_a_run_is_drawn_at_its_end_and_again(run: Run, episodes, monkeypatch):
 
 
 def test_other_runs_know_no_such_flags(tmp_path: Path, capsys):
-    preset, config = next(iter(ALLO.presets.items()))
-    run_directory.write_config(tmp_path, "allo", preset, config)
+    preset, (config, _) = next(iter(ALLO.presets.items()))
+    RunDirectory(tmp_path).write_config("allo", preset, config)
     assert evaluate_command.main([str(tmp_path), "--m", "1"]) == 2
     assert "Unrecognized options: --m" in capsys.readouterr().err
-    run_directory.write_config(tmp_path, "chess", preset, config)
+    RunDirectory(tmp_path).write_config("chess", preset, config)
     assert evaluate_command.main([str(tmp_path), "--m", "1"]) == 2
     assert "is of the program chess, which is unknown here" in capsys.readouterr().err

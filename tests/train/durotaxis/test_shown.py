@@ -25,6 +25,7 @@ from train.durotaxis.episodes.record import Episode
 from train.durotaxis.program import PROGRAM
 from train.host.errors import UsageError
 from train.host.files import metrics_file
+from train.host.files.run_directory import RunDirectory
 from train.host.program import EpisodeSelection, Run
 
 PHYSICAL = {"units": "physical", "pixel_size": 2.0, "stiffness_unit": 3.0}
@@ -33,7 +34,7 @@ PHYSICAL = {"units": "physical", "pixel_size": 2.0, "stiffness_unit": 3.0}
 def make_config(**changes: Any) -> Config:
     small = {"width": 60, "height": 40, "observation": "local", "max_steps_in_episode": 30}
     small |= changes
-    return replace(PRESETS["linear"], env=replace(PRESETS["linear"].env, **small))
+    return replace(PRESETS["linear"].config, env=replace(PRESETS["linear"].config.env, **small))
 
 
 def parts_of(config: Config, greedy: bool = True) -> tuple[Any, ...]:
@@ -166,10 +167,10 @@ def test_the_numbers_of_actions_are_drawn_over_training(tmp_path: Path):
         }
         for i in range(5)
     ]
-    (tmp_path / metrics_file.NAME).write_text("")
+    RunDirectory(tmp_path).metrics.write_text("")
     assert spawn_pictures.draw(tmp_path, [0], config.env, "none") is None
     lines = (metrics_file.line_with_checksum({"row": i + 1, **row}) for i, row in enumerate(rows))
-    (tmp_path / metrics_file.NAME).write_bytes(b"".join(lines))
+    RunDirectory(tmp_path).metrics.write_bytes(b"".join(lines))
     path = spawn_pictures.draw(tmp_path, [0], config.env, "A colony")
     assert path
     assert_drawn(path)

@@ -212,9 +212,13 @@ def test_other_runs_are_refused(tmp_path, capsys, monkeypatch):
     assert "is not a run directory" in capsys.readouterr().err
     assert goals() == 2
     assert "expected the directory of a run of train.allo" in capsys.readouterr().err
-    one = replace(Training(), agent=replace(PRESETS["paper"].agent, num_features=1))  # pyright: ignore
+    one = replace(Training(), agent=replace(PRESETS["paper"].config.agent, num_features=1))  # pyright: ignore
     for program, config, message in [
-        (snake.PROGRAM, snake.PRESETS["ppo"], "is a run of snake; expected one of train.allo"),
+        (
+            snake.PROGRAM,
+            snake.PRESETS["ppo"].config,
+            "is a run of snake; expected one of train.allo",
+        ),
         (allo.PROGRAM, one, "has learned 1 feature; expected at least 2"),
     ]:
         run = Run(tmp_path, program, config, 0, [])

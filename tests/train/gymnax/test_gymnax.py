@@ -26,7 +26,7 @@ from train.gymnax.networks import Network
 from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
 from train.host.command_line import command
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.running.runs import with_run_fields
 from train.host.scoring.games import GamesEvaluation
 from train.policies import export as policies
@@ -65,7 +65,7 @@ FIRST = ("ppo", "dqn_minatar", "recurrent", "sac")
 )
 def test_every_preset_trains_on_its_environment(preset):
     """Traced, not run: an update keeps structure, shapes and dtypes of the state."""
-    training = make_training(flags.shrink(PRESETS[preset]))
+    training = make_training(flags.shrink(PRESETS[preset].config))
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, _ = jax.eval_shape(training.update, state)
     assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(
@@ -95,7 +95,7 @@ GAMES = (
     ],
 )
 def test_every_kind_of_observation_is_taken(algorithm, game):
-    config = flags.shrink(replace(PRESETS[algorithm], env=game))
+    config = flags.shrink(replace(PRESETS[algorithm].config, env=game))
     training = make_training(config)
     jax.eval_shape(training.update, jax.eval_shape(training.init, jax.random.key(0)))
 
@@ -147,7 +147,7 @@ def test_what_cannot_be_made_is_refused(own_file, game, message):
 
 def test_what_a_run_saved_keeps_its_preset(tmp_path, capsys):
     """The environment chooses none, though it is a flag; for another run the command says so."""
-    run_directory.write_config(tmp_path, "gymnax", "dqn", PRESETS["dqn"])
+    RunDirectory(tmp_path).write_config("gymnax", "dqn", PRESETS["dqn"].config)
     notice = f"gymnax: {tmp_path} is of dqn, though dqn_minatar is for Breakout-MinAtar\n"
     for file, line in (
         (["--config", str(tmp_path)], notice),
@@ -156,7 +156,7 @@ def test_what_a_run_saved_keeps_its_preset(tmp_path, capsys):
     ):
         config, preset = command.parse(PROGRAM, [*file, "--env.id", "Breakout-MinAtar"])
         assert preset == "dqn"
-        assert config.network == PRESETS["dqn"].network
+        assert config.network == PRESETS["dqn"].config.network
         assert capsys.readouterr().out == line
 
 
@@ -177,7 +177,7 @@ def test_what_a_run_saved_keeps_its_preset(tmp_path, capsys):
 def test_the_environment_chooses_the_preset(arguments, preset, capsys):
     config, chosen_preset = command.parse(PROGRAM, arguments.split())
     assert chosen_preset == preset
-    assert config == replace(PRESETS[preset], env=config.env)
+    assert config == replace(PRESETS[preset].config, env=config.env)
     named_preset, *_ = arguments.split() or ["ppo"]
     is_same = preset == (named_preset if named_preset in PRESETS else "ppo")
     line = f"gymnax: {preset.split('_')[0]} for {config.env.id} is the preset {preset}\n"
@@ -324,7 +324,7 @@ def test_integers_of_a_box_are_normalised_and_those_of_categories_are_not():
 )
 def test_every_game_for_a_score_has_an_end(game, chosen: int | None, most: int):
     preset = "ppo" if game.id == "CartPole-v1" else "ppo_continuous"
-    config = with_run_fields(PRESETS[preset], evaluation_steps=chosen)
+    config = with_run_fields(PRESETS[preset].config, evaluation_steps=chosen)
     evaluation = make_training(replace(config, env=game)).evaluate
     assert isinstance(evaluation, GamesEvaluation)
     assert evaluation.match.limit == most

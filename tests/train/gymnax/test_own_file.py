@@ -343,7 +343,7 @@ def test_others_name_the_space_and_what_takes_it(preset, name, module):
 
 def small_config(preset: str, name: str):
     """A preset in an environment, with the smallest rollout."""
-    return flags.shrink(replace(PRESETS[preset], env=Game(name)))
+    return flags.shrink(replace(PRESETS[preset].config, env=Game(name)))
 
 
 @pytest.mark.slow
@@ -384,7 +384,7 @@ def test_an_image_among_parts_has_its_convolutions(normalised, module):
     """Two frames of an image, a category and a vector, and the last action: by hand."""
     task = environments.make(Game(f"{module}:Sees", frame_stack=2, last_action=True))
     normalise = normalisation.Config(observations=normalised)
-    config = replace(PRESETS["ppo"], normalise=normalise)
+    config = replace(PRESETS["ppo"].config, normalise=normalise)
     frames = np.random.default_rng(0).normal(size=(2, 12 + 3 + 4 + 2)).astype(np.float32)
     frames[:, :12] = np.arange(24).reshape(2, 12)
     network = networks.Network(hidden=(5,), channels=(2,), activation="relu")
@@ -421,5 +421,5 @@ def test_all_networks_but_those_of_sac_take_parts_with_an_image(module):
         assert (3, 3, 1, 16) in [x.shape for x in jax.tree.leaves(variables)]
     with pytest.raises(ValueError, match="expected vectors: use ppo"):
         networks.actor_and_critics(network, task.observation, spaces.Box(-1.0, 1.0, (2,)))
-    assert "network.channels" not in idle(replace(PRESETS["ppo"], env=game))
+    assert "network.channels" not in idle(replace(PRESETS["ppo"].config, env=game))
     assert (task.shows_images, task.family) == (True, "classic")

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from jaxrl.loop import LoopMetrics
 from train.host import training as settings
-from train.host.program import Program, Run
+from train.host.program import Preset, Program, Run
 from train.host.showing import pictures
 
 RATE, SIZE, PER_UPDATE = 0.25, 3, 5
@@ -90,7 +90,7 @@ def draw(
     return [pictures.draw_curve(run.directory, training.score, "A bowl", training.unit)]
 
 
-PRESETS = {"bowl": Config()}
+PRESETS = {"bowl": Preset(Config())}
 PROGRAM = Program(
     name="descent",
     presets=PRESETS,

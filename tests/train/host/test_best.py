@@ -15,6 +15,7 @@ from tests.train import tiny
 from train.host.command_line.command import main
 from train.host.errors import REFUSED, Interrupted, UsageError
 from train.host.files import metrics_file, policy_files
+from train.host.files.run_directory import RunDirectory
 from train.host.machine import memory
 from train.host.running import runs, store
 from train.host.running.run import run
@@ -26,7 +27,7 @@ LENGTH = 2  # updates of a chunk
 
 
 def configure(directory: Path, **changes) -> tiny.Config:
-    preset = tiny.PRESETS["plain"]
+    preset = tiny.PRESETS["plain"].config
     about = {"evaluate_every": EVERY, "evaluate_games": 9, "evaluation_games": 0}
     about |= {"directory": str(directory)} if "resume" not in changes else {}
     agent = dataclasses.replace(preset.agent, learning_rate=0.1)
@@ -54,7 +55,7 @@ def scores_of(directory: Path, seed: int) -> dict[int, float]:
 
 def read_best(directory: Path) -> best.BestPolicies:
     state = runs.load(directory)
-    return best.read(directory, state.state.agent, state.config.run.members)
+    return best.read(RunDirectory(directory).best, state.state.agent, state.config.run.members)
 
 
 def test_scores_are_recorded_when_they_are_due(finished_run):
@@ -120,7 +121,7 @@ def test_patience_ends_a_run_that_no_longer_improves(tmp_path, monkeypatch):
     monkeypatch.setattr(best, "summaries", score)
     result = train(tmp_path / "run", patience=2)
     assert result.updates == 4 * EVERY * LENGTH  # 0.6 and 0.7 are not better than 0.7
-    meta = checkpoint.read_meta(tmp_path / "run" / best.BEST)
+    meta = checkpoint.read_meta(RunDirectory(tmp_path / "run").best)
     assert (meta["scores"], meta["updates"]) == ([0.7], [2 * EVERY * LENGTH])
 
 
@@ -129,7 +130,7 @@ def test_a_small_score_can_be_the_better_one(tmp_path):
     for lower, better_score in ((True, 0.2), (False, 0.8)):
         match: Any = None
         one = best.BestTracker(
-            tmp_path, tiny.PRESETS["plain"].run.members, "x", lower, match, policies
+            tmp_path, tiny.PRESETS["plain"].config.run.members, "x", lower, match, policies
         )
         assert one.is_better(better_score, 0.5)
         assert not one.is_better(1 - better_score, 0.5)
@@ -143,7 +144,7 @@ def test_the_best_is_evaluated_and_exported(finished_run, tmp_path, capsys):
     assert evaluate.main([str(finished_run), "--best", "--games", "30"]) == 0
     output = capsys.readouterr().out
     assert output.count("when it was chosen") == 2
-    assert (finished_run / best.BEST / "eval.json").is_file()
+    assert (RunDirectory(finished_run).best / "eval.json").is_file()
     path = export.export(finished_run, tmp_path / "policy", seed=1, best=True)
     assert policy_files.read_metadata(path)["updates"] == read_best(finished_run).updates[1]
     (agent,) = store.as_run(path).agents

@@ -13,11 +13,12 @@ import pytest
 import yaml
 
 from tests.train import tiny
-from train.host.command_line.command import command, main, parse
+from train.host.command_line.command import command, describe_presets, main, parse
 from train.host.command_line.flags import one_line
 from train.host.errors import INTERRUPTED, REFUSED, Interrupted, NonFiniteError, UsageError
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import flag, plain
+from train.host.program import Preset
 from train.sweep import files
 from train.sweep.__main__ import main as sweep
 
@@ -102,11 +103,11 @@ def test_complaints_are_unpacked(box: str, line: str):
 
 
 def test_a_run_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture):
-    run_directory.write_config(tmp_path, "snake", "plain", tiny.Config())
+    RunDirectory(tmp_path).write_config("snake", "plain", tiny.Config())
     assert "is a run of snake, not of tests.train.tiny" in refusal(
         ["--resume", str(tmp_path)], capsys
     )
-    run_directory.write_config(tmp_path, "tests.train.tiny", "slow", tiny.Config())
+    RunDirectory(tmp_path).write_config("tests.train.tiny", "slow", tiny.Config())
     message = refusal(["plain", "--resume", str(tmp_path)], capsys)
     assert "has the preset slow: leave out plain" in message
 
@@ -119,17 +120,24 @@ def test_a_directory_in_use(tmp_path: Path, capsys: pytest.CaptureFixture):
 
 def test_presets_and_flags():
     config, preset = parse(tiny.PROGRAM, [])
-    assert (config, preset) == (tiny.PRESETS["plain"], "plain")
+    assert (config, preset) == (tiny.PRESETS["plain"].config, "plain")
     flags = ["slow", "--agent.learning-rate", "0.5", "--run.chunk_steps", "8"]
     config, preset = parse(tiny.PROGRAM, flags)
     assert preset == "slow"
     assert (config.agent.learning_rate, config.run.chunk_steps) == (0.5, 8)
-    assert config.agent.burn == tiny.PRESETS["slow"].agent.burn
+    assert config.agent.burn == tiny.PRESETS["slow"].config.agent.burn
+
+
+def test_help_says_what_each_preset_is():
+    presets = {x: Preset(tiny.Config(), f"The {x} one.") for x in ("first", "second")}
+    text = describe_presets(tiny.PROGRAM._replace(presets=presets), "second")
+    assert "\n  first: The first one.\n  second: The second one.\n" in text
+    assert describe_presets(tiny.PROGRAM, "plain").startswith("Trains nothing of use.\n")
 
 
 def test_what_was_saved_is_the_default_of_a_resumption(tmp_path: Path):
     saved = tiny.Config(agent=tiny.AgentConfig(learning_rate=0.25, replay=3))
-    run_directory.write_config(tmp_path, "tests.train.tiny", "slow", saved)
+    RunDirectory(tmp_path).write_config("tests.train.tiny", "slow", saved)
     arguments = ["--run.total_steps", "600", "--resume", str(tmp_path)]
     config, preset = parse(tiny.PROGRAM, arguments)
     expected = plain(saved)
@@ -143,7 +151,7 @@ def test_what_a_run_saved_begins_another(of: str, spelled: str, tmp_path: Path):
     """All of it but its place; flags change it, before and after."""
     agent, place = tiny.AgentConfig(learning_rate=0.25, replay=3), {"directory": "elsewhere"}
     saved = tiny.Config(agent, replace(tiny.Config().run, seed=7, chunk_steps=15, **place))
-    run_directory.write_config(tmp_path, "tests.train.tiny", "slow", saved)
+    RunDirectory(tmp_path).write_config("tests.train.tiny", "slow", saved)
     source = tmp_path / "config.yaml" if of == "file" else tmp_path
     flags = ["--run.seed", "8", *spelled.format(source).split(), "--agent.replay", "4"]
     expected = plain(saved)
@@ -160,8 +168,8 @@ def test_what_a_run_saved_begins_another(of: str, spelled: str, tmp_path: Path):
 
 def test_fields_that_need_each_other_can_be_left(tmp_path: Path):
     saved = replace(tiny.Config().run, evaluate_every=3, patience=2)
-    run_directory.write_config(
-        tmp_path, "tests.train.tiny", "plain", replace(tiny.Config(), run=saved)
+    RunDirectory(tmp_path).write_config(
+        "tests.train.tiny", "plain", replace(tiny.Config(), run=saved)
     )
     flags = [f"--config={tmp_path}"]
     assert parse(tiny.PROGRAM, flags)[0].run == saved
@@ -194,7 +202,7 @@ def test_what_cannot_begin_a_run(
 
 
 def test_a_run_is_resumed_or_begun(tmp_path: Path, capsys: pytest.CaptureFixture):
-    run_directory.write_config(tmp_path, "tests.train.tiny", "slow", tiny.Config())
+    RunDirectory(tmp_path).write_config("tests.train.tiny", "slow", tiny.Config())
     message = refusal(["--resume", str(tmp_path), "--config", str(tmp_path)], capsys)
     assert f"--resume {tmp_path} has a configuration: leave out --config" in message
 
@@ -205,7 +213,7 @@ def test_a_sweep_of_what_a_run_saved(tmp_path: Path, capsys: pytest.CaptureFixtu
     agent = tiny.AgentConfig(learning_rate=0.25, replay=3)
     run = replace(tiny.Config().run, num_seeds=2, evaluate_every=3, patience=2, log="wandb")
     run = replace(run, total_steps=60, evaluation_games=0, evaluate_games=5)
-    run_directory.write_config(tmp_path, "tests.train.tiny", "plain", tiny.Config(agent, run))
+    RunDirectory(tmp_path).write_config("tests.train.tiny", "plain", tiny.Config(agent, run))
     flags = ["--vary", "agent.learning_rate=0.25,0.5", "--seeds", "1", "--confirm", "0"]
     place = ["--directory", str(tmp_path / "sweep"), "--config", str(tmp_path)]
     assert sweep(["tests.train.tiny", *flags, *place, "--agent.replay=4"]) == 0

@@ -8,7 +8,7 @@ import pytest
 from tests.train import tiny
 from train.host.command_line.command import parse
 from train.host.command_line.defaults import LEAST_ROWS, beginning, chunks
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import plain
 from train.host.program import find
 from train.host.training import PlayConfig
@@ -20,10 +20,10 @@ PROGRAMS = ("snake", "two_snake", "durotaxis", "gymnax", "allo", "vector_field")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_budget_of_the_usual_size_or_more_has_the_usual_chunks(name):
     program = find(name, "a test")
-    for preset in program.presets.values():
+    for config, _ in program.presets.values():
         for times in (1, 3):
-            run = replace(preset.run, total_steps=times * preset.run.total_steps)
-            assert chunks(run, preset.run) == {}
+            run = replace(config.run, total_steps=times * config.run.total_steps)
+            assert chunks(run, config.run) == {}
 
 
 @pytest.mark.parametrize("rows", [5, 20, 150])
@@ -73,7 +73,7 @@ def test_a_chunk_that_is_given_stays(flags, chunk):
 
 def test_a_run_that_goes_on_keeps_its_chunks(tmp_path):
     saved, _ = parse(tiny.PROGRAM, ["--run.total-steps", "100"])
-    run_directory.write_config(tmp_path, tiny.PROGRAM.address, "plain", saved)
+    RunDirectory(tmp_path).write_config(tiny.PROGRAM.address, "plain", saved)
     for total in (50, 1_000):
         flags = ["--resume", str(tmp_path), "--run.total-steps", str(total)]
         assert parse(tiny.PROGRAM, flags)[0].run.chunk_steps == saved.run.chunk_steps

@@ -15,7 +15,7 @@ from train import evaluate, render
 from train.host.command_line import command
 from train.host.errors import REFUSED
 from train.host.files.metrics_file import read_metrics
-from train.host.files.run_directory import read_config
+from train.host.files.run_directory import RunDirectory
 from train.host.machine import compiled
 
 SEEDS, UPDATES = (0, 1), 8
@@ -124,7 +124,7 @@ def test_progress_is_shown_in_its_unit(tmp_path: Path, capsys):
 
 
 def test_its_configuration_knows_no_games(finished_run: Path, capsys, tmp_path: Path):
-    assert "evaluation_games" not in read_config(finished_run)["config"]["run"]
+    assert "evaluation_games" not in RunDirectory.open(finished_run).config()["config"]["run"]
     assert descend("--run.evaluation_games=3", f"--run.directory={tmp_path / 'run'}") == 2
     assert "Unrecognized options: --run.evaluation" in capsys.readouterr().err
 

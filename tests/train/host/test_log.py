@@ -119,7 +119,7 @@ def assert_equal(directory: Path, kind: str, seeds: list[int]) -> None:
 
 
 def configure(kind: str, agent: dict[str, Any] | None = None, **changes: Any) -> tiny.Config:
-    config = tiny.PRESETS["plain"]
+    config = tiny.PRESETS["plain"].config
     changes = {"log": kind, "evaluation_games": 0, "num_seeds": 2, **changes}
     return dataclasses.replace(
         config,

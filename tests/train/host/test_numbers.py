@@ -12,7 +12,7 @@ from train.gymnax import environments
 from train.host.command_line.command import parse
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.numbers import convert_value, parse_integer, quantity
 from train.host.plain_config import numbers, plain, rebuild
 from train.sweep import plan
@@ -76,7 +76,7 @@ def test_the_budget_of_a_program():
 
 def edited_config(folder, text: str) -> Any:
     """What `--config` makes of a saved configuration in which some lines were changed by hand."""
-    run_directory.write_config(folder, "tests.train.tiny", "plain", tiny.Config())
+    RunDirectory(folder).write_config("tests.train.tiny", "plain", tiny.Config())
     path, changes = folder / "config.yaml", yaml.load(text, yaml.BaseLoader)
     lines = path.read_text().splitlines()
     for i, line in enumerate(lines):

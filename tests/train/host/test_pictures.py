@@ -9,8 +9,9 @@ from scipy import stats
 
 from tests.train import tiny
 from tests.train.images import assert_drawn, saved_figures, words_fit
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file
 from train.host.files.rows import mean_score
+from train.host.files.run_directory import RunDirectory
 from train.host.showing import pictures
 from train.host.training import PlayConfig
 
@@ -245,7 +246,7 @@ def test_scores_while_training_are_drawn(tmp_path, greedy):
 
 def test_the_curve_says_how_the_games_were_played(tmp_path):
     config = tiny.Config(run=PlayConfig(evaluate_every=1, evaluation_greedy=False))
-    run_directory.write_config(tmp_path, "tests.train.tiny", "plain", config)
+    RunDirectory(tmp_path).write_config("tests.train.tiny", "plain", config)
     with metrics_file.MetricsFile(tmp_path) as record:
         record.append(scored_rows({0: [1.0, 2.0]}))
     with saved_figures() as figures:

@@ -18,7 +18,7 @@ from tests.train.images import assert_drawn, saved_figures
 from train import evaluate, render
 from train.host import program
 from train.host.errors import UsageError
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import plain
 from train.host.program import Program
 from train.host.running import runs
@@ -71,7 +71,7 @@ def start_folder(folder: Path, monkeypatch) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_all_commands_know_a_program_of_ones_own(start_folder: Path, capsys):
-    assert run_directory.read_config("run")["name"] == "mine"
+    assert RunDirectory.open("run").config()["name"] == "mine"
     assert evaluate.main(["run", "--games=3"]) == 0
     assert json.loads(Path("run/eval.json").read_text())["seeds"][0]["games"] == 3
     assert export.main(["export", "run", "walk"]) == 0

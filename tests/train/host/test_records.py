@@ -17,7 +17,8 @@ from rich.console import Console
 
 from jaxrl.evaluate import Episodes
 from train.host.errors import UsageError
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file, provenance, run_directory
+from train.host.files.run_directory import RunDirectory
 from train.host.machine.progress import Display, clock, rate_text
 from train.host.plain_config import differences, plain, rebuild
 from train.host.scoring.games import GameResults, evaluation_content
@@ -54,8 +55,8 @@ OTHER = Outer(Inner(2.5e-5, (8,)), Colour.BLUE, 7, 3.0, "a: b #")
 
 @pytest.mark.parametrize("config", [Outer(), OTHER, Outer(Inner(jnp.float32(0.5), ()))])
 def test_a_configuration_survives_its_file(tmp_path: Path, config: Outer):
-    run_directory.write_config(tmp_path, "snake", "ppo", config)
-    saved = run_directory.read_config(tmp_path)
+    RunDirectory(tmp_path).write_config("snake", "ppo", config)
+    saved = RunDirectory.open(tmp_path).config()
     assert (saved["name"], saved["preset"]) == ("snake", "ppo")
     assert rebuild(Outer(), saved["config"]) == config
     assert json.loads(json.dumps(saved["config"])) == plain(config)
@@ -124,7 +125,7 @@ def test_the_commit_of_a_repository_around_the_library_is_not_its_own(tmp_path, 
     for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "begun"]):
         subprocess.run([*git, *command], check=True)
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
-    assert run_directory.commit(library) == (None if holds_more else head.strip())
+    assert provenance.commit(library) == (None if holds_more else head.strip())
 
 
 def test_runs_of_one_second_get_directories_of_their_own(
@@ -132,16 +133,32 @@ def test_runs_of_one_second_get_directories_of_their_own(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("time.strftime", lambda _: "20260101-120000")
-    names = [run_directory.create("", "snake").as_posix() for _ in range(3)]
+    names = [RunDirectory.create("", "snake").path.as_posix() for _ in range(3)]
     first = "runs/snake-20260101-120000"
     assert names == [first, f"{first}-2", f"{first}-3"]
 
 
+def test_where_the_files_of_a_run_lie(tmp_path: Path):
+    directory = RunDirectory(tmp_path)
+    assert not directory.has_config
+    with pytest.raises(UsageError, match="is not a run directory"):
+        RunDirectory.open(tmp_path)
+    for name in ("config.yaml", "b.png", "a.png", "a.gif"):
+        (tmp_path / name).touch()
+    assert RunDirectory.open(str(tmp_path)) == directory
+    assert [path.name for path in directory.pictures()] == ["a.png", "b.png"]
+    files = (directory.metrics, directory.evaluation)
+    folders = (directory.checkpoints, directory.best, directory.snapshots, directory.samples)
+    assert {path.parent for path in (*files, *folders)} == {tmp_path}
+    assert [path.name for path in files] == ["metrics.jsonl", "eval.json"]
+    assert [path.name for path in folders] == ["checkpoints", "best", "snapshots", "samples"]
+
+
 def test_a_directory_in_use_is_refused(tmp_path: Path):
-    assert run_directory.create(str(tmp_path / "a" / "b"), "snake").is_dir()
-    assert run_directory.create(str(tmp_path / "a" / "b"), "snake").is_dir()  # still empty
+    assert RunDirectory.create(str(tmp_path / "a" / "b"), "snake").path.is_dir()
+    assert RunDirectory.create(str(tmp_path / "a" / "b"), "snake").path.is_dir()  # still empty
     with pytest.raises(UsageError, match="exists already"):
-        run_directory.create(str(tmp_path / "a"), "snake")
+        RunDirectory.create(str(tmp_path / "a"), "snake")
 
 
 @pytest.mark.parametrize("directory", ["runs/a", "my runs/größer", "it's"])
@@ -153,7 +170,7 @@ def test_a_shell_reads_the_directory_to_resume(directory: str):
 def test_not_a_configuration(tmp_path: Path, text: str):
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(UsageError, match="is not the configuration of a run") as error:
-        run_directory.read_config(tmp_path)
+        RunDirectory.open(tmp_path).config()
     assert "\n" not in str(error.value)
 
 

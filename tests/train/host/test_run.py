@@ -41,7 +41,7 @@ def configure(
     preset: str = "slow", updates: int = UPDATES, agent: Any = None, **run
 ) -> tiny.Config:
     """A preset of the tiny training without evaluation, and with other fields."""
-    config = tiny.PRESETS[preset]
+    config = tiny.PRESETS[preset].config
     run = {"evaluation_games": 0, "total_steps": updates * tiny.PER_UPDATE, **run}
     return dataclasses.replace(
         config,

@@ -41,7 +41,7 @@ SCHEDULED = {
 @pytest.mark.parametrize(("name", "preset"), SPANS)
 def test_spans_are_those_of_the_preset_and_follow_the_budget(name, preset):
     program = find(name, "a test")
-    config = program.presets[preset]
+    config = program.presets[preset].config
     agent = SCHEDULED[name](config)
     assert (agent.epsilon_transitions, agent.importance_transitions) == SPANS[name, preset]
     assert isinstance(agent.epsilon_transitions, int)
@@ -53,17 +53,17 @@ def test_spans_are_those_of_the_preset_and_follow_the_budget(name, preset):
 
 
 def test_a_configuration_that_was_saved_without_shares_keeps_its_spans():
-    saved = plain(gymnax.PRESETS["dqn"])
+    saved = plain(gymnax.PRESETS["dqn"].config)
     saved["agent"]["epsilon_transitions"] = 77
     del saved["explore_share"], saved["importance_share"]
-    agent = gymnax.with_annealing(rebuild(gymnax.PRESETS["dqn"], saved))
+    agent = gymnax.with_annealing(rebuild(gymnax.PRESETS["dqn"].config, saved))
     assert (agent.epsilon_transitions, agent.importance_transitions) == (77, 1_000_000)
 
 
 @pytest.mark.parametrize("preset", ["dqn", "rainbow"])
 def test_a_run_that_was_saved_without_shares_goes_on_and_is_repeated(preset, tmp_path):
     """Neither is refused for what the preset has since; its budget may grow as it could."""
-    saved = plain(snake.PRESETS[preset])
+    saved = plain(snake.PRESETS[preset].config)
     del saved["explore_share"], saved["importance_share"]
     content = {"name": "snake", "preset": preset, "config": saved}
     (tmp_path / "config.yaml").write_text(json.dumps(content))
@@ -111,7 +111,7 @@ def test_agent_fields_count_where_there_are_no_shares():
 )
 def test_a_budget_that_ends_before_the_warmup_is_told(name, preset, most):
     program = find(name, "a test")
-    per_update = program.presets[preset].loop.steps_per_update
+    per_update = program.presets[preset].config.loop.steps_per_update
     for total, is_told in ((most, True), (most + per_update, False)):
         config, _ = parse(program, [preset, "--run.total-steps", str(total)])
         caution = program.training(config).caution

@@ -20,7 +20,7 @@ from tests.train import tiny
 from train.host.abilities import player_of
 from train.host.errors import UsageError
 from train.host.player import Player
-from train.host.program import Program, Run
+from train.host.program import Preset, Program, Run
 from train.host.scoring import games
 from train.host.training import PlayConfig, Training
 from train.policies.acting import Policy
@@ -78,7 +78,9 @@ def make_training(config: Config) -> Training:
     return Training(nothing, nothing, no_games, 1, player=player)
 
 
-PROGRAM = Program("acting", {x: Config(x) for x in ("calm", "restless", "still")}, make_training)
+PROGRAM = Program(
+    "acting", {x: Preset(Config(x)) for x in ("calm", "restless", "still")}, make_training
+)
 WEIGHTS = np.array([2.0, -3.0], np.float32)
 
 

@@ -16,7 +16,7 @@ from tests.train import tiny
 from tests.train.snake.snake_runs import make_run
 from train import evaluate
 from train.host.command_line import command
-from train.host.program import Program
+from train.host.program import Preset, Program
 from train.host.running.dependence import used_inputs
 from train.host.scoring import games
 from train.host.training import PlayConfig, Training
@@ -75,7 +75,7 @@ def make_training(config: Config) -> Training:
     return Training(*parts, player, tiny.PER_UPDATE, score="right")
 
 
-PRESETS = {kind: Config(kind) for kind in ("explores", "counts", "table")}
+PRESETS = {kind: Preset(Config(kind)) for kind in ("explores", "counts", "table")}
 PROGRAM = Program("acting", PRESETS, make_training)
 
 

@@ -20,7 +20,8 @@ from tests.train.snake.snake_runs import make_run
 from train import evaluate, render
 from train.host.command_line import command
 from train.host.errors import UsageError
-from train.host.files import policy_files, run_directory
+from train.host.files import policy_files
+from train.host.files.run_directory import RunDirectory
 from train.host.program import Run
 from train.host.running import runs, store
 from train.policies import card as cards
@@ -156,7 +157,7 @@ def test_a_licence_is_named_by_who_gives_it(ppo_export, tmp_path):
 
 def test_what_is_not_known_has_no_line_in_a_card(ppo_export, tmp_path, monkeypatch):
     run, _ = ppo_export
-    meta = checkpoint.read_meta(run.directory / run_directory.CHECKPOINTS)
+    meta = checkpoint.read_meta(RunDirectory(run.directory).checkpoints)
     monkeypatch.setattr(policies.checkpoint, "read_meta", lambda *_: meta | {"git": None})
     text = policies.export(run.directory, tmp_path / "p", 3).with_suffix(".md").read_text()
     assert "Versions: jax" in text
@@ -233,7 +234,7 @@ def test_a_run_begins_with_a_policy_and_goes_on_without_it(each_export, tmp_path
     run, path = each_export
     copy = tmp_path / "lent.safetensors"
     copy.write_bytes(path.read_bytes())
-    preset = run_directory.read_config(run.directory)["preset"]
+    preset = RunDirectory.open(run.directory).config()["preset"]
     assert begin(tmp_path / "run", copy, preset) == 0
     expected_params = policy_files.parameters(run.agents[-1])
     begun_run = runs.load(tmp_path / "run")

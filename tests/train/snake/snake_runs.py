@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
 from train.host.command_line import command
-from train.host.files import run_directory
+from train.host.files.provenance import provenance
+from train.host.files.run_directory import RunDirectory
 from train.host.machine import compiled
 from train.host.plain_config import plain
 from train.host.program import Program
@@ -32,9 +33,9 @@ def make_run(
     state = jax.tree.map(zero_array, template)
     state = state._replace(agent=change(state.agent))
     directory.mkdir()
-    run_directory.write_config(directory, program.address, preset, config)
-    meta = {"config": plain(config), "counters": COUNTERS, **run_directory.provenance()}
-    checkpoint.save(directory / run_directory.CHECKPOINTS, UPDATES, state, meta)
+    RunDirectory(directory).write_config(program.address, preset, config)
+    meta = {"config": plain(config), "counters": COUNTERS, **provenance()}
+    checkpoint.save(RunDirectory(directory).checkpoints, UPDATES, state, meta)
     return directory
 
 

@@ -19,14 +19,14 @@ BUDGET = 1_000_000  # environment steps
     ],
 )
 def test_learning_rates_reach_zero_with_the_budget(preset, updates):
-    config = PRESETS[preset]
+    config = PRESETS[preset].config
     config = replace(config, run=replace(config.run, total_steps=BUDGET))
     assert with_annealing(config).anneal_updates == updates
 
 
 @pytest.mark.parametrize("preset", ["ppo", "pqn", "dqn"])
 def test_or_after_as_many_steps_as_are_asked_for(preset):
-    config = PRESETS[preset]
+    config = PRESETS[preset].config
     per_rollout = config.loop.num_envs * config.loop.num_steps
     per_step = getattr(config.agent, "updates_per_rollout", 1) / per_rollout
     annealing_config = replace(config, anneal_steps=50_000)

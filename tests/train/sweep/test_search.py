@@ -219,4 +219,4 @@ def test_a_saved_plan_says_what_was_asked(finished_search):
     saved = files.read_plan(directory)
     assert saved["options"]["search"] == kind
     assert saved["options"]["members"] == 5
-    assert saved["config"] == plain(tiny.PRESETS["plain"])
+    assert saved["config"] == plain(tiny.PRESETS["plain"].config)

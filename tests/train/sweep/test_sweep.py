@@ -45,7 +45,7 @@ def table(directory: Path) -> list[dict[str, str]]:
 class TestMembers:
     def test_each_member_is_trained_as_a_run_of_its_own(self, finished_sweep, tmp_path):
         for row in table(finished_sweep)[::3]:
-            preset = tiny.PRESETS["plain"]
+            preset = tiny.PRESETS["plain"].config
             agent = dataclasses.replace(
                 preset.agent,
                 learning_rate=float(row["agent.learning_rate"]),
@@ -173,7 +173,7 @@ class TestRandom:
         vary = ("--vary", "agent.learning_rate=log:1e-3..1e-1", "--random", "20", "--seeds", "1")
         assert sweep(tmp_path / "s", *vary, "--confirm=0") == 0
         rates = [float(row["agent.learning_rate"]) for row in table(tmp_path / "s")]
-        assert rates[0] == tiny.PRESETS["plain"].agent.learning_rate
+        assert rates[0] == tiny.PRESETS["plain"].config.agent.learning_rate
         assert all(1e-3 <= rate <= 1e-1 for rate in rates)
         assert len(set(rates)) == 21
         assert sum(rate < 1e-2 for rate in rates) in range(4, 17)  # 10 of 20; 0.3 % are outside
@@ -212,7 +212,7 @@ def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
 @pytest.mark.parametrize(("name", "seeds"), [("allo", 10), ("snake", 1)])
 def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path):
     program = find(name, "here")
-    assert next(iter(program.presets.values())).run.num_seeds == seeds
+    assert next(iter(program.presets.values())).config.run.num_seeds == seeds
     options = build.Options(vary=["agent.learning_rate=1e-3,2e-3"], directory=str(tmp_path / "s"))
     new_sweep = build.begin(name, "", options, [])
     assert new_sweep.config.run.num_seeds == 1
@@ -233,7 +233,7 @@ def test_members_have_the_preset_of_their_environment(variation, flags, preset, 
     program, options = find("gymnax", "here"), build.Options(vary=[variation])
     config, chosen, _ = build.read(program, "ppo", options, flags)
     assert chosen == preset
-    assert config == dataclasses.replace(program.presets[preset], env=config.env)
+    assert config == dataclasses.replace(program.presets[preset].config, env=config.env)
     line = "gymnax: ppo for Breakout-MinAtar is the preset ppo_minatar\n"
     assert capsys.readouterr().out == count * line
 
@@ -311,5 +311,5 @@ def test_an_unknown_program_is_told_which_there_are(name, tmp_path, capsys):
 def test_a_saved_plan_can_be_read_by_people(finished_sweep):
     saved = files.read_plan(finished_sweep)
     assert saved["options"]["vary"] == [VARY, "agent.replay=3,7"]
-    config = rebuild(tiny.PRESETS["plain"], saved["config"])
-    assert config == tiny.PRESETS["plain"]
+    config = rebuild(tiny.PRESETS["plain"].config, saved["config"])
+    assert config == tiny.PRESETS["plain"].config

@@ -66,7 +66,7 @@ def test_whoever_wins_all_has_a_limit_and_an_interval(few_resamples):
 def test_players_with_other_networks_and_algorithms_meet(order: int, few_resamples):
     """PPO begins or a DQN does: each way round another game is compiled."""
     run = untrained.two_snakes()
-    dqn_config = PROGRAM.presets["dqn"]
+    dqn_config = PROGRAM.presets["dqn"].config
     assert isinstance(dqn_config, DQN)
     agent = replace(dqn_config.agent, capacity=1000)
     wider = replace(dqn_config.network, hidden=(4, 4))

@@ -15,7 +15,7 @@ from train.two_snake.program import PROGRAM
 
 @pytest.mark.slow
 def test_values_of_all_moves_are_told_for_both_sides():
-    dqn_config = PROGRAM.presets["dqn"]
+    dqn_config = PROGRAM.presets["dqn"].config
     assert isinstance(dqn_config, DQN)
     small = replace(
         dqn_config,

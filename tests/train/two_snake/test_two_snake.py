@@ -237,7 +237,7 @@ def assert_fits_together(training: Training) -> tuple[Any, LoopMetrics]:
 @pytest.mark.slow
 def test_a_dqn_and_its_pool_fit_together():
     """Shapes alone: the pool holds parameters as the learner has them, of as many members."""
-    config = PRESETS["dqn"]
+    config = PRESETS["dqn"].config
     state, metrics = assert_fits_together(make_training(config))
     learner, size = jax.tree.leaves(state.agent.learner.params), config.rivals.pool_size
     pool = jax.tree.leaves(state.agent.pool)
@@ -248,9 +248,9 @@ def test_a_dqn_and_its_pool_fit_together():
 @pytest.mark.slow
 def test_the_other_presets_meet_one_opponent():
     """Shapes alone: without a rival, PPO learns by itself."""
-    assert PRESETS["direct"].curriculum.opponents() == ("rival",)
-    assert PRESETS["greedy"].curriculum.opponents() == ("greedy",)
-    state, metrics = assert_fits_together(make_training(PRESETS["greedy"]))
+    assert PRESETS["direct"].config.curriculum.opponents() == ("rival",)
+    assert PRESETS["greedy"].config.curriculum.opponents() == ("greedy",)
+    state, metrics = assert_fits_together(make_training(PRESETS["greedy"].config))
     assert isinstance(state.agent, ppo.State)
     assert {name for name in metrics.finished if name.startswith("met_")} == {"met_greedy"}
 
@@ -273,7 +273,7 @@ class FoodSeeker:
 def test_a_copy_against_itself_wins_as_often_from_both_sides(monkeypatch):
     """And a better player wins, whichever of the two networks it is; all under both rules."""
     monkeypatch.setattr(agents, "make_network", lambda config: FoodSeeker())
-    config = PRESETS["curriculum"]
+    config = PRESETS["curriculum"].config
     run = replace(config.run, evaluation_games=400)
     config = replace(config, run=run, env=replace(config.env, max_steps_in_episode=200))
     good, bad = jnp.float32(1), jnp.float32(-1)

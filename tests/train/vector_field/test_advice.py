@@ -89,7 +89,7 @@ def test_what_is_known_of_a_field_is_what_its_data_say(fit):
     """Against a posterior that takes one filtered state after another of the training data."""
     directory, y, u = fit
     model = fitted.load(directory)
-    config = program.PROGRAM.presets["vector_field"].vae
+    config = program.PROGRAM.presets["vector_field"].config.vae
     design = jax.jit(jax.vmap(model.planning.design))
     learned = np.asarray(model.filter(y[:400], u[:400]).mean)
     rows = np.asarray(design(learned), float)[~np.isnan(y[:400]).all(1)]

@@ -22,7 +22,7 @@ SMALL = Dynamics(field="linear", prior=0.3, steps=100)
 
 def config_of(path: Path, **dynamics) -> Config:
     """A small fit to a file, which leaves nothing open."""
-    default = PRESETS["recordings"]
+    default = PRESETS["recordings"].config
     run = replace(default.run, total_steps=100, chunk_steps=50, directory=str(path.with_suffix("")))
     settings = replace(SMALL, **dynamics)
     return replace(default, data=(str(path),), state_space=settings, run=run)
@@ -110,7 +110,7 @@ def test_channels_of_counts_are_found_and_may_be_overruled(tmp_path):
 
 
 def test_data_have_a_preset_unless_a_sequence_vae_is_asked_for():
-    config_with = lambda **fields: replace(PRESETS["vector_field"], **fields)
+    config_with = lambda **fields: replace(PRESETS["vector_field"].config, **fields)
     assert preset_for("vector_field", config_with(data=("FILE.npz",))) == "recordings"
     assert preset_for("vector_field", config_with()) == "vector_field"
     vae = config_with(data=("FILE.npz",), learner="sequence_vae")
@@ -125,9 +125,9 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(linear, tmp_path):
     with pytest.raises(ValueError, match="20 dimensions for 12 channels: expected at most that"):
         dynamics_fit.make_training(config_of(path, dims=20))
     with pytest.raises(ValueError, match="makes experiments: for recorded data begin with"):
-        program.train(replace(PRESETS["vector_field"], data=(str(path),)))
+        program.train(replace(PRESETS["vector_field"].config, data=(str(path),)))
     with pytest.raises(ValueError, match=r"give --data FILE\.npz"):
-        program.PROGRAM.training(PRESETS["recordings"])
+        program.PROGRAM.training(PRESETS["recordings"].config)
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_a_file_alone_is_enough_to_find_an_oscillator(tmp_path, capsys):
     """Two dimensions, a field that is not linear, one cycle of the true period."""
     path = tmp_path / "oscillator.npz"
     write(record("stuart_landau", 1), path)
-    config = replace(PRESETS["recordings"], data=(str(path),))
+    config = replace(PRESETS["recordings"].config, data=(str(path),))
     config = replace(config, run=replace(config.run, directory=str(tmp_path / "run")))
     completed = dynamics_fit.complete(config)
     assert completed.state_space.dims == 2

@@ -32,7 +32,7 @@ from train.vector_field.recorded.dynamics_fit import Problem
 from train.vector_field.training import make_training
 
 GAP = slice(200, 205)
-DEFAULT = PRESETS["recordings"]
+DEFAULT = PRESETS["recordings"].config
 
 
 class Example(NamedTuple):

@@ -30,7 +30,7 @@ from train.vector_field.pictures import curves, film, maps, run_pictures, scene
 from train.vector_field.program import PROGRAM
 from train.vector_field.training import State, field_snapshot, make_training, samples
 
-SEEN = PRESETS["seen"]
+SEEN = PRESETS["seen"].config
 SMALL = replace(
     SEEN,
     policies=("random", "bang50"),

@@ -36,7 +36,7 @@ def damped_rotation(steps: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
 def config_with_data(path, *more, **arrays) -> Config:
     """The configuration of a small fit to arrays in a file."""
     np.savez(path, **arrays)
-    default = PRESETS["vector_field"]
+    default = PRESETS["vector_field"].config
     return replace(
         default,
         learner="sequence_vae",
@@ -129,7 +129,7 @@ def test_a_simple_model_that_fails_takes_no_score_with_it(reason, monkeypatch, c
     arrays = {f"r2_{name}": simple[name] for name in baselines.NAMES}
     axis = np.linspace(-1, 1, 25)
     arrays |= {"r2": np.full((1, 31), 0.5), "axis": axis, "field": np.ones((25, 25, 2))}
-    config = replace(PRESETS["vector_field"], run=Budget(num_seeds=1))
+    config = replace(PRESETS["vector_field"].config, run=Budget(num_seeds=1))
     vae_fit.draw(tmp_path / "recorded.png", config, RNG.normal(size=(90, 2)), arrays)
     assert_drawn(tmp_path / "recorded.png")
 

@@ -395,7 +395,7 @@ def compiled_update(training: Training, state: Any):
 @pytest.mark.parametrize("preset", EXPERIMENTS)
 def test_what_any_experiment_records_can_be_fitted(preset, tmp_path):
     """All files of a run at once, and each by itself, on every field and by every policy."""
-    config = PRESETS[preset]
+    config = PRESETS[preset].config
     if config.learner == "bayesian" and config.env.fields != (CART_POLE,):
         config = replace(config, env=replace(config.env, fields=fields_in(config.env.dimension)))
     small = replace(config.bayesian, grid=replace(config.bayesian.grid, per_axis=4))
@@ -438,7 +438,7 @@ def test_recordings_of_random_inputs_are_the_same_with_any_learner():
     """Which `bench.vector_field_baselines` takes for granted."""
     learner_samples = []
     for learner in ("bayesian", "sequence_vae"):
-        config = PRESETS["vector_field"]
+        config = PRESETS["vector_field"].config
         config = replace(
             config,
             learner=learner,

@@ -100,7 +100,7 @@ def test_a_difference_counts_only_beyond_its_error():
 
 
 def test_nothing_is_open_once_all_is_chosen():
-    config = replace(PRESETS["recordings"], data=("FILE.npz",))
+    config = replace(PRESETS["recordings"].config, data=("FILE.npz",))
     assert selection.is_open(config)
     chosen = Dynamics(2, "rbf", prior=0.3, steps=400)
     assert not selection.is_open(replace(config, state_space=chosen))

@@ -184,7 +184,7 @@ def test_policies_are_what_they_are_called():
 @pytest.mark.parametrize("preset", EXPERIMENTS)
 def test_an_update_of_any_preset_keeps_all_shapes(preset):
     """The policy is the preset's first one, which plans, or one that is traced sooner."""
-    config = PRESETS[preset]
+    config = PRESETS[preset].config
     plans = preset in ("vector_field", "family", "sequence_vae")
     config = replace(config, policies=(config.policies[0] if plans else "myopic",))
     training = make_training(config)

@@ -13,7 +13,7 @@ from train.allo import curves, directed_scores, maps
 from train.allo.config import Config, learning_config
 from train.allo.directed import directed_maps, directed_run
 from train.allo.problem import Problem
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file, whole_files
 from train.host.numbers import quantity
 from train.host.scoring import scores
 
@@ -43,7 +43,7 @@ def draw_all(
         "cells": problem.layout.cells,  # [S, 2] row and column of each state
         "seeds": np.array(config.run.seeds),
     }
-    run_directory.write_arrays(directory / "eigenvectors.npz", arrays)
+    whole_files.write_arrays(directory / "eigenvectors.npz", arrays)
     # Titles, which name the seeds that have not converged.
     evaluation = scores.read_evaluation(directory)
     unfinished = directed_scores.unfinished_seeds(evaluation["seeds"]) if evaluation else ""

@@ -14,7 +14,7 @@ from jaxrl.types import AgentState
 from train.allo import curves, loss_curves, maps
 from train.allo.config import Config
 from train.allo.recorded.recorded_training import Problem, make_problem
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file, whole_files
 from train.host.showing import pictures
 
 COLUMNS = 6  # eigenvectors side by side, at most
@@ -43,7 +43,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     if problem.cells is not None:
         arrays["cells"] = problem.cells.middles * recording.scale + recording.middle
     paths = [directory / "eigenvectors.npz"]
-    run_directory.write_arrays(paths[0], arrays)
+    whole_files.write_arrays(paths[0], arrays)
     rows, title = metrics_file.read_metrics(directory), Path(config.transitions).name
     draw = {
         "similarity": lambda path: curves.similarity_curves(rows, path, None, title),

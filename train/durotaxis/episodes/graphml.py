@@ -9,7 +9,7 @@ import numpy as np
 
 from envs.durotaxis.pictures.export import write_graph
 from train.durotaxis.episodes.record import Episode
-from train.host.files.run_directory import replacement_file
+from train.host.files.whole_files import replacement_file
 
 
 def nodes(episode: Episode) -> dict[int, dict[str, float | int]]:

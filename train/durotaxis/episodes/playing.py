@@ -1,6 +1,6 @@
 """Plays episodes of colonies and records them in full.
 
-config = PRESETS["linear"]
+config = PRESETS["linear"].config
 parts = training.make_parts(config, greedy=True)
 episodes = play(*parts, agent_state, jax.random.key(0), 20)
 """

@@ -9,7 +9,7 @@ import numpy as np
 from jaxrl import evaluate
 from train.durotaxis.episodes import chances
 from train.durotaxis.episodes.record import NUMBERS, Episode
-from train.host.files.run_directory import replacement_file, write_arrays
+from train.host.files.whole_files import replacement_file, write_arrays
 from train.host.scoring import scores
 
 Columns = dict[str, np.ndarray]

@@ -32,7 +32,7 @@ from train.host.errors import (
     in_one_line,
     os_error_message,
 )
-from train.host.files import run_directory
+from train.host.files.run_directory import RunDirectory, read_config_file
 from train.host.machine import (
     compilation_cache,
     devices,
@@ -130,25 +130,23 @@ def parse(
         if file:
             raise UsageError(f"--resume {directory} has a configuration: leave out --config")
         preset, default = preset_and_config(
-            program, directory, run_directory.read_config(directory), chosen
+            program, directory, RunDirectory.open(directory).config(), chosen
         )
         config = read(preset, default)
     elif file:
-        preset, saved = preset_and_config(
-            program, file, run_directory.read_config_file(file), chosen
-        )
-        default = without_run_location(saved, presets[preset], reset_fields)
+        preset, saved = preset_and_config(program, file, read_config_file(file), chosen)
+        default = without_run_location(saved, presets[preset].config, reset_fields)
         config = read(preset, default)
         if (suited := suited_preset(program, preset, config)) != preset:
             place = program.environment(config)
             print_line(f"{program.name}: {file} is of {preset}, though {suited} is for {place}")
     else:
         preset = chosen or next(iter(presets))
-        config = read(preset, presets[preset])
+        config = read(preset, presets[preset].config)
         if (suited := suited_preset(program, preset, config)) != preset:
             print_line(preset_line(program, preset, suited, config))
-            preset, config = suited, read(suited, presets[suited])
-        default = presets[preset]
+            preset, config = suited, read(suited, presets[suited].config)
+        default = presets[preset].config
     if not directory:
         config = follow_budget(config, default, fields_in(arguments))
     refuse_idle(program, config, default)
@@ -207,9 +205,9 @@ def with_flags(message: str, config: Any) -> str:
 
 def describe_presets(program: Program, preset: str) -> str:
     """The text above the flags in `--help`: a line for each preset, and one for `--config`."""
-    about = inspect.getdoc(type(program.presets[preset])) or ""
-    if program.summaries:
-        lines = [f"  {name}: {x}" for name, x in program.summaries.items()]
+    about = inspect.getdoc(type(program.presets[preset].config)) or ""
+    if any(x.summary for x in program.presets.values()):
+        lines = [f"  {name}: {x.summary}" for name, x in program.presets.items()]
         about = "\n".join(["Presets, the first one is the default:", *lines])
     if len(program.presets) > 1:
         about += (

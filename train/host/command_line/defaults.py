@@ -70,7 +70,7 @@ def beginning(program: Program, preset: str, config: Any) -> tuple[str, Any]:
     `preset` is the one that `config` was made of.
     """
     preset = suited_preset(program, preset, config)
-    default = program.presets[preset]
+    default = program.presets[preset].config
     fields = chunks(config.run, default.run)
     if fields and fields["chunk_steps"] != config.run.chunk_steps:
         fields = {"chunk_steps": fields["chunk_steps"]}

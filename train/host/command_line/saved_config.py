@@ -33,7 +33,7 @@ def preset_and_config(
     preset = saved["preset"]
     if saved["name"] != program.address:
         raise UsageError(f"{source} is a run of {saved['name']}, not of {program.address}")
-    like = program.preset_of(source, preset)
+    like = program.preset_config(source, preset)
     if chosen not in (None, preset):
         raise UsageError(f"{source} has the preset {preset}: leave out {chosen}")
     config = rebuild(like, saved["config"])

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from train.host.errors import UsageError, in_one_line, os_errors_with_path
-from train.host.files.run_directory import write_whole
+from train.host.files.whole_files import write_whole
 
 PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb"}
 

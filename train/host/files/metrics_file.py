@@ -31,9 +31,9 @@ from typing import IO, Any, NamedTuple
 import jax
 
 from train.host.errors import UsageError, os_errors_with_path
-from train.host.files.run_directory import finite_or_null
+from train.host.files.run_directory import METRICS, RunDirectory
+from train.host.files.whole_files import finite_or_null
 
-NAME = "metrics.jsonl"
 _SEALED = re.compile(rb'(?P<row>\{.*), "crc32": "(?P<crc32>[0-9a-f]{8})"\}\n', re.DOTALL)
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class MetricsFile:
     """`metrics.jsonl`, open for appending by this process alone."""
 
     def __init__(self, directory: Path):
-        self.path = directory / NAME
+        self.path = RunDirectory(directory).metrics
         self._file = self.path.open("a+b", buffering=0)  # or a full disk would be told at the end
         self._next = 1
         _lock(self._file, directory)
@@ -125,9 +125,9 @@ def read_metrics(directory: str | Path, count: int = 0) -> list[dict[str, Any]]:
     Reports the numbers of rows that are lost among all, or among the first `count` if those are
     more. Raises UsageError if there is no such file.
     """
-    path = Path(directory) / NAME
+    path = RunDirectory(Path(directory)).metrics
     if not path.is_file():
-        raise UsageError(f"{directory} holds no metrics.jsonl: give the directory of a run")
+        raise UsageError(f"{directory} holds no {METRICS}: give the directory of a run")
     with path.open("rb") as file:
         lines = list(whole_lines(file))
     report_lost(path, (line.number for line in lines), count)
@@ -136,7 +136,7 @@ def read_metrics(directory: str | Path, count: int = 0) -> list[dict[str, Any]]:
 
 def count_rows(directory: str | Path) -> int:
     """The number of whole rows; 0 without a file."""
-    path = Path(directory) / NAME
+    path = RunDirectory(Path(directory)).metrics
     if not path.is_file():
         return 0
     with path.open("rb") as file:

@@ -30,7 +30,7 @@ from safetensors import numpy as arrays_as_bytes
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
 from train.host.errors import UsageError, in_one_line
-from train.host.files import run_directory
+from train.host.files import whole_files
 
 FORMAT = 2
 TRAINED = Path(__file__).parents[2] / "trained"
@@ -142,7 +142,7 @@ def write(path: Path, arrays: dict[str, Any], content: dict[str, Any]) -> None:
     numbers = {name: np.asarray(x) for name, x in arrays.items()}
     metadata |= {"format": json.dumps(FORMAT), "sha256": json.dumps(checksum(metadata, numbers))}
     file_bytes = arrays_as_bytes.save(numbers, metadata)
-    with run_directory.replacement_file(path) as file:
+    with whole_files.replacement_file(path) as file:
         file.write(file_bytes)
 
 

@@ -18,11 +18,11 @@ import numpy as np
 from jaxrl.types import RunState
 from train.host.errors import UsageError
 from train.host.files import array_files
-from train.host.files.run_directory import write_arrays
+from train.host.files.run_directory import RunDirectory
+from train.host.files.whole_files import write_arrays
 from train.host.machine import constants, devices, distributed
 from train.host.training import Config, Training
 
-SNAPSHOTS, SAMPLES = "snapshots", "samples"
 GROWTH = 1.1
 
 
@@ -37,35 +37,38 @@ class SavedArrays(NamedTuple):
 class SnapshotWriter:
     """Writes the snapshots and samples of a run in progress."""
 
-    directory: Path
-    look: dict[str, Any]  # compiled, by folder: state -> arrays
+    directory: RunDirectory
+    look: dict[Path, Any]  # compiled, by folder: state -> arrays
     several: bool  # seeds, whose axis the state then has
     chunk: int  # updates in one
 
     def write_if_due(self, state: RunState, updates: int, is_last: bool) -> None:
         """Writes what is due after so many updates."""
         for folder, look in self.look.items():
-            due = updates > 0 if folder == SAMPLES else is_last or is_due(updates, self.chunk)
+            if folder == self.directory.samples:
+                due = updates > 0
+            else:
+                due = is_last or is_due(updates, self.chunk)
             if due:
                 self._write(
                     folder, jax.device_get(look(devices.move_to_one_device(state))), updates
                 )
 
-    def _write(self, folder: str, device_arrays: dict[str, Any], updates: int) -> None:
+    def _write(self, folder: Path, device_arrays: dict[str, Any], updates: int) -> None:
         if not distributed.is_first():
             return
         arrays = {k: np.asarray(x if self.several else x[None]) for k, x in device_arrays.items()}
-        if folder == SNAPSHOTS:
+        if folder == self.directory.snapshots:
             arrays = {name: to_half_precision(x) for name, x in arrays.items()}
-        (self.directory / folder).mkdir(exist_ok=True)
-        write_arrays(self.directory / folder / f"{updates:09d}.npz", arrays)
+        folder.mkdir(exist_ok=True)
+        write_arrays(folder / f"{updates:09d}.npz", arrays)
 
 
 def make(
-    training: Training, settings: Config, directory: Path, like: RunState
+    training: Training, settings: Config, directory: RunDirectory, like: RunState
 ) -> SnapshotWriter | None:
     """Compiles what is looked at in states of the shapes `like`; None if there is nothing."""
-    functions = {SNAPSHOTS: training.snapshot, SAMPLES: training.samples}
+    functions = {directory.snapshots: training.snapshot, directory.samples: training.samples}
     several = settings.num_seeds > 1
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)  # on one device
     look = {
@@ -101,9 +104,8 @@ def snapshots(directory: Path, updates: int, chunk: int) -> SavedArrays | None:
 
     `chunk` is the number of updates in one. Raises UsageError for a file that cannot be read.
     """
-    return _read(
-        directory / SNAPSHOTS, lambda k: k == updates or (k < updates and is_due(k, chunk))
-    )
+    is_selected = lambda k: k == updates or (k < updates and is_due(k, chunk))
+    return _read(RunDirectory(directory).snapshots, is_selected)
 
 
 def samples(directory: Path, updates: int, rows: int, axis: int) -> dict[str, np.ndarray] | None:
@@ -112,13 +114,14 @@ def samples(directory: Path, updates: int, rows: int, axis: int) -> dict[str, np
     A file holds the newest samples, of which those of the updates since the file before are new,
     `rows` of each update. Raises UsageError as `snapshots` does, and for files that are missing.
     """
-    saved = _read(directory / SAMPLES, lambda k: k <= updates)
+    folder = RunDirectory(directory).samples
+    saved = _read(folder, lambda k: k <= updates)
     if saved is None:
         return None
     new_counts = np.diff(saved.updates, prepend=0) * rows
     samples_per_file = next(iter(saved.arrays.values())).shape[axis + 1]  # behind that of the files
     if saved.updates[-1] != updates or new_counts.max() > samples_per_file:
-        raise UsageError(f"{directory / SAMPLES} lacks files: some of the samples are lost")
+        raise UsageError(f"{folder} lacks files: some of the samples are lost")
     newest = lambda x, count: np.take(x, range(samples_per_file - count, samples_per_file), axis)
     return {
         name: np.concatenate([newest(x, n) for x, n in zip(files, new_counts, strict=True)], axis)

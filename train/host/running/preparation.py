@@ -8,10 +8,10 @@ import numpy as np
 
 from jaxrl import checkpoint, checks
 from train.host.errors import UsageError, in_one_line
-from train.host.files import policy_files, run_directory
+from train.host.files import policy_files
 from train.host.files.metrics_file import count_rows
 from train.host.files.rows import Counters
-from train.host.files.run_directory import CHECKPOINTS
+from train.host.files.run_directory import CHECKPOINTS, METRICS, RunDirectory
 from train.host.machine import compiled, devices, jax_settings, memory
 from train.host.machine.members import Members
 from train.host.plain_config import differences, plain, rebuild
@@ -20,18 +20,18 @@ from train.host.training import MAY_CHANGE, Config, Training
 
 def refuse_other_config(training: Training, config: Any, name: str) -> None:
     """Raises UsageError, naming each field, if the run to resume has another configuration."""
-    directory = config.run.resume
-    saved = run_directory.read_config(directory)
+    directory = RunDirectory.open(config.run.resume)
+    saved = directory.config()
     if saved["name"] != name:
         raise UsageError(f"{directory} is a run of {saved['name']}, not of {name}")
-    if checkpoint.steps(Path(directory) / CHECKPOINTS):  # the file may have been edited since
+    if checkpoint.steps(directory.checkpoints):  # the file may have been edited since
         try:
-            saved = checkpoint.read_meta(Path(directory) / CHECKPOINTS)
+            saved = checkpoint.read_meta(directory.checkpoints)
         except checkpoint.CheckpointError as error:
             raise UsageError(f"{error}: delete that folder to start over") from None
         if saved["counters"].keys() != set(Counters._fields):
             raise UsageError(f"{directory} was written by another version: start a new run")
-        jax_settings.refuse_other_draws(directory, saved)
+        jax_settings.refuse_other_draws(directory.path, saved)
     fixed_fields = {"run.total_steps"} if training.budget_shapes_learning else set()
     saved_config = plain(rebuild(config, saved["config"]))  # with fields that were added since
     changes = differences(saved_config, plain(config), MAY_CHANGE - fixed_fields)
@@ -42,15 +42,15 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
         )
 
 
-def refuse_lost_checkpoints(directory: Path) -> None:
+def refuse_lost_checkpoints(directory: RunDirectory) -> None:
     """Raises UsageError if a run to resume had checkpoints and has none any more."""
-    if checkpoint.steps(directory / CHECKPOINTS):
+    if checkpoint.steps(directory.checkpoints):
         return
-    settings, rows = run_directory.read_config(directory)["config"]["run"], count_rows(directory)
+    settings, rows = directory.config()["config"]["run"], count_rows(directory.path)
     if rows > settings["checkpoint_every"] * settings["num_seeds"]:
         raise UsageError(
-            f"{directory} has {rows} rows in metrics.jsonl but no checkpoint: put "
-            f"{CHECKPOINTS}/ back, or delete metrics.jsonl to start over"
+            f"{directory} has {rows} rows in {METRICS} but no checkpoint: put "
+            f"{CHECKPOINTS}/ back, or delete {METRICS} to start over"
         )
 
 
@@ -59,7 +59,8 @@ def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.
 
     Raises UsageError unless the policy is of this program and has the same network.
     """
-    has_begun = settings.resume and checkpoint.steps(Path(settings.resume) / CHECKPOINTS)
+    directory = RunDirectory(Path(settings.resume))
+    has_begun = settings.resume and checkpoint.steps(directory.checkpoints)
     if not settings.initial_policy or has_begun:
         return None
     path = policy_files.file_of(settings.initial_policy)

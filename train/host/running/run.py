@@ -22,7 +22,9 @@ from jaxrl import checkpoint, checks
 from jaxrl.numerics.precision import in_float32
 from jaxrl.types import RunState
 from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
-from train.host.files import log, metrics_file, run_directory
+from train.host.files import log, metrics_file
+from train.host.files.provenance import provenance
+from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.files.snapshots import make as make_snapshot_writer
 from train.host.machine import compiled, devices, distributed, jax_settings
 from train.host.machine.progress import Display, clock, show_activity
@@ -67,23 +69,22 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     jax_settings.refuse_unusable()
     if settings.resume:
         refuse_other_config(training, config, name)
-        refuse_lost_checkpoints(Path(settings.resume))
+        refuse_lost_checkpoints(RunDirectory.open(settings.resume))
     log.refuse_missing(settings.log)
     start_time = time.perf_counter()
     traced = trace(training, config)
     policy = policy_for(training, settings, name)
     # open what is written, then say where it is
-    directory = Path(
-        settings.resume or distributed.broadcast_text(create_directory(settings.directory, name))
-    )
+    path = settings.resume or distributed.broadcast_text(create_directory(settings.directory, name))
+    directory = RunDirectory(Path(path))
     kind = settings.log if distributed.is_first() else "none"
     with (
-        metrics_file.open_for_process(directory) as record,
-        log.open_log(kind, directory, settings.seeds, plain(config)) as run_log,
+        metrics_file.open_for_process(directory.path) as record,
+        log.open_log(kind, directory.path, settings.seeds, plain(config)) as run_log,
         Display(name, console()) as display,
     ):
         if distributed.is_first():
-            run_directory.write_config(directory, name, preset, config)
+            directory.write_config(name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
         for caution in filter(None, (jax_settings.caution(), training.caution)):
             display.say(f"{name}: {caution}")
@@ -92,12 +93,14 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
             message = f"stopped while compiling: --resume {directory} begins the run"
             with interruption(message), show_activity("compiling"):
                 programs = compile_within_memory(traced, config, training.has_small_products)
-                best = make_best(training, settings, settings.members, directory, traced.like.agent)
+                best = make_best(
+                    training, settings, settings.members, directory.best, traced.like.agent
+                )
                 snapshot_writer = make_snapshot_writer(training, settings, directory, traced.like)
             device_count = len(traced.like.key.sharding.device_set)
             share = f", for {device_count} devices" if device_count > 1 else ""
             display.say(f"{name}: compiled in {clock(time.perf_counter() - start_time)}{share}")
-            meta = {"name": name, "config": plain(config), **run_directory.provenance()}
+            meta = {"name": name, "config": plain(config), **provenance()}
             parts = training, settings, settings.members, directory, programs, policy
             stop = StopRequest(display.say)
             return train_and_evaluate(
@@ -115,7 +118,7 @@ def train_and_evaluate(session: Session) -> Result:
             raise Interrupted(after_training(directory))
         with interruption(after_training(directory)):
             state = state._replace(agent=devices.move_to_one_device(state.agent))
-            return Result(directory, state, session.evaluate(state), counters.updates)
+            return Result(directory.path, state, session.evaluate(state), counters.updates)
     except checkpoint.CheckpointError as error:
         raise UsageError(str(error)) from error
     except Exception as error:
@@ -123,18 +126,16 @@ def train_and_evaluate(session: Session) -> Result:
             # such as a connection that broke: to wait for the others would be in vain
             reason = f"a process is gone, or failed ({in_one_line(error)[:200]})"
             print(
-                f"{reason}: start all again with {run_directory.resume_flag(directory)}",
+                f"{reason}: start all again with {resume_flag(directory)}",
                 file=sys.stderr,
             )
             distributed.exit_now(FAILED)
         if not isinstance(error, RunError):
-            error.add_note(
-                f"{run_directory.resume_flag(directory)} continues from the newest checkpoint"
-            )
+            error.add_note(f"{resume_flag(directory)} continues from the newest checkpoint")
         raise
 
 
-def after_training(directory: Path) -> str:
+def after_training(directory: Path | RunDirectory) -> str:
     """What is said of a run that was stopped when it had been trained."""
     return (
         f"stopped after training: the run is saved in {directory}; --resume {directory} goes on "
@@ -143,7 +144,7 @@ def after_training(directory: Path) -> str:
 
 
 @contextmanager
-def live_page(settings: Config, directory: Path) -> Iterator[None]:
+def live_page(settings: Config, directory: RunDirectory) -> Iterator[None]:
     """Serves the page of `--live` in a process of its own, at a lower priority."""
     if not (settings.live and distributed.is_first()):
         yield
@@ -158,7 +159,7 @@ def live_page(settings: Config, directory: Path) -> Iterator[None]:
 
 def create_directory(directory: str, name: str) -> str:
     """A new run directory, made by the first process."""
-    return str(run_directory.create(directory, name)) if distributed.is_first() else ""
+    return str(RunDirectory.create(directory, name)) if distributed.is_first() else ""
 
 
 def console() -> Console | None:

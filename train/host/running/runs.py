@@ -10,7 +10,8 @@ import jax
 from jaxrl import checkpoint
 from jaxrl.numerics.precision import in_float32
 from train.host.errors import UsageError, in_one_line
-from train.host.files import policy_files, run_directory
+from train.host.files import policy_files
+from train.host.files.run_directory import RunDirectory
 from train.host.machine import compiled
 from train.host.plain_config import rebuild
 from train.host.program import Program, Run, find
@@ -24,31 +25,30 @@ def load(directory: str | Path, best: bool = False) -> Run:
 
     With `best`, a run in `best/` of the directory, of the policies that were best while training.
     """
-    directory, program, config, *_ = load_without_checkpoint(directory)
+    run = load_without_checkpoint(directory)
+    run_directory, program, config = RunDirectory(run.directory), run.program, run.config
     try:
         training = program.training(config)
         starts = config.run.members.starts
         like = jax.eval_shape(compiled.init_all(training.init, starts), starts)
-        state, _, updates = checkpoint.restore(directory / run_directory.CHECKPOINTS, like)
+        state, _, updates = checkpoint.restore(run_directory.checkpoints, like)
     except (ValueError, checkpoint.CheckpointError) as error:
         raise UsageError(in_one_line(error)) from error
     agents = agents_of(state.agent, config.run.num_seeds)
     if not best:
-        return Run(directory, program, config, updates, agents, state)
-    saved_policies = best_policies.read(directory, state.agent, config.run.members)
+        return run._replace(updates=updates, agents=agents, state=state)
+    saved_policies = best_policies.read(run_directory.best, state.agent, config.run.members)
     seed_arrays = lambda s: {name: x[s] for name, x in saved_policies.arrays.items()}
     best_agents = [policy_files.with_parameters(x, seed_arrays(s)) for s, x in enumerate(agents)]
-    return Run(
-        directory / best_policies.BEST, program, config, max(saved_policies.updates), best_agents
-    )
+    return Run(run_directory.best, program, config, max(saved_policies.updates), best_agents)
 
 
 def load_without_checkpoint(directory: str | Path) -> Run:
     """A run that may not have a checkpoint yet: its program and configuration, without agents."""
     directory = Path(directory)
-    saved = run_directory.read_config(directory)
+    saved = RunDirectory.open(directory).config()
     program = find(saved["name"], directory)
-    config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
+    config = rebuild(program.preset_config(directory, saved["preset"]), saved["config"])
     return Run(directory, program, config, 0, [])
 
 
@@ -58,8 +58,9 @@ def program_of(arguments: Sequence[str]) -> Program | None:
     A program may have flags of its own, so it must be known before the flags are parsed.
     """
     for argument in arguments:
-        if not argument.startswith("-") and (Path(argument) / "config.yaml").is_file():
-            return find(run_directory.read_config(argument)["name"], argument)
+        directory = RunDirectory(Path(argument))
+        if not argument.startswith("-") and directory.has_config:
+            return find(directory.config()["name"], argument)
     return None
 
 

@@ -16,7 +16,7 @@ from train.host.errors import Interrupted, NonFiniteError
 from train.host.files import metrics_file, policy_files
 from train.host.files.log import Log
 from train.host.files.rows import Counters, chunk_rows, mean_score, trim_report, updated_counters
-from train.host.files.run_directory import CHECKPOINTS, resume_flag
+from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.files.snapshots import SnapshotWriter
 from train.host.machine import compiled, devices, distributed, jax_settings
 from train.host.machine.members import Members
@@ -43,7 +43,7 @@ class Session:
     training: Training
     settings: Config
     members: Members
-    directory: Path
+    directory: RunDirectory
     programs: compiled.Programs
     policy: dict[str, np.ndarray] | None  # the parameters a new run begins with
     record: metrics_file.MetricsFile
@@ -214,14 +214,14 @@ class Session:
             return
         self.record.sync()
         meta = {**self.meta, "counters": counters._asdict()}
-        checkpoint.save(self.directory / CHECKPOINTS, counters.updates, state, meta)
+        checkpoint.save(self.directory.checkpoints, counters.updates, state, meta)
         self._saved = counters
 
     def load(self) -> tuple[RunState, Counters]:
         """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
-        if checkpoint.steps(self.directory / CHECKPOINTS):
-            state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.programs.like)
-            jax_settings.refuse_other_draws(self.directory, meta)
+        if checkpoint.steps(self.directory.checkpoints):
+            state, meta, _ = checkpoint.restore(self.directory.checkpoints, self.programs.like)
+            jax_settings.refuse_other_draws(self.directory.path, meta)
             counters = Counters(**meta["counters"])
             current = {name: self.meta[name] for name in ("versions", "device", "settings")}
             for change in differences(
@@ -277,7 +277,7 @@ class Session:
         if not distributed.is_first():
             return None
         evaluation = evaluate_run(self.training, self.settings, state)
-        write_evaluation(self.directory, evaluation)
+        write_evaluation(self.directory.path, evaluation)
         self.display.console.print(evaluation.table)
         self.display.say(
             f"evaluated in {clock(evaluation.content['seconds'])}, "

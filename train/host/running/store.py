@@ -10,6 +10,7 @@ from jaxrl.numerics.precision import in_float32
 from train.host.arguments import flag_value
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
+from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import plain, rebuild
 from train.host.program import Program, Run, find
 from train.host.running import runs
@@ -24,7 +25,7 @@ def as_run(name: str | Path) -> Run:
     path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
     program = find(content["entry_point"], path)
-    default = program.preset_of(path, content["preset"])
+    default = program.preset_config(path, content["preset"])
     try:
         config = rebuild(default, fill_missing_fields(content["config"], plain(default)))
         agent = jax.eval_shape(program.training(config).init, jax.random.key(0)).agent
@@ -64,7 +65,7 @@ def load_run_or_policy(run: str | None, policy: str | None, best: bool = False) 
 
 def load_source(source: str | Path, best: bool = False) -> Run:
     """A run, where `source` is the directory of one; else the policy of that path or name."""
-    if (Path(source) / "config.yaml").is_file():
+    if RunDirectory(Path(source)).has_config:
         return runs.load(source, best)
     if Path(source).is_dir() and not policy_files.path_of(source).is_file():
         return runs.load(source)  # which says what a run directory has

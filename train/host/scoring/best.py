@@ -23,7 +23,6 @@ from train.host.scoring.matches import CompiledMatch, compile_match, to_match
 from train.host.scoring.scores import summaries
 from train.host.training import PlayConfig, Training
 
-BEST = "best"
 STREAM = 2**31 - 1
 """Folded into the key of a seed, so that no other games use the same random numbers."""
 
@@ -40,7 +39,7 @@ class BestPolicies(NamedTuple):
 class BestTracker:
     """Scores the members of a run from time to time, and keeps the best of each."""
 
-    directory: Path
+    folder: Path  # `best/` of the run
     members: Members
     score: str
     lower_is_better: bool  # is better
@@ -89,14 +88,14 @@ class BestTracker:
             "scores": policies.scores,
             "updates": policies.updates,
         }
-        checkpoint.save(self.directory / BEST, updates, policies.arrays, meta, keep=1)
+        checkpoint.save(self.folder, updates, policies.arrays, meta, keep=1)
         self.policies = policies
 
     def summary_line(self, steps_per_update: int, unit: str) -> str:
         """A line on the best scores so far; empty before the first games."""
         if self.policies is None:
             return (
-                f"{self.line_without_scores}: no policy is kept in {BEST}/"
+                f"{self.line_without_scores}: no policy is kept in {self.folder.name}/"
                 if self.is_played
                 else ""
             )
@@ -106,7 +105,8 @@ class BestTracker:
             if score is not None
         ]
         more = f" and {quantity(len(entries) - 3, 'more seeds')}" if len(entries) > 3 else ""
-        return f"best {self.score} while training: {', '.join(entries[:3])}{more}; kept in {BEST}/"
+        scores = f"{', '.join(entries[:3])}{more}"
+        return f"best {self.score} while training: {scores}; kept in {self.folder.name}/"
 
     @property
     def line_without_scores(self) -> str:
@@ -137,8 +137,8 @@ def stack_parameters(agents: AgentState, members: Members) -> dict[str, np.ndarr
     return arrays if len(members.seeds) > 1 else {name: x[None] for name, x in arrays.items()}
 
 
-def read(directory: Path, agents: AgentState, members: Members) -> BestPolicies:
-    """What `best/` of a run holds, whose agents have the shapes `agents`.
+def read(folder: Path, agents: AgentState, members: Members) -> BestPolicies:
+    """What `folder`, `best/` of a run, holds, whose agents have the shapes `agents`.
 
     Raises UsageError if there is nothing that can be read.
     """
@@ -146,7 +146,7 @@ def read(directory: Path, agents: AgentState, members: Members) -> BestPolicies:
     if len(members.seeds) == 1:
         like = {k: jax.ShapeDtypeStruct((1, *x.shape), x.dtype) for k, x in like.items()}
     try:
-        arrays, meta, _ = checkpoint.restore(directory / BEST, like)
+        arrays, meta, _ = checkpoint.restore(folder, like)
     except checkpoint.CheckpointError as error:
         raise UsageError(
             f"{error}: there is one once a game for a score is finished while training with "
@@ -158,10 +158,11 @@ def read(directory: Path, agents: AgentState, members: Members) -> BestPolicies:
 
 
 def make(
-    training: Training, settings: Any, members: Members, directory: Path, agents: AgentState
+    training: Training, settings: Any, members: Members, folder: Path, agents: AgentState
 ) -> BestTracker | None:
     """Compiles the games for agents of the shapes `agents`; None if the run plays none.
 
+    The best are kept in `folder`.
     Raises UsageError if the program plays none, or they need more memory than there is.
     """
     if not isinstance(settings, PlayConfig) or not settings.evaluate_every:
@@ -176,19 +177,18 @@ def make(
     match = match if len(members.seeds) == 1 else match.vectorize()
     agents = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), agents)  # on one device
     compiled = compile_match(match, agents, keys(members, 0))
-    saved_steps = checkpoint.steps(directory / BEST)
-    policies = read(directory, agents, members) if saved_steps else None
+    policies = read(folder, agents, members) if checkpoint.steps(folder) else None
     return BestTracker(
-        directory, members, training.score, training.lower_is_better, compiled, policies
+        folder, members, training.score, training.lower_is_better, compiled, policies
     )
 
 
-def selection_bias_report(directory: Path, fresh: dict[str, Any]) -> list[str]:
+def selection_bias_report(folder: Path, fresh: dict[str, Any]) -> list[str]:
     """A line for each seed: the score that chose its policy, and the one of fresh games.
 
-    `directory` is `best/` of a run, `fresh` the content of an `eval.json`.
+    `folder` is `best/` of a run, `fresh` the content of an `eval.json`.
     """
-    meta, name = checkpoint.read_meta(directory), fresh["score"]
+    meta, name = checkpoint.read_meta(folder), fresh["score"]
     lines = []
     for row, chosen, updates in zip(fresh["seeds"], meta["scores"], meta["updates"], strict=True):
         mean = row[name]["mean"] if name in row else None

@@ -16,7 +16,8 @@ from jaxrl.evaluate import Episodes
 from jaxrl.numerics import statistics
 from jaxrl.types import AgentState, RunState
 from train.host.errors import UsageError
-from train.host.files.run_directory import finite_or_null, write_whole
+from train.host.files.run_directory import RunDirectory
+from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.machine.compiled import keys_of
 from train.host.numbers import quantity
 from train.host.training import Config, Evaluation, Training
@@ -70,7 +71,8 @@ def write_evaluation(directory: Path, evaluation: Evaluation, **extra: Any) -> N
     content = {**evaluation.content, **extra}
     content["seeds"] = content.pop("seeds")  # last: they are long
     directory.mkdir(parents=True, exist_ok=True)
-    write_whole(directory / "eval.json", json.dumps(finite_or_null(content), indent=1) + "\n")
+    text = json.dumps(finite_or_null(content), indent=1) + "\n"
+    write_whole(RunDirectory(directory).evaluation, text)
 
 
 def read_evaluation(directory: Path) -> dict[str, Any] | None:
@@ -78,7 +80,7 @@ def read_evaluation(directory: Path) -> dict[str, Any] | None:
 
     Raises UsageError, in one line, for a file that no evaluation has written.
     """
-    path = directory / "eval.json"
+    path = RunDirectory(directory).evaluation
     if not path.is_file():
         return None
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageSequence
 
-from train.host.files.run_directory import replacement_file
+from train.host.files.whole_files import replacement_file
 
 MOMENTS, ACROSS = 6, 3
 """Frames of a strip, and how many are beside each other."""

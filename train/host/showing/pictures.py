@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from train.host.files import series
 from train.host.files.metrics_file import read_metrics
 from train.host.files.rows import scalars
-from train.host.files.run_directory import read_config, replacement_file
+from train.host.files.run_directory import RunDirectory
+from train.host.files.whole_files import replacement_file
 from train.host.numbers import quantity
 from train.host.scoring.scores import read_evaluation
 
@@ -31,7 +32,7 @@ def draw_curve(directory: Path, score: str, title: str, unit: str = "environment
     """Writes `learning_curve.png` into a run directory, from its record and its `eval.json`."""
     path = directory / "learning_curve.png"
     rows, evaluation = read_metrics(directory), read_evaluation(directory)
-    greedy = read_config(directory)["config"]["run"].get("evaluation_greedy", True)
+    greedy = RunDirectory.open(directory).config()["config"]["run"].get("evaluation_greedy", True)
     learning_curve(rows, path, score, title, evaluation, unit, greedy)
     return path
 

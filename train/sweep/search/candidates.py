@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rich.table import Table
 
 from train.host.files.rows import Counters, scalars
-from train.host.files.run_directory import write_whole
+from train.host.files.whole_files import write_whole
 from train.host.numbers import quantity
 from train.host.showing.pictures import Row
 from train.sweep.results import tables

@@ -9,7 +9,8 @@ from typing import Any
 import jax
 
 from jaxrl import checkpoint
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file
+from train.host.files.provenance import provenance
 from train.host.showing.pictures import Row
 from train.host.training import Training
 from train.sweep import batches, files
@@ -145,7 +146,7 @@ class Search(Sweep):
         added = {"member", "candidate", "age", "numbers", "parent", "fate"}
         run_rows = [{name: x for name, x in row.items() if name not in added} for row in history]
         run_rows = [row | {"seed": best.seed} for row in run_rows]
-        meta = {**run_directory.provenance(), "counters": candidates.counters(run_rows)._asdict()}
+        meta = {**provenance(), "counters": candidates.counters(run_rows)._asdict()}
         config = config_of(self.group.config, best.values)
         self.write_best(config, best.seed, self.restore_best(), meta, run_rows)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from train.host.files import array_files
-from train.host.files.run_directory import write_arrays
+from train.host.files.whole_files import write_arrays
 from train.vector_field.data import data_checks, spike_times
 from train.vector_field.data.data_checks import spans
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.types import AgentState
-from train.host.files import metrics_file, run_directory
+from train.host.files import metrics_file, whole_files
 from train.host.scoring import scores
 from train.vector_field.config import Config, make_env, make_learner, policies_of
 from train.vector_field.data.step_time import StepTime
@@ -69,7 +69,7 @@ def draw_all(
     """
     arrays, evaluation = directory / "experiments.npz", scores.read_evaluation(directory)
     learned, true, deviation = learned_fields(config, agents)
-    run_directory.write_arrays(arrays, {**traces._asdict(), "learned": learned, "true": true})
+    whole_files.write_arrays(arrays, {**traces._asdict(), "learned": learned, "true": true})
     paths = draw_maps(directory, config, learned[0], true[0], deviation, traces)
     paths.append(directory / "errors.png")
     curves.errors(paths[-1], config, metrics_file.read_metrics(directory))

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from train.host.files.run_directory import write_arrays
+from train.host.files.whole_files import write_arrays
 from train.host.scoring.scores import read_evaluation
 from train.host.showing.pictures import GREY, legend_below, save
 from train.vector_field.config import Config

@@ -23,7 +23,7 @@ from jaxrl.dynamics.networks import latent_filter
 from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState
-from train.host.files.run_directory import write_arrays
+from train.host.files.whole_files import write_arrays
 from train.host.machine import constants
 from train.host.machine.progress import show_activity
 from train.host.numbers import quantity

@@ -1,0 +1,65 @@
+"""Files that are written whole or not at all."""
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from train.host.errors import UsageError, os_errors_with_path
+
+
+@contextmanager
+def replacement_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """Opens a temporary file for writing that replaces `path` in one step, once it is on the disk.
+
+    No reader and no crash ever sees half of it; after an error the old file is still there.
+    """
+    path = Path(path)
+    partial = partial_file(path)
+    with os_errors_with_path(path):
+        try:
+            with partial.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def partial_file(path: Path) -> Path:
+    """Where the content of a file is written until it is whole."""
+    return path.with_name(f".{path.name}.partial")
+
+
+def write_arrays(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
+    """Replaces an npz file in one step."""
+    with replacement_file(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def write_whole(path: str | Path, text: str) -> None:
+    """Replaces a text file in one step."""
+    with replacement_file(path) as file:
+        file.write(text.encode())
+
+
+def finite_or_null(value: Any) -> Any:
+    """`value` with null for NaN and infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: finite_or_null(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [finite_or_null(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def refuse_no_file(path: Path) -> None:
+    """Raises UsageError for an `--out` that is a folder, or lies in none."""
+    if path.is_dir():
+        raise UsageError(f"--out {path} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--out {path} lies in no folder; create that first")
