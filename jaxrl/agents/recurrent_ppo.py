@@ -21,6 +21,7 @@ from flax import struct
 
 from jaxrl import blocks as in_blocks
 from jaxrl import checks
+from jaxrl.blocks import BlockBatch
 from jaxrl.checks import Count, NonNegative, Positive, Share, Span
 from jaxrl.losses import minibatches, policy_gradient, returns, schedules
 from jaxrl.types import Agent, Memory, Metrics, PyTree, Transition
@@ -80,20 +81,22 @@ class Extras(NamedTuple):
     memory: Memory  # the one that `act` was given
 
 
-class Sequences(NamedTuple):
-    """All steps of B environments."""
+@struct.dataclass
+class Sequences:
+    """All steps of B environments; those of a minibatch are by block (`jaxrl.blocks`)."""
 
     steps: policy_gradient.Batch  # [T, B, ...]
     starts: jax.Array  # [T, B] bool; the first steps of episodes, but for row 0
     memory: Memory  # [B, ...] before row 0
+    blocks: int = struct.field(pytree_node=False, default=1)
 
 
 def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) -> Agent:
     """A recurrent PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
-    `blocks` is the K of the loop: minibatches are drawn within each (`jaxrl.blocks`). Raises
-    ValueError for out-of-range hyperparameters, when traced if `minibatches` does not divide the
-    number of environments of a block, and in `init` for a network with the wrong output.
+    `blocks` are those of the loop (`jaxrl.blocks`). Raises ValueError for out-of-range
+    hyperparameters, when traced if `minibatches` does not divide the number of environments of a
+    block, and in `init` for a network with the wrong output.
     """
     checks.config(config)
     optimizer = policy_gradient.make_optimizer(config)
@@ -118,27 +121,25 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
 
     # Learning: minibatches of environments, each with all of its steps.
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        num_envs = rollout.terminated.shape[1]
-        check_split(num_envs, config.minibatches, blocks)
         annealed_config = with_annealing(config, state.updates)
         sequences = make_sequences(network, state.params, rollout, annealed_config)
 
-        def gradient_step(learning, env_indices):
+        def gradient_step(learning, envs):
             params, opt_state = learning
             gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
-            minibatch = select_envs(sequences, env_indices, blocks)
-            (_, metrics), gradient = gradient_of(
-                network, params, minibatch, annealed_config, blocks
-            )
+            minibatch = select_envs(sequences, envs)
+            (_, metrics), gradient = gradient_of(network, params, minibatch, annealed_config)
             metrics |= {"grad_norm": optax.tree.norm(gradient)}
             learning = policy_gradient.descend(
                 optimizer, gradient, params, opt_state, annealed_config.learning_rate
             )
             return learning, metrics
 
-        start, all_envs = (state.params, state.opt_state), jnp.arange(num_envs)
+        all_envs = BlockBatch(jnp.arange(rollout.terminated.shape[1]), blocks)
+        check_split(all_envs, config.minibatches)
+        start, sizes = (state.params, state.opt_state), (config.epochs, config.minibatches)
         (params, opt_state), metrics = minibatches.epochs(
-            gradient_step, start, all_envs, key, config.epochs, config.minibatches, blocks=blocks
+            gradient_step, start, all_envs, key, *sizes
         )
         learning_rate = jnp.asarray(annealed_config.learning_rate, jnp.float32)
         metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": learning_rate}
@@ -148,8 +149,9 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     return Agent(init, network.initial_memory, act, update, explain)
 
 
-def check_split(num_envs: int, num_minibatches: int, blocks: int) -> None:
-    """Raises ValueError unless sequences can be shared out equally."""
+def check_split(envs: BlockBatch[jax.Array], num_minibatches: int) -> None:
+    """Raises ValueError unless the sequences of all environments can be shared out equally."""
+    num_envs, blocks = envs.size, envs.blocks
     in_blocks.check(num_envs, blocks)
     if num_envs // blocks % num_minibatches:
         within = f" in each of {blocks} blocks" if blocks > 1 else ""
@@ -207,19 +209,22 @@ def successor_values(network: Any, params: PyTree, rollout: Transition) -> jax.A
     )
 
 
-def select_envs(sequences: Sequences, chosen: jax.Array, blocks: int) -> Sequences:
-    """The sequences of the `chosen [B]` environments, by block."""
-    take_columns = lambda x: in_blocks.take(x, (None, chosen), 1, blocks)
+def select_envs(sequences: Sequences, envs: BlockBatch[jax.Array]) -> Sequences:
+    """The sequences of some environments, by block."""
+    indices, blocks = envs.data, envs.blocks
+    take_columns = lambda x: in_blocks.take(x, (None, indices), 1, blocks)
     steps, starts = jax.tree.map(take_columns, (sequences.steps, sequences.starts))
-    take_rows = lambda x: in_blocks.take(x, (chosen,), 0, blocks)
-    return Sequences(steps, starts, jax.tree.map(take_rows, sequences.memory))
+    take_rows = lambda x: in_blocks.take(x, (indices,), 0, blocks)
+    return Sequences(steps, starts, jax.tree.map(take_rows, sequences.memory), blocks)
 
 
 def loss(
-    network: Any, params: PyTree, sequences: Sequences, config: Config, blocks: int = 1
+    network: Any, params: PyTree, sequences: Sequences, config: Config
 ) -> tuple[jax.Array, Metrics]:
     """The loss of PPO, a mean over all steps, and its parts; see `policy_gradient.loss`."""
-    steps, starts, memory = sequences
-    outputs = network.apply(params, steps.obs, memory, starts, method="sequence")
-    (policy, value), flat_steps = in_blocks.flatten((outputs, steps), blocks)
+    steps = sequences.steps
+    outputs = network.apply(
+        params, steps.obs, sequences.memory, sequences.starts, method="sequence"
+    )
+    (policy, value), flat_steps = in_blocks.flatten((outputs, steps), sequences.blocks).data
     return policy_gradient.loss(policy, value, flat_steps, config)
