@@ -21,18 +21,16 @@ from flax import struct
 from jaxrl import blocks as in_blocks
 from jaxrl import checks
 from jaxrl.blocks import BlockBatch
-from jaxrl.checks import Count, NonNegative, Positive, Range, Share, Span
+from jaxrl.checks import Count, NonNegative, Range, Span
 from jaxrl.losses import minibatches, policy_gradient, returns, schedules
 from jaxrl.losses.policy_gradient import Batch, advantages, check_output, descend, make_optimizer
 from jaxrl.types import Agent, PyTree, Transition
 
 
 @struct.dataclass
-class Config:
+class Config(policy_gradient.Config):
     """Hyperparameters."""
 
-    learning_rate: Positive = 1e-3
-    """Step size of Adam at the start."""
     anneal_updates: Span = float("inf")
     """Updates over which the learning rate falls linearly to zero, and the discount moves from
     `discount` to `final_discount`; inf: never."""
@@ -41,32 +39,9 @@ class Config:
     learning rate."""
     final_rate: NonNegative = 0.0
     """Lower bound of the annealed step size."""
-    discount: Share = 0.99
-    """γ, per environment step."""
     final_discount: Annotated[float, Range(least=0.0, below=1.0)] | None = None
     """γ at the end; the horizon 1 / (1 - γ) grows geometrically towards it, so that an agent first
     learns short-term effects (cf. Berner et al. 2019). None: constant."""
-    gae_lambda: Share = 0.95
-    """λ of the advantage estimates."""
-    clip: Positive = 0.2
-    """ε: how far the probability ratio may move before its gradient stops."""
-    value_clip: Positive | None = None
-    """How far a value may move before its gradient stops; None: any distance."""
-    value_weight: NonNegative = 0.5
-    """Weight of the critic's loss."""
-    component_weights: tuple[float, ...] | None = None
-    """Weights of the K components of the reward, in their advantages and values; None: all 1."""
-    entropy_weight: NonNegative = 0.01
-    """Weight of the entropy bonus at the start."""
-    target_entropy: float | None = None
-    """Entropy of the policy, in nats, below which the weight of the bonus grows; None: it does not.
-    Continuous policies have that of the sample before the squash, which may be negative."""
-    entropy_gain: NonNegative = 2.0
-    """By how much it grows for each nat that the entropy is below `target_entropy`."""
-    max_grad_norm: Positive = 0.5
-    """Global norm to which gradients are clipped."""
-    adam_epsilon: Positive = 1e-5
-    """Denominator term of Adam."""
     target_kl: Annotated[float, Range(least=0.0, finite=False)] = float("inf")
     """Skip the rest of an update once a minibatch has exceeded this KL divergence; inf: never."""
     epochs: Count = struct.field(pytree_node=False, default=2)
@@ -80,9 +55,6 @@ class Config:
     microbatch_size: Count | None = struct.field(pytree_node=False, default=None)
     """Transitions of a block whose gradient is computed at once; those of a minibatch are added up,
     so it changes speed alone. A few hundred help a CPU with large minibatches. None: all."""
-    standardise: bool = struct.field(pytree_node=False, default=True)
-    """Give the advantages of each minibatch zero mean and unit variance; that of a minibatch of a
-    single transition stays as it is."""
 
 
 class State(NamedTuple):

@@ -22,49 +22,21 @@ from flax import struct
 from jaxrl import blocks as in_blocks
 from jaxrl import checks
 from jaxrl.blocks import BlockBatch
-from jaxrl.checks import Count, NonNegative, Positive, Share, Span
+from jaxrl.checks import Count, Span
 from jaxrl.losses import minibatches, policy_gradient, returns, schedules
 from jaxrl.types import Agent, Memory, Metrics, PyTree, Transition
 
 
 @struct.dataclass
-class Config:
+class Config(policy_gradient.Config):
     """Hyperparameters."""
 
-    learning_rate: Positive = 1e-3
-    """Step size of Adam at the start."""
     anneal_updates: Span = float("inf")
     """Updates over which learning rate and entropy weight fall linearly to zero; inf: never."""
-    discount: Share = 0.99
-    """γ, per environment step."""
-    gae_lambda: Share = 0.95
-    """λ of the advantage estimates."""
-    clip: Positive = 0.2
-    """ε: how far the probability ratio may move before its gradient stops."""
-    value_clip: Positive | None = None
-    """How far a value may move before its gradient stops; None: any distance."""
-    value_weight: NonNegative = 0.5
-    """Weight of the critic's loss."""
-    component_weights: tuple[float, ...] | None = None
-    """Weights of the K components of the reward, in their advantages and values; None: all 1."""
-    entropy_weight: NonNegative = 0.01
-    """Weight of the entropy bonus at the start."""
-    target_entropy: float | None = None
-    """Entropy of the policy, in nats, below which the weight of the bonus grows; None: it does not.
-    Continuous policies have that of the sample before the squash, which may be negative."""
-    entropy_gain: NonNegative = 2.0
-    """By how much it grows for each nat that the entropy is below `target_entropy`."""
-    max_grad_norm: Positive = 0.5
-    """Global norm to which gradients are clipped."""
-    adam_epsilon: Positive = 1e-5
-    """Denominator term of Adam."""
     epochs: Count = struct.field(pytree_node=False, default=4)
     """Passes over each rollout."""
     minibatches: Count = struct.field(pytree_node=False, default=4)
     """Gradient steps per pass; must divide the number of environments."""
-    standardise: bool = struct.field(pytree_node=False, default=True)
-    """Give the advantages of each minibatch zero mean and unit variance; that of a minibatch of a
-    single transition stays as it is."""
 
 
 class State(NamedTuple):
