@@ -3,20 +3,37 @@
 An axis of N environments stays one axis; environments 0 .. N/K - 1 are the first block. What is
 drawn lies side by side on one axis of B = K b entries *by block*: the first b belong to the first
 block. Indices are those of the whole axis, so what is drawn from K blocks can be looked up as if
-there were one. Told of the blocks, the functions here look up each block's entries within it. So
-blocks that lie on different devices exchange nothing.
+there were one. Given K, the functions here look up each block's entries within it. So blocks that
+lie on different devices exchange nothing.
 
 K is part of an experiment, as a seed is: on any number of devices, blocks draw the same numbers.
+It is a setting of the loop (`loop.Config.blocks`), given to the agent that draws (`make`) and from
+there on a static field of what holds blocks: a replay, its priorities, a `BlockBatch`.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 from jax import lax
 
 PyTree = Any
+T = TypeVar("T")
+
+
+@struct.dataclass
+class BlockBatch(Generic[T]):
+    """A batch by block: the first `B / blocks` entries of each leaf are those of the first one."""
+
+    data: T  # [B, ...]
+    blocks: int = struct.field(pytree_node=False, default=1)
+
+    @property
+    def size(self) -> int:
+        """B."""
+        return jax.tree.leaves(self.data)[0].shape[0]
 
 
 def check(num_envs: int, blocks: int) -> None:
@@ -38,67 +55,57 @@ def check_draws(num_envs: int, batch: int, blocks: int) -> None:
         )
 
 
-def flatten(rollout: PyTree, blocks: int) -> PyTree:
+def flatten(rollout: T, blocks: int) -> BlockBatch[T]:
     """A rollout `[T, N, ...]` as one batch by block, `[T * N, ...]`; within a block time is first.
 
     Raises ValueError, when traced, unless K divides N.
     """
     if blocks == 1:
-        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rollout)
+        return BlockBatch(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rollout))
 
     def flatten_leaf(x: jax.Array) -> jax.Array:
         check(x.shape[1], blocks)
         return split(x, 1, blocks).swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
-    return jax.tree.map(flatten_leaf, rollout)
+    return BlockBatch(jax.tree.map(flatten_leaf, rollout), blocks)
 
 
-def permutations(key: jax.Array, size: int, parts: int, blocks: int) -> jax.Array:
-    """Indices below `size`, each block's shuffled by itself: `[M, size / M]`, each row by block.
+def permutations(key: jax.Array, batch: BlockBatch, parts: int) -> jax.Array:
+    """Indices of a batch, each block's shuffled by itself: `[M, B / M]`, each row by block.
 
     Every row has as many of each block; M = `parts`. Consumes `key`.
     """
-    if blocks == 1:
-        return jax.random.permutation(key, size).reshape(parts, -1)
-    block_indices = jnp.arange(size).reshape(blocks, -1)
+    if batch.blocks == 1:
+        return jax.random.permutation(key, batch.size).reshape(parts, -1)
+    block_indices = jnp.arange(batch.size).reshape(batch.blocks, -1)
     shuffled = jax.random.permutation(key, block_indices, axis=1, independent=True)
-    return deal(shuffled.reshape(-1), parts, blocks)
+    return deal(BlockBatch(shuffled.reshape(-1), batch.blocks), parts)
 
 
-def deal(draws: PyTree, parts: int, blocks: int) -> PyTree:
-    """What was drawn by block, `[M * B, ...]`, in M equal parts by block, `[M, B, ...]`."""
-    if blocks == 1:
-        return jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), draws)
+def deal(batch: BlockBatch[T], parts: int) -> T:
+    """A batch of M * B in M equal parts by block, `[M, B, ...]`; M = `parts`."""
+    if batch.blocks == 1:
+        return jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), batch.data)
     return jax.tree.map(
         lambda x: (
-            x.reshape(blocks, parts, -1, *x.shape[1:])
+            x.reshape(batch.blocks, parts, -1, *x.shape[1:])
             .swapaxes(0, 1)
             .reshape(parts, -1, *x.shape[1:])
         ),
-        draws,
+        batch.data,
     )
 
 
-def join(trees: Sequence[PyTree], blocks: int) -> PyTree:
-    """Trees of leaves `[Bᵢ, ...]` by block as one, `[Σ Bᵢ, ...]` by block, in order in each."""
+def join(trees: Sequence[PyTree], blocks: int) -> BlockBatch:
+    """Trees of leaves `[Bᵢ, ...]` by block as one batch, of `Σ Bᵢ`, in order in each block."""
     if blocks == 1:
-        return jax.tree.map(lambda *x: jnp.concatenate(x), *trees)
+        return BlockBatch(jax.tree.map(lambda *x: jnp.concatenate(x), *trees))
 
     def join_leaf(*x: jax.Array) -> jax.Array:
         joined = jnp.concatenate([split(y, 0, blocks) for y in x], axis=1)  # [K, Σ bᵢ, ...]
         return joined.reshape(-1, *joined.shape[2:])
 
-    return jax.tree.map(join_leaf, *trees)
-
-
-def uniform(key: jax.Array, batch: int, times: jax.Array, num_envs: int, blocks: int):
-    """`(time [B], env [B])` by block, int32: uniform below `times`, and in each block's columns.
-
-    Consumes `key`.
-    """
-    width = num_envs // blocks
-    time, env = jnp.divmod(jax.random.randint(key, (batch,), 0, times * width), width)
-    return time, env if blocks == 1 else env + block_starts(batch, num_envs, blocks)
+    return BlockBatch(jax.tree.map(join_leaf, *trees), blocks)
 
 
 def block_starts(batch: int, size: int, blocks: int) -> jax.Array:
@@ -121,7 +128,7 @@ def take(x: jax.Array, index: tuple[jax.Array | None, ...], axis: int, blocks: i
     if blocks == 1:
         full_index = tuple(slice(None) if i is None else i for i in index)
         return x.at[full_index].get(mode="promise_in_bounds", wrap_negative_indices=False)
-    starts, axes = _starts(index, axis, x.shape[axis], blocks)
+    starts, axes = _starts(index, axis, (blocks, x.shape[axis] // blocks))
     x = split(x, axis, blocks)
     starts_block_axis = starts.ndim - 3  # of `starts [..., K, b, len(axes)]`
     slice_axes = [i for i in range(x.ndim) if i not in axes and i != axis]
@@ -150,7 +157,7 @@ def put(
     """`x [...]` with `new [B]` at `index`, an int32 `[B]` for each axis, as for `take`."""
     if blocks == 1:
         return x.at[index].set(new, mode="promise_in_bounds")
-    starts, axes = _starts(index, axis, x.shape[axis], blocks)
+    starts, axes = _starts(index, axis, (blocks, x.shape[axis] // blocks))
     updated = lax.scatter(
         split(x, axis, blocks),
         starts,
@@ -168,13 +175,17 @@ def put(
 
 
 def _starts(
-    index: tuple[jax.Array | None, ...], axis: int, size: int, blocks: int
+    index: tuple[jax.Array | None, ...], axis: int, split_shape: tuple[int, int]
 ) -> tuple[jax.Array, tuple[int, ...]]:
-    """Indices within blocks `[..., K, b, number of them]`, and their axes once `axis` is split."""
+    """Indices within blocks `[..., K, b, number of them]`, and their axes once `axis` is split.
+
+    `split_shape` is `(K, N / K)`.
+    """
     starts, axes = [], []
+    blocks, width = split_shape
     for i, x in enumerate(index):
         if x is not None:
-            within_block = x - block_starts(x.shape[-1], size, blocks).reshape(
+            within_block = x - block_starts(x.shape[-1], blocks * width, blocks).reshape(
                 (1,) * (x.ndim - 1) + (-1,)
             )
             starts.append(split(within_block if i == axis else x, x.ndim - 1, blocks))

@@ -69,14 +69,14 @@ def _layout(state: Any, split: Callable[[int], P], replicated: P) -> Any:
         if not is_known(x):
             return replicated
         axes = SPLIT[type(x)]
-        return x._replace(
-            **{
-                name: jax.tree.map(lambda _, axis=axes[name]: split(axis), value)
-                if name in axes
-                else _layout(value, split, replicated)
-                for name, value in x._asdict().items()
-            }
-        )
+        fields, node = jax.tree.flatten_with_path(x, is_leaf=lambda y: y is not x)
+        specs = [
+            jax.tree.map(lambda _, axis=axes[path[0].name]: split(axis), value)
+            if path[0].name in axes
+            else _layout(value, split, replicated)
+            for path, value in fields
+        ]
+        return jax.tree.unflatten(node, specs)
 
     is_known = lambda x: type(x) in SPLIT
     return jax.tree.map(node_layout, state, is_leaf=is_known)

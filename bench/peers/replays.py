@@ -7,6 +7,7 @@ it has two more; adding and sampling in turns is what a learner does.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -97,7 +98,7 @@ def dqn_parts(size: Size) -> Parts:
 
 def full_ring(size: Size, example: Any) -> uniform.Replay:
     rows = uniform.rows_for(size.capacity, size.num_envs)
-    return uniform.init(example, rows, size.num_envs)._replace(size=jnp.int32(rows))
+    return replace(uniform.init(example, rows, size.num_envs), size=jnp.int32(rows))
 
 
 def their_parts(size: Size) -> Parts:

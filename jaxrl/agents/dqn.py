@@ -135,7 +135,7 @@ def make(
       config: its number leaves may be traced, so that `vmap` over them is a sweep.
       greedy: always take the best action, by the mean weights of a noisy network.
       num_envs: N of the rollouts to come; the replay has a column for each.
-      blocks: K of the loop: each is an equal part of every minibatch (`jaxrl.blocks`).
+      blocks: those of the loop (`jaxrl.blocks`).
 
     Raises ValueError for hyperparameters out of range and, in `init`, for a network's wrong output.
     """
@@ -152,10 +152,12 @@ def make(
         target_params = jax.tree.map(jnp.copy, params)
         no_transitions = jnp.zeros((), jnp.int32)
         opt_state = make_optimizer(config).init(params)
+        learner = Learner(params, target_params, opt_state, jnp.zeros((), jnp.int32))
+        ring = replay.init(n_step_replay.example(obs), capacity, num_envs, blocks)
         return State(
-            Learner(params, target_params, opt_state, jnp.zeros((), jnp.int32)),
-            replay.init(n_step_replay.example(obs), capacity, num_envs),
-            prioritised.init(capacity, num_envs) if config.prioritised else (),
+            learner,
+            ring,
+            prioritised.init(ring) if config.prioritised else (),
             transitions=no_transitions,
             epsilon=epsilon_at(no_transitions, config),
         )
@@ -173,12 +175,12 @@ def make(
         q = q_learning.values(network.apply(state.learner.params, obs), config.value_range)
         return {"q": q, "value": action_values.max_value(q)}
 
-    update = partial(remember_and_learn, network, config, blocks)
+    update = partial(remember_and_learn, network, config)
     return Agent(init, partial(exploration.memory_of_repeats, repeats), act, update, explain)
 
 
 def remember_and_learn(
-    network: Any, config: Config, blocks: int, state: State, rollout: Transition, key: jax.Array
+    network: Any, config: Config, state: State, rollout: Transition, key: jax.Array
 ) -> tuple[State, Metrics]:
     """Remembers a rollout `[T, N]` and, once warm, learns from the replay. Consumes `key`."""
     ring = replay.add(state.replay, rollout)
@@ -188,11 +190,11 @@ def remember_and_learn(
     if config.prioritised:
         priorities = prioritised.add(priorities, ring, len(rollout.reward))
         state = state._replace(replay=ring, priorities=priorities, transitions=transitions)
-        learner, priorities, metrics = learn_by_priority(network, config, blocks, state, warm, key)
+        learner, priorities, metrics = learn_by_priority(network, config, state, warm, key)
     else:
         # The ring stays outside of the conditional, which would copy it.
         sizes = (config.updates_per_rollout, config.batch_size, config.n_step)
-        batches = n_step_replay.sample(ring, key, *sizes, config.discount, blocks)
+        batches = n_step_replay.sample(ring, key, *sizes, config.discount)
         learner, metrics = jax.lax.cond(
             warm,
             lambda learner: learn(network, config, learner, batches, key),
@@ -217,7 +219,7 @@ def learn(
 
 
 def learn_by_priority(
-    network: Any, config: Config, blocks: int, state: State, warm: jax.Array, key: jax.Array
+    network: Any, config: Config, state: State, warm: jax.Array, key: jax.Array
 ) -> tuple[Learner, prioritised.Priorities, Metrics]:
     """One gradient update per minibatch, drawn by the priorities after the one before.
 
@@ -230,9 +232,9 @@ def learn_by_priority(
     def step(carry, share):
         learner, priorities = carry
         ring, n = state.replay, config.n_step
-        row, env, mass = prioritised.draw(priorities, ring, share, n, blocks)
-        batch = n_step_replay.gather(ring, row, env, n, config.discount, blocks)
-        sums = jnp.sum(prioritised.row_masses(priorities, ring, n, blocks), axis=1)
+        row, env, mass = prioritised.draw(priorities, ring, share, n)
+        batch = n_step_replay.gather(ring, row, env, n, config.discount)
+        sums = jnp.sum(prioritised.row_masses(priorities, ring, n), axis=1)
         batch = batch._replace(weight=prioritised.importance_weights(mass, exponent, sums))
 
         def update(learner):
@@ -242,9 +244,10 @@ def learn_by_priority(
         learner, metrics, mass = jax.lax.cond(
             warm, update, lambda learner: (learner, no_metrics(), mass), learner
         )
-        return (learner, prioritised.update(priorities, row, env, mass, blocks)), metrics
+        return (learner, prioritised.update(priorities, row, env, mass)), metrics
 
-    shares = prioritised.shares(key, config.updates_per_rollout, config.batch_size, blocks)
+    sizes = (config.updates_per_rollout, config.batch_size)
+    shares = prioritised.shares(state.priorities, key, *sizes)
     start = (state.learner, state.priorities)
     (learner, priorities), metrics = jax.lax.scan(step, start, shares)
     return learner, priorities, jax.tree.map(jnp.mean, metrics)

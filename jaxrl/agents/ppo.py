@@ -20,18 +20,17 @@ from flax import struct
 
 from jaxrl import blocks as in_blocks
 from jaxrl import checks
-from jaxrl.checks import Count, NonNegative, Positive, Range, Share, Span
+from jaxrl.blocks import BlockBatch
+from jaxrl.checks import Count, NonNegative, Range, Span
 from jaxrl.losses import minibatches, policy_gradient, returns, schedules
 from jaxrl.losses.policy_gradient import Batch, advantages, check_output, descend, make_optimizer
 from jaxrl.types import Agent, PyTree, Transition
 
 
 @struct.dataclass
-class Config:
+class Config(policy_gradient.Config):
     """Hyperparameters."""
 
-    learning_rate: Positive = 1e-3
-    """Step size of Adam at the start."""
     anneal_updates: Span = float("inf")
     """Updates over which the learning rate falls linearly to zero, and the discount moves from
     `discount` to `final_discount`; inf: never."""
@@ -40,32 +39,9 @@ class Config:
     learning rate."""
     final_rate: NonNegative = 0.0
     """Lower bound of the annealed step size."""
-    discount: Share = 0.99
-    """γ, per environment step."""
     final_discount: Annotated[float, Range(least=0.0, below=1.0)] | None = None
     """γ at the end; the horizon 1 / (1 - γ) grows geometrically towards it, so that an agent first
     learns short-term effects (cf. Berner et al. 2019). None: constant."""
-    gae_lambda: Share = 0.95
-    """λ of the advantage estimates."""
-    clip: Positive = 0.2
-    """ε: how far the probability ratio may move before its gradient stops."""
-    value_clip: Positive | None = None
-    """How far a value may move before its gradient stops; None: any distance."""
-    value_weight: NonNegative = 0.5
-    """Weight of the critic's loss."""
-    component_weights: tuple[float, ...] | None = None
-    """Weights of the K components of the reward, in their advantages and values; None: all 1."""
-    entropy_weight: NonNegative = 0.01
-    """Weight of the entropy bonus at the start."""
-    target_entropy: float | None = None
-    """Entropy of the policy, in nats, below which the weight of the bonus grows; None: it does not.
-    Continuous policies have that of the sample before the squash, which may be negative."""
-    entropy_gain: NonNegative = 2.0
-    """By how much it grows for each nat that the entropy is below `target_entropy`."""
-    max_grad_norm: Positive = 0.5
-    """Global norm to which gradients are clipped."""
-    adam_epsilon: Positive = 1e-5
-    """Denominator term of Adam."""
     target_kl: Annotated[float, Range(least=0.0, finite=False)] = float("inf")
     """Skip the rest of an update once a minibatch has exceeded this KL divergence; inf: never."""
     epochs: Count = struct.field(pytree_node=False, default=2)
@@ -79,9 +55,6 @@ class Config:
     microbatch_size: Count | None = struct.field(pytree_node=False, default=None)
     """Transitions of a block whose gradient is computed at once; those of a minibatch are added up,
     so it changes speed alone. A few hundred help a CPU with large minibatches. None: all."""
-    standardise: bool = struct.field(pytree_node=False, default=True)
-    """Give the advantages of each minibatch zero mean and unit variance; that of a minibatch of a
-    single transition stays as it is."""
 
 
 class State(NamedTuple):
@@ -100,9 +73,9 @@ class Extras(NamedTuple):
 def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) -> Agent:
     """A PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
-    `blocks` is the K of the loop: minibatches are drawn within each (`jaxrl.blocks`). Raises
-    ValueError for out-of-range hyperparameters, when traced if `minibatches` does not divide
-    the transitions of a block's rollout, and in `init` for a network with the wrong output.
+    `blocks` are those of the loop (`jaxrl.blocks`). Raises ValueError for out-of-range
+    hyperparameters, when traced if `minibatches` does not divide the transitions of a block's
+    rollout, and in `init` for a network with the wrong output.
     """
     check_config(config)
     optimizer = make_optimizer(config)
@@ -128,7 +101,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     # Learning: shuffled minibatches of one rollout, until `target_kl` stops them.
     def update(state: State, rollout: Transition, key: jax.Array):
         annealed_config = with_annealing(config, state.updates)
-        batch = make_batch(network, state.params, rollout, annealed_config, blocks)
+        batch = make_batch(network, state.params, rollout, annealed_config)
+        batch = in_blocks.flatten(batch, blocks)
 
         def step_unless_stopped(learning, minibatch):
             return jax.lax.cond(learning.stopped, skip, learn, learning, minibatch)
@@ -138,11 +112,11 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
             return learning, learning.metrics
 
         def learn(learning, minibatch):
-            return gradient_step(network, optimizer, learning, minibatch, annealed_config, blocks)
+            return gradient_step(network, optimizer, learning, minibatch, annealed_config)
 
         start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics(config))
-        group = minibatches.group_size(config, rollout.terminated.shape, blocks)
-        sizes = (config.epochs, config.minibatches, group, blocks)
+        group = minibatches.group_size(config, batch, num_envs=rollout.terminated.shape[1])
+        sizes = (config.epochs, config.minibatches, group)
         final, metrics = minibatches.epochs(step_unless_stopped, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "stopped": final.stopped.astype(jnp.float32),
@@ -180,16 +154,13 @@ def with_annealing(config: Config, updates: jax.Array) -> Config:
     )
 
 
-def make_batch(
-    network: Any, params: PyTree, rollout: Transition, config: Config, blocks: int = 1
-) -> Batch:
-    """Advantages and critic targets of a rollout `[T, N]`, flattened by block to `[T * N]`."""
+def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
+    """A rollout `[T, N]` with its advantages and critic targets."""
     value = rollout.extras.value
     next_value = returns.successor_values(lambda obs: network.apply(params, obs)[1], rollout, value)
     advantage, target = advantages(rollout, value, next_value, config)
     log_prob = rollout.extras.log_prob
-    batch = Batch(rollout.obs, rollout.action, log_prob, value, advantage, target)
-    return in_blocks.flatten(batch, blocks)
+    return Batch(rollout.obs, rollout.action, log_prob, value, advantage, target)
 
 
 class Learning(NamedTuple):
@@ -205,12 +176,11 @@ def gradient_step(
     network: Any,
     optimizer: optax.GradientTransformation,
     learning: Learning,
-    batch: Batch,
+    batch: BlockBatch[Batch],
     config: Config,
-    blocks: int = 1,
 ) -> tuple[Learning, dict[str, jax.Array]]:
     """One step of clipped, preconditioned gradient descent on a minibatch."""
-    gradient, metrics = gradient_of(network, learning.params, batch, config, blocks)
+    gradient, metrics = gradient_of(network, learning.params, batch, config)
     metrics |= {"grad_norm": optax.tree.norm(gradient)}
     params, opt_state = descend(
         optimizer, gradient, learning.params, learning.opt_state, config.learning_rate
@@ -219,19 +189,20 @@ def gradient_step(
 
 
 def gradient_of(
-    network: Any, params: PyTree, batch: Batch, config: Config, blocks: int
+    network: Any, params: PyTree, batch: BlockBatch[Batch], config: Config
 ) -> tuple[PyTree, dict[str, jax.Array]]:
     """The gradient of the loss of a minibatch, and its metrics."""
     size = config.microbatch_size
     if size is None:
-        return jax.grad(loss, argnums=1, has_aux=True)(network, params, batch, config)
+        return jax.grad(loss, argnums=1, has_aux=True)(network, params, batch.data, config)
     if config.standardise:  # over the whole minibatch
-        batch = batch._replace(advantage=policy_gradient.standardise(batch.advantage))
+        advantage = policy_gradient.standardise(batch.data.advantage)
+        batch = replace(batch, data=batch.data._replace(advantage=advantage))
         config = replace(config, standardise=False)
     part_gradient = lambda part: jax.grad(loss, argnums=1, has_aux=True)(
         network, params, part, config
     )
-    return minibatches.mean_of_parts(part_gradient, batch, size, blocks)
+    return minibatches.mean_of_parts(part_gradient, batch, size)
 
 
 def loss(

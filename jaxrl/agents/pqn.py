@@ -69,7 +69,7 @@ class Extras(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A minibatch, `[B, ...]`."""
+    """Transitions to learn from, `[T, N, ...]`; of a minibatch `[B, ...]`."""
 
     obs: PyTree
     action: jax.Array  # int32
@@ -79,9 +79,9 @@ class Batch(NamedTuple):
 def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) -> Agent:
     """A PQN agent for `network.apply(params, obs [..., D]) -> q [..., A]`.
 
-    `greedy` always takes the best action; `blocks` is the K of the loop: minibatches are drawn
-    within each (`jaxrl.blocks`). Raises ValueError for out-of-range hyperparameters and, when
-    traced, if `minibatches` does not divide the transitions of a block's rollout.
+    `greedy` always takes the best action; `blocks` are those of the loop (`jaxrl.blocks`). Raises
+    ValueError for out-of-range hyperparameters and, when traced, if `minibatches` does not divide
+    the transitions of a block's rollout.
     """
     check_config(config)
     repeats = None if greedy else config.repeat_exponent
@@ -111,13 +111,13 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
 
     # Learning: shuffled minibatches of one rollout, whose targets stay as they are.
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        batch = make_batch(network, state.params, rollout, config, blocks)
+        batch = in_blocks.flatten(make_batch(network, state.params, rollout, config), blocks)
         learning_rate = learning_rate_at(state.updates, config)
 
         def gradient_step(learning, minibatch):
             params, opt_state = learning
             (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(
-                params, network, minibatch
+                params, network, minibatch.data
             )
             metrics |= {"grad_norm": optax.tree.norm(gradient)}
             direction, opt_state = optimizer.update(gradient, opt_state, params)
@@ -125,8 +125,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
             return (params, opt_state), metrics
 
         start = (state.params, state.opt_state)
-        group = minibatches.group_size(config, rollout.terminated.shape, blocks)
-        sizes = (config.epochs, config.minibatches, group, blocks)
+        group = minibatches.group_size(config, batch, num_envs=rollout.terminated.shape[1])
+        sizes = (config.epochs, config.minibatches, group)
         (params, opt_state), metrics = minibatches.epochs(gradient_step, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "epsilon": epsilon_at(state.updates, config),
@@ -142,10 +142,8 @@ def check_config(config: Config) -> None:
     checks.config(config)
 
 
-def make_batch(
-    network: Any, params: PyTree, rollout: Transition, config: Config, blocks: int = 1
-) -> Batch:
-    """λ-returns of a rollout `[T, N]` with V = maxₐ Q, all flattened by block to `[T * N]`."""
+def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
+    """A rollout `[T, N]` with its λ-returns, where V = maxₐ Q."""
     value_of = lambda obs: action_values.max_value(network.apply(params, obs))
     next_value = returns.successor_values(value_of, rollout, rollout.extras.value)
     target = returns.lambda_returns(
@@ -156,7 +154,7 @@ def make_batch(
         config.discount,
         config.lambda_,
     )
-    return in_blocks.flatten(Batch(rollout.obs, rollout.action, target), blocks)
+    return Batch(rollout.obs, rollout.action, target)
 
 
 def loss(params: PyTree, network: Any, batch: Batch) -> tuple[jax.Array, Metrics]:

@@ -21,49 +21,22 @@ from flax import struct
 
 from jaxrl import blocks as in_blocks
 from jaxrl import checks
-from jaxrl.checks import Count, NonNegative, Positive, Share, Span
+from jaxrl.blocks import BlockBatch
+from jaxrl.checks import Count, Span
 from jaxrl.losses import minibatches, policy_gradient, returns, schedules
 from jaxrl.types import Agent, Memory, Metrics, PyTree, Transition
 
 
 @struct.dataclass
-class Config:
+class Config(policy_gradient.Config):
     """Hyperparameters."""
 
-    learning_rate: Positive = 1e-3
-    """Step size of Adam at the start."""
     anneal_updates: Span = float("inf")
     """Updates over which learning rate and entropy weight fall linearly to zero; inf: never."""
-    discount: Share = 0.99
-    """γ, per environment step."""
-    gae_lambda: Share = 0.95
-    """λ of the advantage estimates."""
-    clip: Positive = 0.2
-    """ε: how far the probability ratio may move before its gradient stops."""
-    value_clip: Positive | None = None
-    """How far a value may move before its gradient stops; None: any distance."""
-    value_weight: NonNegative = 0.5
-    """Weight of the critic's loss."""
-    component_weights: tuple[float, ...] | None = None
-    """Weights of the K components of the reward, in their advantages and values; None: all 1."""
-    entropy_weight: NonNegative = 0.01
-    """Weight of the entropy bonus at the start."""
-    target_entropy: float | None = None
-    """Entropy of the policy, in nats, below which the weight of the bonus grows; None: it does not.
-    Continuous policies have that of the sample before the squash, which may be negative."""
-    entropy_gain: NonNegative = 2.0
-    """By how much it grows for each nat that the entropy is below `target_entropy`."""
-    max_grad_norm: Positive = 0.5
-    """Global norm to which gradients are clipped."""
-    adam_epsilon: Positive = 1e-5
-    """Denominator term of Adam."""
     epochs: Count = struct.field(pytree_node=False, default=4)
     """Passes over each rollout."""
     minibatches: Count = struct.field(pytree_node=False, default=4)
     """Gradient steps per pass; must divide the number of environments."""
-    standardise: bool = struct.field(pytree_node=False, default=True)
-    """Give the advantages of each minibatch zero mean and unit variance; that of a minibatch of a
-    single transition stays as it is."""
 
 
 class State(NamedTuple):
@@ -80,20 +53,22 @@ class Extras(NamedTuple):
     memory: Memory  # the one that `act` was given
 
 
-class Sequences(NamedTuple):
-    """All steps of B environments."""
+@struct.dataclass
+class Sequences:
+    """All steps of B environments; those of a minibatch are by block (`jaxrl.blocks`)."""
 
     steps: policy_gradient.Batch  # [T, B, ...]
     starts: jax.Array  # [T, B] bool; the first steps of episodes, but for row 0
     memory: Memory  # [B, ...] before row 0
+    blocks: int = struct.field(pytree_node=False, default=1)
 
 
 def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) -> Agent:
     """A recurrent PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
-    `blocks` is the K of the loop: minibatches are drawn within each (`jaxrl.blocks`). Raises
-    ValueError for out-of-range hyperparameters, when traced if `minibatches` does not divide the
-    number of environments of a block, and in `init` for a network with the wrong output.
+    `blocks` are those of the loop (`jaxrl.blocks`). Raises ValueError for out-of-range
+    hyperparameters, when traced if `minibatches` does not divide the number of environments of a
+    block, and in `init` for a network with the wrong output.
     """
     checks.config(config)
     optimizer = policy_gradient.make_optimizer(config)
@@ -118,27 +93,25 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
 
     # Learning: minibatches of environments, each with all of its steps.
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        num_envs = rollout.terminated.shape[1]
-        check_split(num_envs, config.minibatches, blocks)
         annealed_config = with_annealing(config, state.updates)
         sequences = make_sequences(network, state.params, rollout, annealed_config)
 
-        def gradient_step(learning, env_indices):
+        def gradient_step(learning, envs):
             params, opt_state = learning
             gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
-            minibatch = select_envs(sequences, env_indices, blocks)
-            (_, metrics), gradient = gradient_of(
-                network, params, minibatch, annealed_config, blocks
-            )
+            minibatch = select_envs(sequences, envs)
+            (_, metrics), gradient = gradient_of(network, params, minibatch, annealed_config)
             metrics |= {"grad_norm": optax.tree.norm(gradient)}
             learning = policy_gradient.descend(
                 optimizer, gradient, params, opt_state, annealed_config.learning_rate
             )
             return learning, metrics
 
-        start, all_envs = (state.params, state.opt_state), jnp.arange(num_envs)
+        all_envs = BlockBatch(jnp.arange(rollout.terminated.shape[1]), blocks)
+        check_split(all_envs, config.minibatches)
+        start, sizes = (state.params, state.opt_state), (config.epochs, config.minibatches)
         (params, opt_state), metrics = minibatches.epochs(
-            gradient_step, start, all_envs, key, config.epochs, config.minibatches, blocks=blocks
+            gradient_step, start, all_envs, key, *sizes
         )
         learning_rate = jnp.asarray(annealed_config.learning_rate, jnp.float32)
         metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": learning_rate}
@@ -148,8 +121,9 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     return Agent(init, network.initial_memory, act, update, explain)
 
 
-def check_split(num_envs: int, num_minibatches: int, blocks: int) -> None:
-    """Raises ValueError unless sequences can be shared out equally."""
+def check_split(envs: BlockBatch[jax.Array], num_minibatches: int) -> None:
+    """Raises ValueError unless the sequences of all environments can be shared out equally."""
+    num_envs, blocks = envs.size, envs.blocks
     in_blocks.check(num_envs, blocks)
     if num_envs // blocks % num_minibatches:
         within = f" in each of {blocks} blocks" if blocks > 1 else ""
@@ -207,19 +181,22 @@ def successor_values(network: Any, params: PyTree, rollout: Transition) -> jax.A
     )
 
 
-def select_envs(sequences: Sequences, chosen: jax.Array, blocks: int) -> Sequences:
-    """The sequences of the `chosen [B]` environments, by block."""
-    take_columns = lambda x: in_blocks.take(x, (None, chosen), 1, blocks)
+def select_envs(sequences: Sequences, envs: BlockBatch[jax.Array]) -> Sequences:
+    """The sequences of some environments, by block."""
+    indices, blocks = envs.data, envs.blocks
+    take_columns = lambda x: in_blocks.take(x, (None, indices), 1, blocks)
     steps, starts = jax.tree.map(take_columns, (sequences.steps, sequences.starts))
-    take_rows = lambda x: in_blocks.take(x, (chosen,), 0, blocks)
-    return Sequences(steps, starts, jax.tree.map(take_rows, sequences.memory))
+    take_rows = lambda x: in_blocks.take(x, (indices,), 0, blocks)
+    return Sequences(steps, starts, jax.tree.map(take_rows, sequences.memory), blocks)
 
 
 def loss(
-    network: Any, params: PyTree, sequences: Sequences, config: Config, blocks: int = 1
+    network: Any, params: PyTree, sequences: Sequences, config: Config
 ) -> tuple[jax.Array, Metrics]:
     """The loss of PPO, a mean over all steps, and its parts; see `policy_gradient.loss`."""
-    steps, starts, memory = sequences
-    outputs = network.apply(params, steps.obs, memory, starts, method="sequence")
-    (policy, value), flat_steps = in_blocks.flatten((outputs, steps), blocks)
+    steps = sequences.steps
+    outputs = network.apply(
+        params, steps.obs, sequences.memory, sequences.starts, method="sequence"
+    )
+    (policy, value), flat_steps = in_blocks.flatten((outputs, steps), sequences.blocks).data
     return policy_gradient.loss(policy, value, flat_steps, config)

@@ -120,7 +120,7 @@ def make(
       config: its number leaves may be traced, so that `vmap` over them is a sweep.
       greedy: act by the mode; otherwise sample, uniformly until the end of the warm-up.
       num_envs: N of the rollouts to come; the replay has a column for each.
-      blocks: K of the loop: each is an equal part of every minibatch (`jaxrl.blocks`).
+      blocks: those of the loop (`jaxrl.blocks`).
 
     The extras of `act` are the action scaled to [-1, 1]. Raises ValueError for out-of-range
     hyperparameters and, in `init`, for networks with the wrong output.
@@ -144,7 +144,7 @@ def make(
         opt_state = optax.scale_by_adam().init(params)
         example = n_step.example(obs)._replace(action=action)
         learner = Learner(params, targets, opt_state, jnp.zeros((), jnp.int32))
-        return State(learner, replay.init(example, capacity, num_envs))
+        return State(learner, replay.init(example, capacity, num_envs, blocks))
 
     # Acting: uniformly until the end of the warm-up, then by the policy.
     def act(state: State, memory: Any, obs: PyTree, key: jax.Array):
@@ -164,7 +164,7 @@ def make(
         return policy.describe() | {"value": value}
 
     def update(state: State, rollout: Transition, key: jax.Array):
-        return remember_and_learn(networks, config, blocks, state, rollout, key)
+        return remember_and_learn(networks, config, state, rollout, key)
 
     def memory() -> Any:
         if greedy or config.noise_correlation is None:
@@ -195,12 +195,7 @@ def is_warm(ring: replay.Replay, config: Config) -> jax.Array:
 
 
 def remember_and_learn(
-    networks: Networks,
-    config: Config,
-    blocks: int,
-    state: State,
-    rollout: Transition,
-    key: jax.Array,
+    networks: Networks, config: Config, state: State, rollout: Transition, key: jax.Array
 ) -> tuple[State, Metrics]:
     """Remembers a rollout `[T, N]` and, once warm, learns from the replay. Consumes `key`."""
     draw_key, learn_key = jax.random.split(key)
@@ -208,7 +203,7 @@ def remember_and_learn(
     ring = replay.add(state.replay, scaled_rollout)
     # The ring stays outside of the conditional, which would copy it.
     sizes = (config.updates_per_rollout, config.batch_size)
-    batches = n_step.sample(ring, draw_key, *sizes, 1, config.discount, blocks)
+    batches = n_step.sample(ring, draw_key, *sizes, 1, config.discount)
     learner, metrics = jax.lax.cond(
         is_warm(ring, config),
         lambda learner: learn(networks, config, learner, batches, learn_key),
@@ -324,6 +319,5 @@ def descend(config: Config, learner: Learner, grads: Parts) -> Learner:
     )
     subtract = lambda rate, part, change: jax.tree.map(lambda x, dx: x - rate * dx, part, change)
     params = jax.tree.map(subtract, rates, learner.params, changes)
-    follow = lambda new, old: config.tau * new + (1.0 - config.tau) * old
-    targets = jax.tree.map(follow, Targets(params.critic), learner.target_params)
+    targets = optax.incremental_update(Targets(params.critic), learner.target_params, config.tau)
     return Learner(params, targets, opt_state, learner.updates + 1)

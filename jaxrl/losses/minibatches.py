@@ -8,65 +8,58 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl import blocks as in_blocks
+from jaxrl.blocks import BlockBatch
 from jaxrl.types import PyTree
 
 
 def epochs(
-    step: Callable[[Any, PyTree], tuple[Any, PyTree]],
+    step: Callable[[Any, BlockBatch], tuple[Any, PyTree]],
     start: Any,
-    batch: PyTree,
+    batch: BlockBatch,
     key: jax.Array,
     num_epochs: int,
     num_minibatches: int,
     group: int = 1,
-    blocks: int = 1,
 ) -> tuple[Any, PyTree]:
     """Carries `start` through `step(carry, minibatch) -> (carry, metrics)`.
 
-    Each epoch shuffles `batch [B, ...]` and splits it into M minibatches of `[B / M, ...]`.
-    Returns the last carry and the metrics of every step, `[E, M, ...]`.
+    Each epoch shuffles a batch of B and splits it into M minibatches of B / M. Each block is
+    shuffled by itself and is an equal part of every minibatch, which is by block, too. Returns the
+    last carry and the metrics of every step, `[E, M, ...]`.
 
     With `group` above 1, so many neighbouring rows stay together: of a flattened rollout, one step
     of neighbouring environments, which are independent of each other. Minibatches are as varied as
     before, but the permutation, which sorts, is so many times shorter, and rows are copied in runs.
 
-    With `blocks` above 1, B is by block (`jaxrl.blocks`), as `blocks.flatten` makes it. Each block
-    is shuffled by itself, and is an equal part of every minibatch, which is by block, too.
-
     Raises ValueError, when traced, if M does not divide B, or `group` a minibatch; of blocks, B / K
     and a minibatch's part of a block.
     """
-    size = jax.tree.leaves(batch)[0].shape[0]
-    check(size, num_minibatches, group, blocks)
+    check(batch, num_minibatches, group)
     groups = jax.tree.map(lambda x: x.reshape(-1, group, *x.shape[1:]), batch)
 
     def epoch(carry, _):
         learning, key = carry
         key, shuffle_key = jax.random.split(key)
-        minibatch_indices = in_blocks.permutations(
-            shuffle_key, size // group, num_minibatches, blocks
-        )
+        minibatch_indices = in_blocks.permutations(shuffle_key, groups, num_minibatches)
         learning, metrics = jax.lax.scan(minibatch, learning, minibatch_indices)
         return (learning, key), metrics
 
     def minibatch(learning, indices):
-        take = lambda x: in_blocks.take(x, (indices,), 0, blocks).reshape(-1, *x.shape[2:])
+        take = lambda x: in_blocks.take(x, (indices,), 0, batch.blocks).reshape(-1, *x.shape[2:])
         return step(learning, jax.tree.map(take, groups))
 
     (end, _), metrics = jax.lax.scan(epoch, (start, key), length=num_epochs)
     return end, metrics
 
 
-def mean_of_parts(
-    function: Callable[[PyTree], PyTree], batch: PyTree, size: int, blocks: int = 1
-) -> PyTree:
-    """The mean of `function`, a tree of means over rows, over parts of a minibatch `[B, ...]`.
+def mean_of_parts(function: Callable[[PyTree], PyTree], batch: BlockBatch, size: int) -> PyTree:
+    """The mean of `function`, a tree of means over rows, over parts of a minibatch of B.
 
-    A part has `size` rows of a block: what is computed of it stays in a core's cache. Each block
+    A part `[size, ...]` is of one block: what is computed of it stays in a core's cache. Each block
     adds up its parts by itself, so blocks on several devices exchange one sum. Raises ValueError,
     when traced, unless `size` divides B / K.
     """
-    rows = jax.tree.leaves(batch)[0].shape[0]
+    rows, blocks = batch.size, batch.blocks
     if rows % (blocks * size):
         raise ValueError(
             f"a minibatch of {rows} transitions in {blocks} blocks cannot be split into parts of "
@@ -82,26 +75,25 @@ def mean_of_parts(
 
     split = lambda *axes: lambda x: x.reshape(*axes, num_parts, size, *x.shape[1:])
     if blocks == 1:
-        return jax.tree.map(lambda x: x / num_parts, block_sum(jax.tree.map(split(), batch)))
-    totals = jax.vmap(block_sum)(jax.tree.map(split(blocks), batch))
+        return jax.tree.map(lambda x: x / num_parts, block_sum(jax.tree.map(split(), batch.data)))
+    totals = jax.vmap(block_sum)(jax.tree.map(split(blocks), batch.data))
     return jax.tree.map(lambda x: jnp.sum(x, axis=0) / (blocks * num_parts), totals)
 
 
-def group_size(config: Any, rollout: tuple[int, ...], blocks: int) -> int:
-    """The largest group up to `shuffle_group` for a rollout of the shape `(T, N)`.
+def group_size(config: Any, batch: BlockBatch, num_envs: int) -> int:
+    """The largest group up to `shuffle_group` for a flattened rollout of N = `num_envs`.
 
     It divides the environments of a block, so that a group never holds two steps of one of them,
     which are correlated, and their part of a minibatch. Also reads `minibatches` of the agent's
     `config`.
     """
-    num_steps, num_envs = rollout
-    width = num_envs // blocks
-    divisor = math.gcd(width, num_steps * width // config.minibatches)
+    divisor = math.gcd(num_envs // batch.blocks, batch.size // batch.blocks // config.minibatches)
     return next(x for x in range(min(config.shuffle_group, divisor), 0, -1) if divisor % x == 0)
 
 
-def check(size: int, num_minibatches: int, group: int, blocks: int) -> None:
-    """Raises ValueError unless a batch of `size` can be split as `epochs` says."""
+def check(batch: BlockBatch, num_minibatches: int, group: int) -> None:
+    """Raises ValueError unless a batch can be split as `epochs` says."""
+    size, blocks = batch.size, batch.blocks
     within = f" of each of {blocks} blocks" if blocks > 1 else ""
     knobs = "num_envs, num_steps or blocks" if blocks > 1 else "num_envs or num_steps"
     if size % (blocks * num_minibatches):

@@ -35,17 +35,16 @@ def sample(
     batch_size: int,
     n_step: int,
     discount: float | jax.Array,
-    blocks: int = 1,
 ) -> Batch:
     """M = `num_batches` uniform minibatches, `[M, B, ...]`, in one gather. Consumes `key`.
 
-    Of K blocks each is drawn B / K of a minibatch; B is then by block (`jaxrl.blocks`).
+    Every block of the ring has an equal part of each.
     """
     # Windows may cross the end of an episode: n-step returns ignore what follows it.
     size = num_batches * batch_size
-    indices = uniform.draw(ring, key, size, n_step, cross_episodes=True, blocks=blocks)
-    batch = gather(ring, indices.row[0], indices.env, n_step, discount, blocks)
-    return in_blocks.deal(batch, num_batches, blocks)
+    indices = uniform.draw(ring, key, size, n_step, cross_episodes=True)
+    batch = gather(ring, indices.row[0], indices.env, n_step, discount)
+    return in_blocks.deal(in_blocks.BlockBatch(batch, ring.blocks), num_batches)
 
 
 def gather(
@@ -54,16 +53,14 @@ def gather(
     env: jax.Array,
     n_step: int,
     discount: float | jax.Array,
-    blocks: int = 1,
 ) -> Batch:
     """The transitions that start at `row [B]`, `env [B]` and last n steps: `[B, ...]`."""
     data = ring.data
     rows = (row[None] + jnp.arange(n_step)[:, None]) % uniform.ring_shape(ring)[0]  # [n, B]
-    reward, terminated, truncated = uniform.take(
-        (data.reward, data.terminated, data.truncated), rows, env, blocks
-    )
+    rewards_and_endings = (data.reward, data.terminated, data.truncated)
+    reward, terminated, truncated = uniform.take(ring, rewards_and_endings, rows, env)
     steps = returns.n_step(reward, terminated, truncated, discount)
-    obs, action = uniform.take((data.obs, data.action), row, env, blocks)
+    obs, action = uniform.take(ring, (data.obs, data.action), row, env)
     last_row = jnp.take_along_axis(rows, steps.last[None], axis=0)[0]
-    next_obs = uniform.take(data.next_obs, last_row, env, blocks)
+    next_obs = uniform.take(ring, data.next_obs, last_row, env)
     return Batch(obs, action, steps.return_, steps.discount, next_obs)

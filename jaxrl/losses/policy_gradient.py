@@ -1,8 +1,8 @@
 """What actor-critics learn by: advantages of a rollout, the loss of PPO, and its gradient steps.
 
-`config` is the `Config` of an agent; each function names the fields that it reads. Policies are
-distributions of `jaxrl.losses.distributions`. Where the environment gives the K components of its
-reward, a critic with K values learns one value for each; their advantages are added.
+The `Config` of an agent inherits the one here. Policies are distributions of
+`jaxrl.losses.distributions`. Where the environment gives the K components of its reward, a critic
+with K values learns one value for each; their advantages are added.
 """
 
 from typing import Any, NamedTuple
@@ -11,9 +11,45 @@ import chex
 import jax
 import jax.numpy as jnp
 import optax
+from flax import struct
 
+from jaxrl.checks import NonNegative, Positive, Share
 from jaxrl.losses import returns
 from jaxrl.types import PyTree, Transition
+
+
+@struct.dataclass
+class Config:
+    """Hyperparameters that all policy gradients have."""
+
+    learning_rate: Positive = 1e-3
+    """Step size of Adam at the start."""
+    discount: Share = 0.99
+    """γ, per environment step."""
+    gae_lambda: Share = 0.95
+    """λ of the advantage estimates."""
+    clip: Positive = 0.2
+    """ε: how far the probability ratio may move before its gradient stops."""
+    value_clip: Positive | None = None
+    """How far a value may move before its gradient stops; None: any distance."""
+    value_weight: NonNegative = 0.5
+    """Weight of the critic's loss."""
+    component_weights: tuple[float, ...] | None = None
+    """Weights of the K components of the reward, in their advantages and values; None: all 1."""
+    entropy_weight: NonNegative = 0.01
+    """Weight of the entropy bonus at the start."""
+    target_entropy: float | None = None
+    """Entropy of the policy, in nats, below which the weight of the bonus grows; None: it does not.
+    Continuous policies have that of the sample before the squash, which may be negative."""
+    entropy_gain: NonNegative = 2.0
+    """By how much it grows for each nat that the entropy is below `target_entropy`."""
+    max_grad_norm: Positive = 0.5
+    """Global norm to which gradients are clipped."""
+    adam_epsilon: Positive = 1e-5
+    """Denominator term of Adam."""
+    standardise: bool = struct.field(pytree_node=False, default=True)
+    """Give the advantages of each minibatch zero mean and unit variance; that of a minibatch of a
+    single transition stays as it is."""
 
 
 class Batch(NamedTuple):
@@ -44,13 +80,12 @@ def check_output(policy: Any, value: Any, obs: PyTree) -> None:
 
 
 def advantages(
-    rollout: Transition, value: jax.Array, next_value: jax.Array, config: Any
+    rollout: Transition, value: jax.Array, next_value: jax.Array, config: Config
 ) -> tuple[jax.Array, jax.Array]:
     """Advantages `[T, N]` of a rollout and targets of its critic `[T, N]`, or `[T, N, K]`.
 
     `value` and `next_value` are V(obs) and V(next_obs), `[T, N]` or `[T, N, K]`; the sum of all
-    components is the reward of a critic with one value. Reads `discount`, `gae_lambda` and, for K
-    values, `component_weights`.
+    components is the reward of a critic with one value.
     """
     reward = rollout.reward  # [T, N] or [T, N, K]
     if reward.ndim > value.ndim:  # one value of all components
@@ -73,7 +108,7 @@ def advantages(
     return advantage, target
 
 
-def weights_of(config: Any, num_components: int) -> jax.Array:
+def weights_of(config: Config, num_components: int) -> jax.Array:
     """`[1, 1, K]`, the `component_weights`, by default 1.
 
     Raises ValueError, when traced, unless there is a weight for each component.
@@ -90,13 +125,11 @@ def weights_of(config: Any, num_components: int) -> jax.Array:
 
 
 def loss(
-    policy: Any, value: jax.Array, batch: Batch, config: Any
+    policy: Any, value: jax.Array, batch: Batch, config: Config
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """-L^CLIP + c₁ L^VF - c₂ S (Schulman et al. 2017, eq. 9), and its parts.
 
-    `policy` and `value` are what the network now makes of `batch.obs`, `[B]`. Reads `clip`,
-    `value_clip`, `value_weight`, `entropy_weight`, `target_entropy`, `entropy_gain`, `standardise`
-    and, for K values, `component_weights`.
+    `policy` and `value` are what the network now makes of `batch.obs`, `[B]`.
     """
     log_ratio = policy.log_prob(batch.action) - batch.log_prob
     ratio = jnp.exp(log_ratio)
@@ -116,13 +149,13 @@ def loss(
 
 
 def entropy_weight(
-    entropy: jax.Array, config: Any
+    entropy: jax.Array, config: Config
 ) -> tuple[float | jax.Array, dict[str, jax.Array]]:
     """The weight of the entropy bonus, and the same as a metric where it adapts.
 
     Without `target_entropy` the weight is `entropy_weight`. With one, `entropy_gain` max(0, target
     - S) is added, S being the mean entropy of the minibatch: the less random the policy, the larger
-    the bonus. The weight is a number, so its own gradient does not count. Reads these three fields.
+    the bonus. The weight is a number, so its own gradient does not count.
     """
     if config.target_entropy is None:
         return config.entropy_weight, {}
@@ -151,7 +184,7 @@ def kl_estimate(log_ratio: jax.Array) -> jax.Array:
     return jnp.exp(log_ratio) - 1.0 - log_ratio
 
 
-def value_error(value: jax.Array, batch: Batch, config: Any) -> jax.Array:
+def value_error(value: jax.Array, batch: Batch, config: Config) -> jax.Array:
     """Half the squared error of the critic `[B]`; of K values `[B, K]` the weighted sum."""
     error = squared_error(value, batch.value, batch.target, config.value_clip)
     if error.ndim == 1:
@@ -175,13 +208,10 @@ def squared_error(
     return jnp.maximum(error, optax.l2_loss(clipped_value, target))
 
 
-def make_optimizer(config: Any) -> optax.GradientTransformation:
-    """Adam with a step size of 1, on gradients whose global norm is at most `max_grad_norm`.
-
-    Reads `max_grad_norm` and `adam_epsilon`.
-    """
+def make_optimizer(config: Config) -> optax.GradientTransformation:
+    """Adam with a step size of 1, on gradients whose global norm is at most `max_grad_norm`."""
     return optax.chain(
-        optax.clip_by_global_norm(config.max_grad_norm),
+        optax.clip_by_global_norm(config.max_grad_norm),  # pyright: ignore[reportArgumentType]
         optax.scale_by_adam(eps=config.adam_epsilon),
     )
 

@@ -9,29 +9,32 @@ Of K blocks (`jaxrl.blocks`) each has sums of its own, in which B / K of every B
 step of block k then has the probability mass / (K Sₖ), where Sₖ is the sum of its block.
 """
 
-from typing import NamedTuple
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 
 from jaxrl import blocks as in_blocks
-from jaxrl.replay.uniform import Replay
+from jaxrl.replay.uniform import Replay, ring_shape
 
 SMALLEST = 1e-6
 """Added to every error, so that every step keeps some probability."""
 BELOW_ONE = 1.0 - 2.0**-23
 
 
-class Priorities(NamedTuple):
+@struct.dataclass
+class Priorities:
     """How likely each step of a ring is drawn."""
 
     mass: jax.Array  # [capacity, N] float32, pᵅ; 0 where nothing was written yet
     largest: jax.Array  # float32; the largest mass so far, which new steps are given
+    blocks: int = struct.field(pytree_node=False, default=1)
 
 
-def init(capacity: int, num_envs: int) -> Priorities:
-    """Priorities of an empty ring of `capacity` rows; the first steps get mass 1."""
-    return Priorities(jnp.zeros((capacity, num_envs)), jnp.ones(()))
+def init(ring: Replay) -> Priorities:
+    """Priorities of an empty ring; the first steps get mass 1."""
+    return Priorities(jnp.zeros(ring_shape(ring)), jnp.ones(()), ring.blocks)
 
 
 def add(priorities: Priorities, ring: Replay, length: int) -> Priorities:
@@ -41,11 +44,11 @@ def add(priorities: Priorities, ring: Replay, length: int) -> Priorities:
     mass = priorities.mass.at[rows].set(
         priorities.largest, mode="promise_in_bounds", unique_indices=True
     )
-    return Priorities(mass, priorities.largest)
+    return replace(priorities, mass=mass)
 
 
 def draw(
-    priorities: Priorities, ring: Replay, share: jax.Array, length: int = 1, blocks: int = 1
+    priorities: Priorities, ring: Replay, share: jax.Array, length: int = 1
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Starts of B windows of `length` steps, each in proportion to its mass.
 
@@ -57,35 +60,35 @@ def draw(
       ring: tells which rows are valid.
       share: `[B, 2]` in [0, 1), from `shares`: which row, and which environment within it.
       length: steps of a window.
-      blocks: K; B is by block.
 
     Returns:
-      `(row [B], env [B], mass [B])`, indices into the ring, int32, and the masses there.
+      `(row [B], env [B], mass [B])` by block: indices into the ring, int32, and the masses there.
     """
-    row_mass = row_masses(priorities, ring, length, blocks)
+    num_envs, blocks = priorities.mass.shape[1], priorities.blocks
+    row_mass = row_masses(priorities, ring, length)
     row = _sample_in_blocks(row_mass, share[:, 0])
     env_mass = in_blocks.take(priorities.mass, (row, None), 1, blocks)  # [B, N / K]
     env = inverse_cdf_index(env_mass, share[:, 1])
     mass = jnp.take_along_axis(env_mass, env[:, None], axis=1)[:, 0]
-    return row, env + in_blocks.block_starts(len(env), priorities.mass.shape[1], blocks), mass
+    return row, env + in_blocks.block_starts(len(env), num_envs, blocks), mass
 
 
-def row_masses(priorities: Priorities, ring: Replay, length: int = 1, blocks: int = 1) -> jax.Array:
+def row_masses(priorities: Priorities, ring: Replay, length: int = 1) -> jax.Array:
     """`[K, capacity]` masses of the rows of each block; 0 where no window of `length` may begin."""
     capacity = priorities.mass.shape[0]
     age = (jnp.arange(capacity) - ring.head + ring.size) % capacity  # rows after the oldest one
-    row_mass = jnp.sum(in_blocks.split(priorities.mass, 1, blocks), axis=2).T
+    row_mass = jnp.sum(in_blocks.split(priorities.mass, 1, priorities.blocks), axis=2).T
     return jnp.where((age + length <= ring.size)[None], row_mass, 0.0)
 
 
-def shares(key: jax.Array, updates: int, batch: int, blocks: int = 1) -> jax.Array:
+def shares(priorities: Priorities, key: jax.Array, updates: int, batch: int) -> jax.Array:
     """Random numbers for `updates` draws of `batch` starts, `[M, B, 2]`. Consumes `key`.
 
     The first of each pair is stratified: one from each of B equal parts of [0, 1) (appendix
     B.2.1); of K blocks, each has one from each of B / K parts.
     """
     uniform = jax.random.uniform(key, (updates, batch, 2))
-    block_batch = batch // blocks
+    block_batch = batch // priorities.blocks
     part = jnp.arange(batch)[None] % block_batch
     return uniform.at[..., 0].set((part + uniform[..., 0]) / block_batch)
 
@@ -130,15 +133,13 @@ def mass_of(error: jax.Array, exponent: float | jax.Array) -> jax.Array:
     return (error + SMALLEST) ** exponent
 
 
-def update(
-    priorities: Priorities, row: jax.Array, env: jax.Array, mass: jax.Array, blocks: int = 1
-) -> Priorities:
-    """The steps at `row [B]`, `env [B]` get `mass [B]`; a mass that is not finite changes nothing.
+def update(priorities: Priorities, row: jax.Array, env: jax.Array, mass: jax.Array) -> Priorities:
+    """The steps at `row [B]`, `env [B]`, by block, get `mass [B]` where it is finite.
 
-    One NaN would make every later draw and every new step's mass NaN. Of K blocks, B is by block.
+    One NaN would make every later draw and every new step's mass NaN.
     """
-    is_finite = jnp.isfinite(mass)
+    is_finite, blocks = jnp.isfinite(mass), priorities.blocks
     mass = jnp.where(is_finite, mass, in_blocks.take(priorities.mass, (row, env), 1, blocks))
     new_mass = in_blocks.put(priorities.mass, (row, env), mass, 1, blocks)
     largest = jnp.max(mass, where=is_finite, initial=0.0)
-    return Priorities(new_mass, jnp.maximum(priorities.largest, largest))
+    return replace(priorities, mass=new_mass, largest=jnp.maximum(priorities.largest, largest))

@@ -8,21 +8,28 @@ Capacity and size are counted in rows; `rows_for` converts a number of transitio
 state that holds the ring (`jax.jit(..., donate_argnums=0)`), or every call copies all of it.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 
 from jaxrl import blocks as in_blocks
 from jaxrl.types import PyTree
 
 
-class Replay(NamedTuple):
-    """The ring. Rows `head - size .. head - 1`, modulo capacity, hold experience, oldest first."""
+@struct.dataclass
+class Replay:
+    """The ring. Rows `head - size .. head - 1`, modulo capacity, hold experience, oldest first.
+
+    Draws take an equal part of each block of its columns and are by block (`jaxrl.blocks`).
+    """
 
     data: Any  # [capacity, N, ...]
     head: jax.Array  # int32; the row written next
     size: jax.Array  # int32; rows written, at most capacity
+    blocks: int = struct.field(pytree_node=False, default=1)
 
 
 class Indices(NamedTuple):
@@ -45,10 +52,11 @@ def rows_for(transitions: int, num_envs: int) -> int:
     return -(-transitions // num_envs)
 
 
-def init(example: PyTree, capacity: int, num_envs: int) -> Replay:
+def init(example: PyTree, capacity: int, num_envs: int, blocks: int = 1) -> Replay:
     """An empty ring of `capacity` rows; `example` is what one environment stores in one step.
 
-    Filled with zeros, so that a sample drawn before anything is written is at least finite.
+    Filled with zeros, so that a sample drawn before anything is written is at least finite. Raises
+    ValueError for sizes out of range, and unless `blocks` divides `num_envs`.
     """
     if capacity < 1 or num_envs < 1:
         raise ValueError(
@@ -60,8 +68,9 @@ def init(example: PyTree, capacity: int, num_envs: int) -> Replay:
             f"replay counts transitions in 32 bits, got {capacity} rows of {num_envs} "
             f"environments: use fewer than {2**31 // num_envs} rows"
         )
+    in_blocks.check(num_envs, blocks)
     data = jax.tree.map(lambda x: jnp.zeros((capacity, num_envs, *x.shape), x.dtype), example)
-    return Replay(data, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+    return Replay(data, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), blocks)
 
 
 def add(replay: Replay, rollout: PyTree) -> Replay:
@@ -75,7 +84,8 @@ def add(replay: Replay, rollout: PyTree) -> Replay:
         # Measured as fast as dynamic_update_slice, in place when donated, and it may wrap.
         return ring.at[rows].set(new, mode="promise_in_bounds", unique_indices=True)
 
-    return Replay(
+    return replace(
+        replay,
         data=jax.tree.map(write, replay.data, rollout),
         head=(replay.head + length) % capacity,
         size=jnp.minimum(replay.size + length, capacity),
@@ -88,14 +98,13 @@ def sample(
     batch: int,
     length: int = 1,
     cross_episodes: bool = False,
-    blocks: int = 1,
 ) -> Window:
     """`batch` windows of `length` steps, uniform over the starts `draw` allows. Consumes `key`.
 
     For the minibatches of many updates, sample them all with one call and reshape.
     """
-    indices = draw(replay, key, batch, length, cross_episodes, blocks)
-    return Window(take(replay.data, indices.row, indices.env, blocks), indices.mask)
+    indices = draw(replay, key, batch, length, cross_episodes)
+    return Window(take(replay, replay.data, indices.row, indices.env), indices.mask)
 
 
 def draw(
@@ -104,7 +113,6 @@ def draw(
     batch: int,
     length: int = 1,
     cross_episodes: bool = False,
-    blocks: int = 1,
 ) -> Indices:
     """The indices of `batch` windows `[L, B]`, independent and uniform over all valid starts.
 
@@ -113,44 +121,53 @@ def draw(
     step, with mask False; with `cross_episodes` it continues into the next episode instead. With
     fewer than `length` rows written, windows start at the oldest row and repeat the newest.
 
-    Of K blocks each draws B / K windows from its own environments (`jaxrl.blocks`), which is
-    uniform over all valid starts, too: blocks are equal, and rows are written to all of them.
+    With an equal part drawn in each block that is uniform over all valid starts, too: blocks are
+    equal, and rows are written to all of them.
     """
-    capacity, num_envs = ring_shape(replay)
+    capacity, _ = ring_shape(replay)
     if not 1 <= length <= capacity:
         raise ValueError(
             f"windows of {length} steps from a replay of {capacity} rows: "
             f"ask for 1 to {capacity} steps or make the replay larger"
         )
     starts = jnp.maximum(replay.size - length + 1, 1)
-    # age: rows after the oldest
-    age, env = in_blocks.uniform(key, batch, starts, num_envs, blocks)  # [B]
+    age, env = _draw_starts(replay, key, batch, starts)  # [B]
     offset = jnp.arange(length)[:, None]  # [L, 1]
     last = jnp.broadcast_to(jnp.minimum(length, replay.size) - 1, (1, batch))
     if length > 1 and not cross_episodes:
-        last = jnp.minimum(last, first_end(replay, row_of(replay, age[None] + offset), env, blocks))
+        last = jnp.minimum(last, first_end(replay, row_of(replay, age[None] + offset), env))
     row = row_of(replay, age[None] + jnp.clip(offset, 0, jnp.maximum(last, 0)))
     return Indices(row, env, offset <= last)
 
 
-def first_end(replay: Replay, row: jax.Array, env: jax.Array, blocks: int = 1) -> jax.Array:
+def _draw_starts(
+    replay: Replay, key: jax.Array, batch: int, num_rows: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """`(age [B], env [B])`, int32: uniform among the `num_rows` oldest rows. Consumes `key`."""
+    num_envs, blocks = ring_shape(replay)[1], replay.blocks
+    width = num_envs // blocks
+    age, env = jnp.divmod(jax.random.randint(key, (batch,), 0, num_rows * width), width)
+    return age, env if blocks == 1 else env + in_blocks.block_starts(batch, num_envs, blocks)
+
+
+def first_end(replay: Replay, row: jax.Array, env: jax.Array) -> jax.Array:
     """`[1, B]` the first step of the windows `row [L, B]` that ends an episode, else L - 1."""
     endings = (replay.data.terminated, replay.data.truncated)
-    terminated, truncated = take(endings, row, env, blocks)
+    terminated, truncated = take(replay, endings, row, env)
     steps_before = jnp.cumprod(
         ~jnp.logical_or(terminated, truncated), axis=0
     )  # 1 up to the first end
     return jnp.minimum(jnp.sum(steps_before, axis=0, keepdims=True), row.shape[0] - 1)
 
 
-def take(data: PyTree, row: jax.Array, env: jax.Array, blocks: int = 1) -> PyTree:
-    """The steps at `row [..., B]` of environments `env [B]`: leaves `[..., B, ...]`.
+def take(replay: Replay, data: PyTree, row: jax.Array, env: jax.Array) -> PyTree:
+    """The steps at `row [..., B]` of environments `env [B]`, by block: leaves `[..., B, ...]`.
 
-    Takes the replay's `data` or any part of it, so that a learner may fetch the observations of
-    some steps of a window and the rewards of all. With `blocks` above 1, B is by block.
+    `data` is the replay's or any part of it, so that a learner may fetch the observations of some
+    steps of a window and the rewards of all.
     """
     env = jnp.broadcast_to(env, row.shape)
-    return jax.tree.map(lambda x: in_blocks.take(x, (row, env), 1, blocks), data)
+    return jax.tree.map(lambda x: in_blocks.take(x, (row, env), 1, replay.blocks), data)
 
 
 def row_of(replay: Replay, age: jax.Array) -> jax.Array:

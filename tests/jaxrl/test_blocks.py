@@ -1,5 +1,7 @@
 """Blocks: what is drawn from each, against plain Python, and what is looked up within them."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,21 +61,24 @@ def test_entries_are_put_where_they_are_found():
 
 def test_a_rollout_is_flattened_block_by_block():
     rollout = np.arange(R * N * 2).reshape(R, N, 2)
-    flat = np.asarray(blocks.flatten(jnp.asarray(rollout), K))
+    batch = blocks.flatten(jnp.asarray(rollout), K)
+    flat = np.asarray(batch.data)
+    assert (batch.blocks, batch.size) == (K, R * N)
     for k in range(K):
         own = rollout[:, k * EACH : (k + 1) * EACH]
         np.testing.assert_array_equal(flat[k * R * EACH : (k + 1) * R * EACH], own.reshape(-1, 2))
-    np.testing.assert_array_equal(blocks.flatten(jnp.asarray(rollout), 1), rollout.reshape(-1, 2))
+    one_block = blocks.flatten(jnp.asarray(rollout), 1).data
+    np.testing.assert_array_equal(one_block, rollout.reshape(-1, 2))
     with pytest.raises(ValueError, match="num_envs is 12, blocks is 5"):
         blocks.flatten(jnp.asarray(rollout), 5)
 
 
 def visited_indices(key, num_epochs, num_minibatches, group=1, size=24):
     """What each step sees of a batch by block, `[E, M, K, B / M / K]`."""
-    step = lambda carry, picked: (carry, picked)
-    run = lambda key: minibatches.epochs(
-        step, (), jnp.arange(size), key, num_epochs, num_minibatches, group, K
-    )[1]
+    step = lambda carry, minibatch: (carry, minibatch.data)
+    batch = blocks.BlockBatch(jnp.arange(size), K)
+    sizes = (num_epochs, num_minibatches, group)
+    run = lambda key: minibatches.epochs(step, (), batch, key, *sizes)[1]
     return np.asarray(jax.jit(run)(key)).reshape(num_epochs, num_minibatches, K, -1)
 
 
@@ -113,7 +118,7 @@ def test_refuses_blocks_that_cannot_be_split(key):
 
 def ring_after(rows: int) -> uniform.Replay:
     """A ring whose observations and rewards name the step and the environment."""
-    ring = uniform.init(n_step.example(jnp.zeros(1)), R, N)
+    ring = uniform.init(n_step.example(jnp.zeros(1)), R, N, K)
     for t in range(rows):
         name = (t * N + jnp.arange(N, dtype=jnp.float32))[None]  # [1, N]
         no = jnp.zeros((1, N), bool)
@@ -127,7 +132,7 @@ def ring_after(rows: int) -> uniform.Replay:
 def test_minibatches_from_replay_are_uniform_in_equal_parts(rows):
     """Every step that may be drawn is as likely; a return holds the rewards that followed it."""
     n, batches, size = 2, 500, 4 * K
-    draw = jax.jit(lambda ring, key: n_step.sample(ring, key, batches, size, n, 0.5, K))
+    draw = jax.jit(lambda ring, key: n_step.sample(ring, key, batches, size, n, 0.5))
     batch = jax.tree.map(np.asarray, draw(ring_after(rows), jax.random.key(0)))
     t, env = np.divmod(batch.obs[..., 0].astype(int), N)
     assert t.shape == (batches, size)
@@ -146,8 +151,8 @@ def test_windows_end_with_their_episode_in_every_block():
     """Windows are those without blocks: the same indices looked up in the whole ring."""
     ring = ring_after(10)
     ended = jnp.asarray(np.random.default_rng(0).random((R, N)) < 0.3)
-    ring = ring._replace(data=ring.data._replace(terminated=ended))
-    window = uniform.sample(ring, jax.random.key(0), 200 * K, 3, blocks=K)
+    ring = replace(ring, data=ring.data._replace(terminated=ended))
+    window = uniform.sample(ring, jax.random.key(0), 200 * K, 3)
     end = np.asarray(window.data.terminated)
     for column in range(200 * K):
         at = int(np.argmax(end[:, column])) if end[:, column].any() else 2
@@ -155,26 +160,25 @@ def test_windows_end_with_their_episode_in_every_block():
 
 
 def test_pairs_are_of_one_walk_of_their_block():
-    ring = pair_replay.init(jnp.zeros((), jnp.int32), R * N, N, R)
+    ring = pair_replay.init(jnp.zeros((), jnp.int32), R * N, N, R, blocks=K)
     name = jnp.arange(R * N).reshape(R, N)
     ring = pair_replay.add(ring, name, name, jnp.zeros((R, N), bool))
-    draw = jax.jit(lambda key: pair_replay.sample_pairs(ring, key, 2_000 * K, 0.9, K))
+    draw = jax.jit(lambda key: pair_replay.sample_pairs(ring, key, 2_000 * K, 0.9))
     (first, env), (last, same) = (np.divmod(x, N) for x in draw(jax.random.key(0)))
     np.testing.assert_array_equal(env, same)
     np.testing.assert_array_equal(env // EACH, np.arange(2_000 * K) // 2_000)
     assert np.all(last >= first)  # here a transition leads from its name to itself
     assert stats.chisquare(np.bincount(first * N + env, minlength=R * N)).pvalue > 1e-3
-    states = pair_replay.sample_states(ring, jax.random.key(1), 2_000 * K, K)
+    states = pair_replay.sample_states(ring, jax.random.key(1), 2_000 * K)
     np.testing.assert_array_equal(states % N // EACH, np.arange(2_000 * K) // 2_000)
 
 
 def test_batches_are_joined_and_dealt_in_each_block():
     one, two = np.arange(2 * K), 100 + np.arange(3 * K)
-    joined = np.asarray(blocks.join((jnp.asarray(one), jnp.asarray(two)), K))
+    joined = blocks.join((jnp.asarray(one), jnp.asarray(two)), K)
     expected = [[*one[2 * k : 2 * k + 2], *two[3 * k : 3 * k + 3]] for k in range(K)]
-    np.testing.assert_array_equal(joined, np.reshape(expected, -1))
-    dealt = blocks.deal(jnp.asarray(joined), 5, K)
-    np.testing.assert_array_equal(dealt, np.transpose(expected))
+    np.testing.assert_array_equal(joined.data, np.reshape(expected, -1))
+    np.testing.assert_array_equal(blocks.deal(joined, 5), np.transpose(expected))
 
 
 def slow_draw(mass: np.ndarray, valid: np.ndarray, share: np.ndarray) -> list[tuple]:
@@ -199,12 +203,12 @@ def test_priorities_are_drawn_from_in_each_block_as_by_a_slow_program():
     mass[2, EACH:] = 0.0
     ring = ring_after(R + 3)  # head at 3; with windows of 2 steps the newest row, 2, is no start
     valid = np.arange(R) != 2
-    priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(mass.max()))
-    shares = prioritised.shares(jax.random.key(0), 40, 8 * K, K)
+    priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(mass.max()), K)
+    shares = prioritised.shares(priorities, jax.random.key(0), 40, 8 * K)
     parts = np.floor(np.asarray(shares)[..., 0] * 8)
     np.testing.assert_array_equal(parts, np.broadcast_to(np.arange(8 * K) % 8, parts.shape))
-    draw = jax.jit(lambda share: prioritised.draw(priorities, ring, share, 2, K))
-    sums = jnp.sum(prioritised.row_masses(priorities, ring, 2, K), axis=1)
+    draw = jax.jit(lambda share: prioritised.draw(priorities, ring, share, 2))
+    sums = jnp.sum(prioritised.row_masses(priorities, ring, 2), axis=1)
     num_different = 0
     for share in shares:
         row, env, drawn_mass = draw(share)
@@ -227,11 +231,11 @@ def test_weighted_draws_from_blocks_estimate_the_mean_of_all_steps():
     mass = random.gamma(2.0, size=(R, N)).astype(np.float32)
     mass[:, :EACH] *= 10.0
     x = random.normal(size=(R, N)) + np.arange(N)
-    priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(1.0))
+    priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(1.0), K)
     ring = ring_after(R)
-    share = prioritised.shares(jax.random.key(1), 1, 30_000 * K, K)[0]
-    row, env, drawn_mass = prioritised.draw(priorities, ring, share, 1, K)
-    sums = jnp.sum(prioritised.row_masses(priorities, ring, 1, K), axis=1)
+    share = prioritised.shares(priorities, jax.random.key(1), 1, 30_000 * K)[0]
+    row, env, drawn_mass = prioritised.draw(priorities, ring, share)
+    sums = jnp.sum(prioritised.row_masses(priorities, ring), axis=1)
     weight = np.asarray(prioritised.importance_weights(drawn_mass, 1.0, sums), np.float64)
     estimate = np.sum(weight * x[row, env]) / np.sum(weight)
     spread = np.sqrt(np.sum((weight * (x[row, env] - x.mean())) ** 2)) / np.sum(weight)
@@ -242,11 +246,23 @@ def test_weighted_draws_from_blocks_estimate_the_mean_of_all_steps():
 def test_priorities_are_updated_in_each_block():
     random = np.random.default_rng(4)
     mass = random.random((R, N)).astype(np.float32)
-    priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(1.0))
+    priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(1.0), K)
     row, env = np.arange(2 * K) % R, block_indices(random, 2 * K)
     new = np.array([2.0, np.nan, 3.0, np.inf, 5.0, 0.5], np.float32)
-    after = prioritised.update(priorities, jnp.asarray(row), jnp.asarray(env), jnp.asarray(new), K)
+    after = prioritised.update(priorities, jnp.asarray(row), jnp.asarray(env), jnp.asarray(new))
     for i in np.flatnonzero(np.isfinite(new)):
         mass[row[i], env[i]] = new[i]
     np.testing.assert_array_equal(after.mass, mass)
     assert after.largest == 5.0
+
+
+def test_what_is_written_keeps_its_blocks():
+    """So a run, a resumed one and one of many members draw alike: it is no argument of a draw."""
+    ring = ring_after(2)
+    priorities = prioritised.add(prioritised.init(ring), ring, 2)
+    assert (ring.blocks, priorities.blocks) == (K, K)
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(ring)]
+    assert paths[-2:] == [".head", ".size"]
+    assert all(path.startswith(".data.") for path in paths[:-2])  # which checkpoints are keyed by
+    with pytest.raises(ValueError, match="num_envs is 12, blocks is 5"):
+        uniform.init(n_step.example(jnp.zeros(1)), R, N, 5)

@@ -31,9 +31,7 @@ class Step(NamedTuple):
 
 
 NO = jnp.zeros((CAPACITY, N), bool)
-RING = uniform.init(Step(NO[0, 0], NO[0, 0]), CAPACITY, N)._replace(
-    head=jnp.int32(3), size=jnp.int32(CAPACITY)
-)
+RING = uniform.Replay(Step(NO, NO), head=jnp.int32(3), size=jnp.int32(CAPACITY))
 draw = jax.jit(prioritised.draw, static_argnames="length")
 pick = jax.jit(prioritised.inverse_cdf_index)
 mass_of = jax.jit(prioritised.mass_of)

@@ -125,8 +125,8 @@ def test_n_step_transitions_from_a_full_ring(seed, steps, batch, ending, reward_
     terminated, truncated = random_endings(rng, ending, shape)
     place = np.arange(CAPACITY * N, dtype=np.float32).reshape(shape)
     data = Transition(place, place.astype(np.int32), reward, -place, terminated, truncated, ())
-    ring = uniform.init(jax.tree.map(lambda x: jnp.asarray(x[0, 0]), data), CAPACITY, N)
-    ring = ring._replace(data=jax.tree.map(jnp.asarray, data))
+    no_row = jnp.zeros((), jnp.int32)
+    ring = uniform.Replay(jax.tree.map(jnp.asarray, data), head=no_row, size=no_row)
     row, env = rng.integers(CAPACITY, size=batch), rng.integers(N, size=batch)
     transitions = gather(ring, row.astype(np.int32), env.astype(np.int32), steps, discount)
     for i, (t, n) in enumerate(zip(row, env, strict=True)):

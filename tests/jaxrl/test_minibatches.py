@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.blocks import BlockBatch, flatten
 from jaxrl.losses import minibatches
 
 BATCH = {"index": jnp.arange(12), "row": jnp.arange(12)[:, None] * jnp.ones((1, 2))}
@@ -16,11 +17,11 @@ BATCH = {"index": jnp.arange(12), "row": jnp.arange(12)[:, None] * jnp.ones((1, 
 def visited_items(key, num_epochs=5, num_minibatches=4, group=1):
     """How often the carry was passed on, and what each step saw `[E, M, B / M]`."""
 
-    def step(count, picked):
-        return count + 1, picked
+    def step(count, minibatch):
+        return count + 1, minibatch.data
 
     run = jax.jit(minibatches.epochs, static_argnums=(0, 4, 5, 6))
-    return run(step, jnp.int32(0), BATCH, key, num_epochs, num_minibatches, group)
+    return run(step, jnp.int32(0), BlockBatch(BATCH), key, num_epochs, num_minibatches, group)
 
 
 def test_each_epoch_visits_every_item_once_in_an_order_of_its_own(key):
@@ -77,7 +78,8 @@ def test_a_group_is_as_large_as_one_step_of_a_block_and_a_minibatch_allow():
     ):
         if envs % blocks or steps * envs // blocks % parts:
             continue  # refused
-        group = minibatches.group_size(Sizes(largest, parts), (steps, envs), blocks)
+        rollout = flatten(jnp.zeros((steps, envs)), blocks)
+        group = minibatches.group_size(Sizes(largest, parts), rollout, envs)
         time = np.arange(steps)[:, None] + np.zeros((1, envs // blocks), int)  # of one block
         minibatch = steps * envs // blocks // parts
         possible = [

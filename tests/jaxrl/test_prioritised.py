@@ -39,7 +39,7 @@ def test_steps_are_drawn_in_proportion_to_their_mass(rows, length, invalid):
     mass = np.random.default_rng(rows).gamma(0.5, size=(CAPACITY, N)).astype(np.float32)
     mass[0, 0], mass[3, :4] = 0.0, 0.0
     priorities = prioritised.Priorities(jnp.asarray(mass), jnp.float32(mass.max()))
-    shares = prioritised.shares(jax.random.key(0), 400, 64)
+    shares = prioritised.shares(priorities, jax.random.key(0), 400, 64)
     draw = jax.jit(jax.vmap(lambda share: prioritised.draw(priorities, ring, share, length)))
     row, env, drawn_mass = (np.asarray(x) for x in draw(shares))
     np.testing.assert_array_equal(drawn_mass, mass[row, env])
@@ -82,8 +82,8 @@ def test_importance_weights_are_those_of_the_paper():
 
 def test_new_steps_get_the_largest_mass_so_far():
     """Across the end of the ring, and even when the step that had it is no more."""
-    priorities, ring = prioritised.init(CAPACITY, N), ring_after(6)
-    priorities = prioritised.add(priorities, ring, 6)
+    ring = ring_after(6)
+    priorities = prioritised.add(prioritised.init(ring), ring, 6)
     np.testing.assert_array_equal(priorities.mass, [[1.0] * N] * 6 + [[0.0] * N])
     row, env = jnp.array([0, 3]), jnp.array([1, 2])
     mass = prioritised.mass_of(jnp.array([4.0, 0.0]), 0.5)
@@ -98,7 +98,7 @@ def test_new_steps_get_the_largest_mass_so_far():
 
 def test_errors_that_are_no_numbers_leave_priorities_as_they_were():
     ring = ring_after(3)
-    before = prioritised.add(prioritised.init(CAPACITY, N), ring, 3)
+    before = prioritised.add(prioritised.init(ring), ring, 3)
     row, env = jnp.array([0, 1, 2]), jnp.array([1, 2, 3])
     error = jnp.array([jnp.nan, jnp.inf, 9.0])
     after = prioritised.update(before, row, env, prioritised.mass_of(error, 0.5))

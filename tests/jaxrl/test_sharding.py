@@ -88,8 +88,10 @@ def test_layout_of_a_run_with_priorities():
     assert spec.obs == P("block")
     assert set(jax.tree.leaves((spec.env, spec.episode))) == {P("block")}
     assert set(jax.tree.leaves(spec.agent.replay.data)) == {P(None, "block")}
-    assert spec.agent.priorities == (P(None, "block"), P())
-    others = (spec.agent.learner, spec.agent.replay[1:], spec.key, spec.updates, spec.course)
+    priorities, ring = spec.agent.priorities, spec.agent.replay
+    assert (priorities.mass, priorities.largest) == (P(None, "block"), P())
+    counters = (ring.head, ring.size, spec.updates)
+    others = (spec.agent.learner, counters, spec.key, spec.course)
     assert set(jax.tree.leaves(others)) == {P()}
 
 

@@ -242,7 +242,7 @@ def draw_windows(config: Config, memory: Replay, key: jax.Array) -> Window:
     if config.older_windows:
         older = uniform.draw(memory, key, config.older_windows, config.window, cross_episodes=True)
         indices = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=-1), indices, older)
-    steps = uniform.take(memory.data, indices.row, indices.env)
+    steps = uniform.take(memory, memory.data, indices.row, indices.env)
     by_window = lambda x: jnp.swapaxes(x, 0, 1)
     return Window(by_window(steps.y), by_window(steps.before), by_window(indices.mask))
 
@@ -253,7 +253,7 @@ def recompute_information(config: Config, model: SequenceVAE, operands: tuple) -
     length = min(config.recount_over, config.capacity)
     age = memory.size - length + jnp.arange(length)
     row = uniform.row_of(memory, jnp.maximum(age, 0))
-    steps = uniform.take(memory.data, row, jnp.zeros(length, jnp.int32))
+    steps = uniform.take(memory, memory.data, row, jnp.zeros(length, jnp.int32))
     window = Window(steps.y, steps.before, age >= 0)
     return latent_information.recompute(
         model, params, constants, window, config.prior_speed, config.noise

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxrl import blocks as in_blocks
+from jaxrl.blocks import BlockBatch
 from jaxrl.spectral import directed
 from jaxrl.spectral.learning import allo_state, allo_walks, encoder, objectives
 from jaxrl.spectral.learning.allo_config import Config, check_config, make_optimizer, step_size
@@ -156,14 +157,14 @@ def measure(network: Any, config: Config, state: State, params: PyTree, key: jax
         features = all_features(network, config, params, state.inputs)
         return objectives.exact_moments(features, state.law.graph, state.law.weight, ordered)
     pair_key, other_key = jax.random.split(key)
-    size, blocks = config.batch_size, config.blocks
+    size, blocks = config.batch_size, state.walk.blocks
     first, second, weight = allo_walks.sampled_pairs(config, state, pair_key, size)
     others, other_weights = allo_walks.sampled_states(config, state, other_key, 2 * size)
     all_states = in_blocks.join((first, second, others), blocks)
-    features = encoder.encode(network, params, state.inputs, all_states)
-    u, u_next, u_a, u_b = in_blocks.deal(features, 4, blocks)
+    features = encoder.encode(network, params, state.inputs, all_states.data)
+    u, u_next, u_a, u_b = in_blocks.deal(BlockBatch(features, blocks), 4)
     if config.importance:
-        weights = (weight, *in_blocks.deal(other_weights, 2, blocks))
+        weights = (weight, *in_blocks.deal(BlockBatch(other_weights, blocks), 2))
         return objectives.weighted_moments((u, u_next), (u_a, u_b), weights, ordered)
     return objectives.sampled_moments(u, u_next, u_a, u_b, ordered)
 

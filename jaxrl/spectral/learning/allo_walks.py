@@ -30,7 +30,8 @@ def first_walk(
     if config.expectation == "exact":
         zeros = jnp.zeros((num_states, num_states))
         return _empty_counts(config, num_states, num_steps), law_of(config, zeros)
-    ring = pair_replay.init(obs, config.capacity, num_envs, num_steps, config.importance)
+    sizes = (config.capacity, num_envs, num_steps)
+    ring = pair_replay.init(obs, *sizes, config.importance, config.blocks)
     return ring, jnp.zeros((num_states, num_steps)) if config.importance else ()
 
 
@@ -78,16 +79,16 @@ def sampled_pairs(
     """`(s, s', weight)` of recorded pairs, each `[size, ...]`; () where all weigh the same."""
     sample = (state.walk, key, size, config.discount)
     if config.importance:
-        return pair_replay.weighted_pairs(*sample, state.law, config.blocks)
-    return (*pair_replay.sample_pairs(*sample, config.blocks), ())
+        return pair_replay.weighted_pairs(*sample, state.law)
+    return (*pair_replay.sample_pairs(*sample), ())
 
 
 def sampled_states(config: Config, state: State, key: jax.Array, size: int) -> tuple[PyTree, Any]:
     """`(s, weight)` of recorded states, `[size, ...]`; () where all weigh the same."""
     sample = (state.walk, key, size)
     if config.importance:
-        return pair_replay.weighted_states(*sample, state.law, config.blocks)
-    return pair_replay.sample_states(*sample, config.blocks), ()
+        return pair_replay.weighted_states(*sample, state.law)
+    return pair_replay.sample_states(*sample), ()
 
 
 def _empty_counts(config: Config, num_states: int, num_steps: int) -> Any:

@@ -25,16 +25,22 @@ class Step(NamedTuple):
 
 
 def init(
-    state: PyTree, capacity: int, num_envs: int, num_steps: int, weighted: bool = False
+    state: PyTree,
+    capacity: int,
+    num_envs: int,
+    num_steps: int,
+    weighted: bool = False,
+    blocks: int = 1,
 ) -> uniform.Replay:
     """An empty ring for rollouts `[num_steps, num_envs]`, at least `capacity` transitions of them.
 
-    `state` is an example of one. `weighted` for rollouts with ratios.
+    `state` is an example of one. `weighted` for rollouts with ratios. Raises ValueError unless
+    `blocks` divides `num_envs`.
     """
     rollouts = -(-capacity // (num_envs * num_steps))
     ratios = (jnp.zeros(()), jnp.zeros(())) if weighted else ()
     example = Step(state, state, jnp.zeros((), jnp.int32), *ratios)
-    return uniform.init(example, rollouts * num_steps, num_envs)
+    return uniform.init(example, rollouts * num_steps, num_envs, blocks)
 
 
 def add(
@@ -53,18 +59,18 @@ def add(
 
 
 def sample_pairs(
-    ring: uniform.Replay, key: jax.Array, batch: int, discount: float | jax.Array, blocks: int = 1
+    ring: uniform.Replay, key: jax.Array, batch: int, discount: float | jax.Array
 ) -> tuple[PyTree, PyTree]:
     """`(s, s')`, each `[batch, ...]`: s of any recorded transition, s' k transitions later.
 
-    Each of K blocks (`jaxrl.blocks`) draws an equal part from its own walks; results are by block.
+    Draws, here and below, are by block: an equal part of them from the walks of each.
     """
     start_key, offset_key = jax.random.split(key)
-    indices = uniform.draw(ring, start_key, batch, blocks=blocks)
+    indices = uniform.draw(ring, start_key, batch)
     row, env = indices.row[0], indices.env
-    state, left = uniform.take((ring.data.state, ring.data.left), row, env, blocks)
+    state, left = uniform.take(ring, (ring.data.state, ring.data.left), row, env)
     last = _last_rows(ring, offset_key, row, left, discount)
-    return state, uniform.take(ring.data.next_state, last, env, blocks)
+    return state, uniform.take(ring, ring.data.next_state, last, env)
 
 
 def weighted_pairs(
@@ -73,22 +79,21 @@ def weighted_pairs(
     batch: int,
     discount: float | jax.Array,
     visit_ratio: jax.Array,
-    blocks: int = 1,
 ) -> tuple[PyTree, PyTree, jax.Array]:
     """The same pairs, and their weights `[batch]` for the walk of another policy.
 
     For `visit_ratio` `[S, T]` see `jaxrl.spectral.reweighted`.
     """
     start_key, offset_key = jax.random.split(key)
-    indices = uniform.draw(ring, start_key, batch, blocks=blocks)
+    indices = uniform.draw(ring, start_key, batch)
     row, env, data = indices.row[0], indices.env, ring.data
-    state, left, first_ratio = uniform.take((data.state, data.left, data.ratio), row, env, blocks)
+    state, left, first_ratio = uniform.take(ring, (data.state, data.left, data.ratio), row, env)
     last = _last_rows(ring, offset_key, row, left, discount)
-    first_total, last_total = (uniform.take(data.cumulative, at, env, blocks) for at in (row, last))
+    first_total, last_total = (uniform.take(ring, data.cumulative, at, env) for at in (row, last))
     weight = reweighted.pair_weights(
         first_total, last_total, first_ratio, visit_ratio[state, left - 1]
     )
-    return state, uniform.take(data.next_state, last, env, blocks), weight
+    return state, uniform.take(ring, data.next_state, last, env), weight
 
 
 def _last_rows(
@@ -103,19 +108,19 @@ def _last_rows(
     return (row + offset - 1) % uniform.ring_shape(ring)[0]
 
 
-def sample_states(ring: uniform.Replay, key: jax.Array, batch: int, blocks: int = 1) -> PyTree:
-    """States `[batch, ...]`, uniform over the recorded transitions that start in them; by block."""
-    indices = uniform.draw(ring, key, batch, blocks=blocks)
-    return uniform.take(ring.data.state, indices.row[0], indices.env, blocks)
+def sample_states(ring: uniform.Replay, key: jax.Array, batch: int) -> PyTree:
+    """States `[batch, ...]`, uniform over the recorded transitions that start in them."""
+    indices = uniform.draw(ring, key, batch)
+    return uniform.take(ring, ring.data.state, indices.row[0], indices.env)
 
 
 def weighted_states(
-    ring: uniform.Replay, key: jax.Array, batch: int, visit_ratio: jax.Array, blocks: int = 1
+    ring: uniform.Replay, key: jax.Array, batch: int, visit_ratio: jax.Array
 ) -> tuple[PyTree, jax.Array]:
     """The same states, and their weights `[batch]` as in `weighted_pairs`."""
-    indices = uniform.draw(ring, key, batch, blocks=blocks)
+    indices = uniform.draw(ring, key, batch)
     arrays = (ring.data.state, ring.data.left)
-    state, left = uniform.take(arrays, indices.row[0], indices.env, blocks)
+    state, left = uniform.take(ring, arrays, indices.row[0], indices.env)
     return state, visit_ratio[state, left - 1]
 
 

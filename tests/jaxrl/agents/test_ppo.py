@@ -13,6 +13,7 @@ import pytest
 
 from jaxrl import acting, evaluate, loop
 from jaxrl.agents import ppo
+from jaxrl.blocks import BlockBatch, flatten
 from jaxrl.losses.distributions import Categorical
 from jaxrl.losses.policy_gradient import Batch
 from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
@@ -209,9 +210,10 @@ def test_advantages_are_standardised_within_each_minibatch(key):
 def test_gradients_of_microbatches_add_up_to_that_of_the_minibatch(key, blocks, standardise):
     params, batch = batch_of(key, 24)
     config = ppo.Config(value_clip=0.1, standardise=standardise)
-    full_gradient, metrics = ppo.gradient_of(NETWORK, params, batch, config, blocks)
+    minibatch = BlockBatch(batch, blocks)
+    full_gradient, metrics = ppo.gradient_of(NETWORK, params, minibatch, config)
     parts, parts_metrics = ppo.gradient_of(
-        NETWORK, params, batch, replace(config, microbatch_size=4), blocks
+        NETWORK, params, minibatch, replace(config, microbatch_size=4)
     )
     assert optax.tree.norm(full_gradient) > 0.1
     chex.assert_trees_all_close(parts, full_gradient, rtol=1e-4, atol=1e-6)
@@ -223,7 +225,7 @@ def test_microbatches_must_divide_a_block_of_a_minibatch(key, blocks, size):
     params, batch = batch_of(key, 24)
     config = ppo.Config(microbatch_size=size)
     with pytest.raises(ValueError, match=f"24 transitions in {blocks} blocks cannot be split"):
-        ppo.gradient_of(NETWORK, params, batch, config, blocks)
+        ppo.gradient_of(NETWORK, params, BlockBatch(batch, blocks), config)
 
 
 def test_a_target_of_the_entropy_needs_whole_minibatches():
@@ -351,7 +353,7 @@ def test_truncated_steps_bootstrap_from_the_true_successor():
     )
     config = ppo.Config(discount=0.5, gae_lambda=0.9, minibatches=1)
     batch = ppo.make_batch(Table(), None, rollout, config)  # pyright: ignore
-    np.testing.assert_allclose(batch.target, [10 + 0.5 * 5, 20 + 0.5 * 7])
+    np.testing.assert_allclose(batch.target, [[10 + 0.5 * 5], [20 + 0.5 * 7]])
 
 
 class Parts:
@@ -378,6 +380,10 @@ def rollout_in_parts(steps: int = 6, num_envs: int = 4) -> Transition:
     )
 
 
+def flat_batch(network: Any, params: Any, rollout: Transition, config: ppo.Config) -> ppo.Batch:
+    return flatten(ppo.make_batch(network, params, rollout, config), 1).data
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("weights", [None, (0.5, 0.0, 2.0)])
 def test_components_are_learned_one_by_one_and_add_up(weights):
@@ -385,7 +391,7 @@ def test_components_are_learned_one_by_one_and_add_up(weights):
     network: Any = Parts()
     config = ppo.Config(discount=0.9, gae_lambda=0.8, minibatches=1, component_weights=weights)
     rollout, one = rollout_in_parts(), jnp.ones(())
-    joint_batch = ppo.make_batch(network, one, rollout, config)
+    joint_batch = flat_batch(network, one, rollout, config)
     assert joint_batch.target.shape == (24, 3)
     advantage = 0
     for k in range(3):
@@ -399,7 +405,7 @@ def test_components_are_learned_one_by_one_and_add_up(weights):
             extras=rollout.extras._replace(value=rollout.extras.value[..., k]),
         )
         part: Any = Part()
-        batch = ppo.make_batch(part, one, component_rollout, config)
+        batch = flat_batch(part, one, component_rollout, config)
         np.testing.assert_allclose(joint_batch.target[:, k], batch.target, rtol=1e-4, atol=1e-5)
         advantage += (weights or (1.0,) * 3)[k] * batch.advantage
     np.testing.assert_allclose(joint_batch.advantage, advantage, rtol=1e-4, atol=1e-5)

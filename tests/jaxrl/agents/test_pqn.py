@@ -10,6 +10,7 @@ import pytest
 
 from jaxrl import loop
 from jaxrl.agents import pqn
+from jaxrl.blocks import flatten
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP
 from jaxrl.types import Transition
@@ -72,13 +73,13 @@ def test_targets_and_loss_by_hand():
     second = 20 + 0.5 * 5
     first = 10 + 0.5 * (0.2 * 2 + 0.8 * second)
     third = 30 + 0.5 * 7
-    np.testing.assert_allclose(batch.target, [first, second, third], rtol=1e-6)
-    total, metrics = pqn.loss(jnp.ones(()), network, batch)
+    np.testing.assert_allclose(batch.target, np.c_[[first, second, third]], rtol=1e-6)
+    total, metrics = pqn.loss(jnp.ones(()), network, flatten(batch, 1).data)
     scaled = replace(config, reward_scale=3.0)  # of rewards, not of the values they end in
     batch = pqn.make_batch(network, jnp.ones(()), hand_made(), scaled)
     scaled_second = 60 + 0.5 * 5
     expected = [30 + 0.5 * (0.2 * 2 + 0.8 * scaled_second), scaled_second, 90 + 0.5 * 7]
-    np.testing.assert_allclose(batch.target, expected, rtol=1e-6)
+    np.testing.assert_allclose(batch.target, np.c_[expected], rtol=1e-6)
     errors = np.array([1.0 - first, 1.0 - second, 2.0 - third])  # of actions 0, 1, 1
     np.testing.assert_allclose(total, 0.5 * np.mean(errors**2), rtol=1e-6)
     np.testing.assert_allclose(metrics["q"], 4 / 3, rtol=1e-6)

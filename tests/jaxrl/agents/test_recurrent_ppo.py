@@ -186,7 +186,8 @@ def test_an_update_takes_adam_steps_on_halves_of_the_environments(lab):
         params: Any = lab.state.params
         state = optimizer.init(params)
         for half in halves:
-            steps, starts = jax.tree.map(lambda x, h=half: x[:, h], sequences[:2])
+            columns = (sequences.steps, sequences.starts)
+            steps, starts = jax.tree.map(lambda x, h=half: x[:, h], columns)
             half_batch = recurrent_ppo.Sequences(steps, starts, sequences.memory[half])
             loss = lambda params, one=half_batch: recurrent_ppo.loss(
                 lab.network, params, one, config

@@ -270,7 +270,8 @@ def test_the_replay_holds_scaled_actions_and_true_successors():
     state = jax.jit(one.init)(jax.random.key(0), jnp.zeros(D))
     rollout = random_rollout(0)
     state, _ = one.update(state, rollout, jax.random.key(1))
-    stored = uniform.take(state.replay.data, jnp.array([[0] * N, [1] * N]), jnp.arange(N))
+    row, ring = jnp.array([[0] * N, [1] * N]), state.replay
+    stored = uniform.take(ring, ring.data, row, jnp.arange(N))
     chex.assert_trees_all_equal(stored, rollout._replace(action=rollout.extras, extras=()))
 
 
