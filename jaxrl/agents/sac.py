@@ -319,6 +319,6 @@ def descend(config: Config, learner: Learner, grads: Parts) -> Learner:
     )
     subtract = lambda rate, part, change: jax.tree.map(lambda x, dx: x - rate * dx, part, change)
     params = jax.tree.map(subtract, rates, learner.params, changes)
-    follow = lambda new, old: config.tau * new + (1.0 - config.tau) * old
-    targets = jax.tree.map(follow, Targets(params.critic), learner.target_params)
-    return Learner(params, targets, opt_state, learner.updates + 1)
+    old_critic = learner.target_params.critic
+    target_critic = optax.incremental_update(params.critic, old_critic, config.tau)
+    return Learner(params, Targets(target_critic), opt_state, learner.updates + 1)
