@@ -319,5 +319,6 @@ def descend(config: Config, learner: Learner, grads: Parts) -> Learner:
     )
     subtract = lambda rate, part, change: jax.tree.map(lambda x, dx: x - rate * dx, part, change)
     params = jax.tree.map(subtract, rates, learner.params, changes)
-    targets = optax.incremental_update(Targets(params.critic), learner.target_params, config.tau)
-    return Learner(params, targets, opt_state, learner.updates + 1)
+    old_critic = learner.target_params.critic
+    target_critic = optax.incremental_update(params.critic, old_critic, config.tau)
+    return Learner(params, Targets(target_critic), opt_state, learner.updates + 1)
