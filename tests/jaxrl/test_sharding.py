@@ -73,6 +73,7 @@ def test_the_same_blocks_give_the_same_numbers_for_long():
         assert max(differences.values()) < 1e-3, name
 
 
+@pytest.mark.slow
 def test_the_replay_is_written_in_place(quick):
     for bytes_ in quick["memory:dqn"].values():
         assert bytes_["aliased"] >= bytes_["replay"]

@@ -61,6 +61,7 @@ def test_what_is_shown_has_one_moment_of_everything(live):
     assert "constants" in game.moment_data()
 
 
+@pytest.mark.slow
 def test_equal_seeds_are_equal_games(live):
     games = [Game(live, 5), Game(live, 0)]
     games[1].step()

@@ -29,11 +29,18 @@ def config_of(path: Path, **dynamics) -> Config:
 
 
 @pytest.fixture(scope="module")
-def linear(tmp_path_factory):
-    """`(simulated system, its file, the run of a fit)`."""
+def simulated_file(tmp_path_factory):
+    """`(simulated system, its file)`."""
     path = tmp_path_factory.mktemp("linear") / "linear.npz"
     recording = record("linear", 0, small=True)
     write(recording, path)
+    return recording, path
+
+
+@pytest.fixture(scope="module")
+def linear(simulated_file):
+    """`(simulated system, its file, the run of a fit)`."""
+    recording, path = simulated_file
     result = program.train(config_of(path, dims=recording.model.dims), "recordings")
     return recording, path, result
 
@@ -75,6 +82,7 @@ def test_units_of_numbers_and_inputs_do_not_matter(tmp_path, size, mean, input_s
     assert abs(other["nats"] - one["nats"]) < 0.005
 
 
+@pytest.mark.slow
 def test_the_portrait_and_the_scores_are_in_the_record_and_drawn(linear):
     _, _, result = linear
     content = json.loads((result.directory / "eval.json").read_text(encoding="utf-8"))
@@ -89,6 +97,7 @@ def test_the_portrait_and_the_scores_are_in_the_record_and_drawn(linear):
         assert arrays["states"].shape[:2] == arrays["variances"].shape[:2]
 
 
+@pytest.mark.slow
 def test_the_start_of_the_smallest_loss_counts(linear):
     _, _, result = linear
     agent = result.state.agent
@@ -118,8 +127,8 @@ def test_data_have_a_preset_unless_a_sequence_vae_is_asked_for():
     assert preset_for("sequence_vae", config_with(data=("FILE.npz",))) == "sequence_vae"
 
 
-def test_what_cannot_be_fitted_is_refused_in_one_line(linear, tmp_path):
-    _, path, _ = linear
+def test_what_cannot_be_fitted_is_refused_in_one_line(simulated_file):
+    _, path = simulated_file
     with pytest.raises(ValueError, match="are chosen by the data first"):
         dynamics_fit.make_training(config_of(path))
     with pytest.raises(ValueError, match="20 dimensions for 12 channels: expected at most that"):

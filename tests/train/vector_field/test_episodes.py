@@ -218,6 +218,7 @@ def test_persistence_holds_the_last_observation():
     np.testing.assert_array_equal(expected[0, 13:, 2], data.y[0, 13:])
 
 
+@pytest.mark.slow
 def test_missing_samples_take_little_from_simple_models():
     whole, held_out = noisy_oscillation(0, 400, 300), noisy_oscillation(1, 200)
     rng = np.random.default_rng(3)

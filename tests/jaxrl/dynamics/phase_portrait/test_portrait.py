@@ -140,6 +140,7 @@ def test_two_rhythms_are_aperiodic_without_chaos():
     np.testing.assert_allclose(portrait.aperiodic.exponents, [0, 0, -0.1, -0.1], atol=2e-3)
 
 
+@pytest.mark.slow
 def test_a_centre_has_no_limit_cycle():
     portrait = portrait_of(stuart_landau, disc(100, 1.0), [0.0, 30.5], LITTLE)
     assert portrait.cycles == ()
