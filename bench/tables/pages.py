@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.tables import (
+    accelerators,
     allo,
     common_ground,
     durotaxis,
@@ -20,6 +21,7 @@ from bench.tables import (
 ROOT = Path(__file__).resolve().parents[2]
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 TABLES: dict[str, Callable[[], str]] = {
+    "accelerators": accelerators.compilations,
     "allo_accuracy": allo.accuracy,
     "allo_barrier": allo.barrier,
     "allo_directed": allo.directed_accuracy,

@@ -1,0 +1,38 @@
+"""An environment with the compilers of all chips, made once: jax's plugins for CUDA and libtpu.
+
+They are none of the project's requirements: a CPU machine needs them only to compile for chips that
+it does not have.
+"""
+
+import subprocess
+import sys
+import venv
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DONE = "complete"  # a file: the environment has all it needs
+
+
+def python_with_compilers() -> Path:
+    """The Python of the environment, which is made first where it is not there.
+
+    It lies in the user's cache, one for each version of jax and Python. Raises RuntimeError if it
+    cannot be made.
+    """
+    version = metadata.version("jax")
+    name = f"accelerators-jax{version}-python{sys.version_info[0]}.{sys.version_info[1]}"
+    folder = Path.home() / ".cache" / "jaxrl" / name
+    python = folder / "bin" / "python"
+    if (folder / DONE).exists():
+        return python
+    print(f"making {folder}: some 2 GB, some minutes", file=sys.stderr, flush=True)
+    venv.create(folder, with_pip=True, clear=True)
+    plugins = ("jax-cuda12-plugin", "jax-cuda12-pjrt")
+    packages = [f"jax[tpu]=={version}", *(f"{plugin}=={version}" for plugin in plugins)]
+    command = [str(python), "-m", "pip", "install", "-q", "-r", "requirements.txt", *packages]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+    if answer.returncode:
+        raise RuntimeError(f"{folder} cannot be made: {answer.stderr.strip()[-500:]}")
+    (folder / DONE).touch()
+    return python

@@ -1,0 +1,92 @@
+"""Kernels, loops and bytes of compiled programs, against texts written by hand."""
+
+import pytest
+
+from bench.accelerators import model
+from bench.accelerators.chips import CHIPS
+from bench.accelerators.kernels import Counts, count
+
+TEXT = """
+HloModule by_hand
+
+%fused (p.0: f32[100,4], p.1: s32[]) -> f32[1,4] {
+  %p.0 = f32[100,4]{1,0} parameter(0)
+  %p.1 = s32[] parameter(1)
+  ROOT %slice = f32[1,4]{1,0} dynamic-slice(%p.0, %p.1, %p.1), dynamic_slice_sizes={1,4}
+}
+
+%body (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %double = f32[4]{0} fusion(%x), kind=kLoop, calls=%pure
+  ROOT %sum = f32[4]{0} all-reduce(%double), to_apply=%add
+}
+
+%pure (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  ROOT %twice = f32[4]{0} add(%x, %x)
+}
+
+%counted (x: f32[4]) -> pred[] {
+  %most = s32[] constant(7)
+  %i = s32[] get-tuple-element(%x), index=0
+  ROOT %less = pred[] compare(%i, %most), direction=LT
+}
+
+%open (x: f32[4]) -> pred[] {
+  ROOT %any = pred[] fusion(%x), kind=kLoop, calls=%pure
+}
+
+%small (x: f32[4]) -> f32[4] {
+  ROOT %copied = f32[4]{0} copy(%x)
+}
+
+%large (x: f32[4]) -> f32[4] {
+  %one = f32[4]{0} copy(%x)
+  ROOT %two = f32[4]{0} copy(%one)
+}
+
+ENTRY %main (x: f32[4], table: f32[100,4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %table = f32[100,4]{1,0} parameter(1)
+  %i = s32[] parameter(2)
+  %row = f32[1,4]{1,0} fusion(%table, %i), kind=kLoop, calls=%fused
+  %a = f32[4]{0} while(%x), condition=%open, body=%body, config={"known_trip_count":{"n":"5"}}
+  %b = f32[4]{0} while(%a), condition=%counted, body=%body
+  %c = f32[4]{0} while(%b), condition=%open, body=%body
+  ROOT %d = f32[4]{0} conditional(%i, %c, %c), branch_computations={%small, %large}
+}
+"""
+
+
+def test_loops_are_multiplied_out_and_branches_told_apart():
+    counts = count(TEXT)
+    # One slice, 5 + 7 + 1 rounds of a kernel, the open condition, and the larger branch's two.
+    assert counts.kernels == 1 + 13 + 1 + 2
+    assert counts.branches == 1
+    assert counts.rounds == 12
+    assert counts.open_loops == 1
+    assert counts.exchanges == 13
+
+
+def test_bytes_are_those_that_kernels_read_and_write():
+    row, vector = 16, 16
+    # The slice reads a row of the table and its index; a copy or sum reads and writes a vector.
+    expected = (row + row + 4) + 13 * 2 * vector
+    branch = 2 * vector + vector  # the first copy's operand is a parameter without a size here
+    condition = 1
+    assert count(TEXT).bytes == expected + branch + condition
+
+
+def test_a_text_without_an_entry_is_refused():
+    with pytest.raises(ValueError, match="names its ENTRY"):
+        count("HloModule empty\n")
+
+
+def test_the_model_is_launches_or_bytes_and_waits():
+    many = Counts(kernels=1000, bytes=8)._asdict()
+    assert model.seconds("h100", many) == pytest.approx(1000 * model.LAUNCH)
+    wide = Counts(kernels=1, bytes=CHIPS["t4"].bandwidth)._asdict()
+    assert model.seconds("t4", wide) == pytest.approx(1 / model.MEMORY_SHARE)
+    waits = Counts(kernels=1, open_loops=10)._asdict()
+    assert model.seconds("h100", waits) == pytest.approx(model.LAUNCH + 10 * model.ROUND)
+    assert model.seconds("v5e", waits) == pytest.approx(model.TPU_KERNEL)
