@@ -106,7 +106,7 @@ def test_sampled_training_reaches_eigenvectors(numbered):
         state, next_state = (
             numbers_of(obs, learner.inputs) for obs in (data.state, data.next_state)
         )
-        numbered_walk = agent.walk._replace(data=data._replace(state=state, next_state=next_state))
+        numbered_walk = agent.walk.replace(data=data._replace(state=state, next_state=next_state))
         agent = agent._replace(walk=numbered_walk, inputs=learner.inputs)
     assert similarity(features, truth_of(config, agent)) > 0.98
     assert all(np.isfinite(metric).all() for metric in metrics.agent.values())
