@@ -2,6 +2,7 @@
 files first."""
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -61,6 +62,18 @@ def resident_bytes() -> int:
     """The memory that this process holds; 0 where the system does not say."""
     statm = Path("/proc/self/statm")
     return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0
+
+
+START = time.monotonic()
+MINUTES = os.environ.get("JAXRL_TEST_MINUTES")
+"""How long a run may begin tests; the rest is skipped. `.ci/run` sets it for slow tests."""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leaves to the nightly check what a run has no time for."""
+    del item
+    if MINUTES and time.monotonic() - START > 60 * float(MINUTES):
+        pytest.skip(f"{MINUTES} minutes are over: the nightly check does this")
 
 
 LONG_FILES = (
