@@ -10,7 +10,10 @@ import venv
 from importlib import metadata
 from pathlib import Path
 
+from train.host.machine.compilation_cache import cache_home
+
 ROOT = Path(__file__).parents[2]
+FOLDER = "jaxrl-accelerators"  # not below `jaxrl`, whose files make room for compiled programs
 DONE = "complete"  # a file: the environment has all it needs
 
 
@@ -21,8 +24,8 @@ def python_with_compilers() -> Path:
     cannot be made.
     """
     version = metadata.version("jax")
-    name = f"accelerators-jax{version}-python{sys.version_info[0]}.{sys.version_info[1]}"
-    folder = Path.home() / ".cache" / "jaxrl" / name
+    name = f"jax{version}-python{sys.version_info[0]}.{sys.version_info[1]}"
+    folder = cache_home() / FOLDER / name
     python = folder / "bin" / "python"
     if (folder / DONE).exists():
         return python
