@@ -16,19 +16,15 @@ from typing import Any
 
 import jax
 import optax
-from jax.sharding import AxisType
 
+from bench.compiling import UPDATES, lower_chunk, mesh_of, program_and_config
 from bench.memory import nodes, size
 from bench.snake_speed import append, machine
 from bench.traffic import exchanges, products
-from jaxrl import loop, sharding
 from tests.jaxrl.sharded_runs import answers
-from train.host.plain_config import with_field
-from train.host.program import find
 
 RESULTS = Path(__file__).parent / "results" / "communication.json"
 DEVICES = 8
-UPDATES = 2  # of a chunk; one would not be a loop
 CASES = (
     "gymnax:ppo",
     "gymnax:recurrent",
@@ -43,16 +39,11 @@ CASES = (
 
 def measure(case: str) -> dict[str, Any]:
     """A row: all numbers are of one update, bytes as they are before a ring carries them."""
-    name, preset, *fields = case.split(":")
-    program = find(name, "the command line")
-    config = program.presets[preset].config
-    blocks = "loop.blocks" if hasattr(config, "loop") else "agent.blocks"
-    config = with_field(config, blocks, DEVICES)
-    for field, value in (x.split("=") for x in fields):
-        config = with_field(config, field, json.loads(value))
+    program, config = program_and_config(case, DEVICES)
     training = program.training(config)
     shapes: Any = jax.eval_shape(training.init, jax.random.key(0))
-    operations = exchanges(compiled_text(training, shapes))
+    chunk = lower_chunk(training, shapes, mesh_of(jax.devices()[:DEVICES]))
+    operations = exchanges(chunk.compile().as_text() or "")
     total = lambda count: sum(count(x) * x.times for x in operations) // UPDATES
     trained_bytes = sum(size(x.mu) for x in nodes(shapes.agent, optax.ScaleByAdamState))
     steps, batch = gradient_steps(config)
@@ -70,20 +61,6 @@ def measure(case: str) -> dict[str, Any]:
         "closed_form": trained_bytes * steps,
         "products": products(jax.make_jaxpr(training.update)(shapes).jaxpr),
     }
-
-
-def compiled_text(training: Any, shapes: Any) -> str:
-    """The text of a compiled chunk on a mesh of one member and as many blocks as devices."""
-    kinds = (AxisType.Auto,) * 2
-    mesh = jax.make_mesh((1, DEVICES), (sharding.MEMBER, sharding.BLOCK), axis_types=kinds)
-    shardings = sharding.shardings(mesh, shapes)
-    chunk = jax.jit(
-        loop.make_chunk(training.update, UPDATES),
-        in_shardings=(shardings,),
-        out_shardings=(shardings, None),
-        donate_argnums=0,
-    )
-    return chunk.lower(shapes).compile().as_text() or ""
 
 
 def gradient_steps(config: Any) -> tuple[int, int]:

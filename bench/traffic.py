@@ -68,10 +68,16 @@ def _walk(bodies: dict[str, list[str]], name: str, times: int, is_open: bool) ->
             yield from _walk(bodies, loop[2], times * rounds, within)
         if call := CALL.search(line):
             yield from _walk(bodies, call[1], times, is_open)
-        if " conditional(" in line:
-            for several, one in BRANCHES.findall(line):
-                for branch in (several or one).split(","):
-                    yield from _walk(bodies, branch.strip().lstrip("%"), times, is_open)
+        for branch in branches(line):
+            yield from _walk(bodies, branch, times, is_open)
+
+
+def branches(line: str) -> list[str]:
+    """The computations that a conditional chooses from; none for another instruction."""
+    if " conditional(" not in line:
+        return []
+    names = [several or one for several, one in BRANCHES.findall(line)]
+    return [name.strip().lstrip("%") for name in ",".join(names).split(",")]
 
 
 def sizes(result: str) -> tuple[int, int]:

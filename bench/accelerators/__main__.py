@@ -2,11 +2,9 @@
 
 python -m bench.accelerators [PROGRAM:PRESET ...] [--chips h100 t4 v5e] [--devices 1 8]
 
-Without arguments all presets of all programs. Prints a table and keeps each row, as soon as it is
-compiled, in `bench/results/accelerators.json`; a row of the same program, chip and number of
-devices is replaced. The compilers lie in an environment of their own, made at first use.
-`--ceilings` ends with 1 where a program does more than `bench/results/accelerator_ceilings.json`
-allows.
+Without arguments all presets of all programs. Prints a line for each, as soon as it is compiled,
+and adds it to `bench/results/accelerators.json`. The compilers lie in an environment of their own,
+made at first use.
 
 What it proves is that programs compile, what memory they take, how many kernels they start, how
 they loop and what they exchange. Seconds are a model's (`bench.accelerators.model`).
@@ -15,36 +13,29 @@ they loop and what they exchange. Seconds are a model's (`bench.accelerators.mod
 import argparse
 import json
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bench.accelerators import chips, model
 from bench.accelerators.environment import ROOT, python_with_compilers
+from bench.snake_speed import append, machine
 from train.host.program import find
 
 RESULTS = ROOT / "bench" / "results" / "accelerators.json"
-CEILINGS = ROOT / "bench" / "results" / "accelerator_ceilings.json"
 PROGRAMS = ("gymnax", "snake", "two_snake", "durotaxis", "allo", "goals", "vector_field")
 
 
-def main() -> int:
+def main() -> None:
     options = parse()
     python = python_with_compilers()
     cases = options.cases or list(all_cases())
     questions = [(x, chip, n) for x in cases for chip in options.chips for n in options.devices]
-    exceeded = 0
     with ThreadPoolExecutor(options.jobs) as pool:
         ask = lambda question: compile_case(python, question, options.text)
         for row in pool.map(ask, questions):
             print(model.line(row), flush=True)
-            if options.ceilings:
-                exceeded += report_exceeded(row)
-            else:
-                keep(row)
-    return int(exceeded > 0)
+            append(RESULTS, {**machine(), **row})
 
 
 def parse() -> argparse.Namespace:
@@ -58,7 +49,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--devices", nargs="+", type=int, choices=(1, 8), default=[1])
     parser.add_argument("--jobs", type=int, default=1, help="compilations side by side")
     parser.add_argument("--text", type=Path, help="folder to write the compiled modules into")
-    parser.add_argument("--ceilings", action="store_true", help="compare, and keep nothing")
     return parser.parse_args()
 
 
@@ -80,27 +70,5 @@ def compile_case(python: Path, question: tuple[str, str, int], text: Path | None
     return json.loads(answer.stdout.splitlines()[-1])
 
 
-def keep(row: dict[str, Any], path: Path = RESULTS) -> None:
-    """Writes a row into the results, in place of an earlier one of the same question."""
-    same = lambda other: all(other[x] == row[x] for x in ("case", "chip", "devices"))
-    rows = json.loads(path.read_bytes()) if path.exists() else []
-    rows = [x for x in rows if not same(x)]
-    dated = {"date": datetime.now(UTC).date().isoformat(), **row}
-    rows = sorted([*rows, dated], key=lambda x: (x["case"], x["chip"], x["devices"]))
-    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-
-
-def report_exceeded(row: dict[str, Any]) -> int:
-    """Prints where an update is above its ceilings; how many there are."""
-    ceilings = json.loads(CEILINGS.read_bytes()).get(f"{row['case']} {row['chip']}", {})
-    if "failed" in (update := row.get("update", row)):
-        print(f"{row['case']} does not compile for {row['chip']}: {update['failed']}")
-        return 1
-    above = {x: most for x, most in ceilings.items() if update["counts"][x] > most}
-    for name, most in above.items():
-        print(f"{row['case']} for {row['chip']}: {update['counts'][name]:.0f} {name}, most {most}")
-    return len(above)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

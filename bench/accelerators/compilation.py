@@ -18,15 +18,13 @@ os.environ["JAX_PLATFORMS"] = "cpu"  # where constants are computed; the chip is
 
 import jax
 import jax.extend.core
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from bench.accelerators import chips, kernels
+from bench.compiling import lower_chunk, lower_update, mesh_of, program_and_config
 from jaxrl import sharding
 from train.host.machine.compiled import equations
-from train.host.plain_config import with_field
-from train.host.program import find
 
-UPDATES = 2  # of a chunk; one would not be a loop
 GAMES = 64  # of the evaluation while training
 
 
@@ -37,15 +35,16 @@ def main() -> None:
     parser.add_argument("devices", type=int, choices=(1, 8))
     parser.add_argument("--text", type=Path, help="folder to write the compiled modules into")
     options = parser.parse_args()
-    mesh = mesh_of(options.chip, options.devices)
-    training = training_of(options.case, options.devices)
-    like = jax.eval_shape(training.init, jax.random.key(0))
+    mesh = mesh_of(chips.absent_devices(options.chip, options.devices))
+    program, config = program_and_config(options.case, options.devices)
+    training = program.training(program.complete(config))
+    shapes = jax.eval_shape(training.init, jax.random.key(0))
     row = {"case": options.case, "chip": options.chip, "devices": options.devices}
     row["steps"] = training.steps_per_update
-    row["products"] = products(jax.make_jaxpr(training.update)(like).jaxpr)
-    for name, compilation in parts(training, like, mesh).items():
+    row["products"] = products(jax.make_jaxpr(training.update)(shapes).jaxpr)
+    for name, lowering in parts(training, shapes, mesh).items():
         try:
-            row[name], text = measure(compilation)
+            row[name], text = measure(lowering)
         except Exception as error:  # whatever the compiler says is the result
             row[name] = {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
             continue
@@ -56,56 +55,25 @@ def main() -> None:
     print(json.dumps(row))
 
 
-def training_of(case: str, devices: int) -> Any:
-    """The training of `PROGRAM:PRESET[:FIELD=JSON ...]`, with a block for each device."""
-    name, preset, *fields = case.split(":")
-    program = find(name, "the command line")
-    config = program.presets[preset or next(iter(program.presets))].config
-    for field, number in (x.split("=") for x in fields):
-        config = with_field(config, field, json.loads(number))
-    place = next((x for x in ("loop", "agent") if hasattr(getattr(config, x, None), "blocks")), "")
-    if devices > 1 and place:
-        config = with_field(config, f"{place}.blocks", devices)
-    return program.training(program.complete(config))
-
-
-def mesh_of(chip: str, count: int) -> Mesh:
-    """A mesh of one member and as many blocks as devices, as a run has it."""
-    import numpy as np
-
-    devices = np.array(chips.absent_devices(chip, count)).reshape(1, count)
-    return Mesh(devices, (sharding.MEMBER, sharding.BLOCK), axis_types=(AxisType.Auto,) * 2)
-
-
-def parts(training: Any, like: Any, mesh: Mesh) -> dict[str, Callable[[], Any]]:
+def parts(training: Any, shapes: Any, mesh: Mesh) -> dict[str, Callable[[], Any]]:
     """What a run compiles, by name: functions that return the lowered program."""
-    placed = sharding.shardings(mesh, like)
     whole = NamedSharding(mesh, PartitionSpec())
     key = jax.eval_shape(lambda: jax.random.key(0))
 
-    def chunk(state: Any) -> Any:
-        return jax.lax.scan(lambda state, _: training.update(state), state, length=UPDATES)
+    def lower_init() -> Any:
+        shardings = sharding.shardings(mesh, shapes)
+        return jax.jit(training.init, in_shardings=whole, out_shardings=shardings).lower(key)
+
+    def lower_evaluation() -> Any:
+        games = jax.jit(training.games(GAMES), in_shardings=whole, out_shardings=whole)
+        return games.lower(shapes.agent, key)
 
     lowerings = {
-        "init": lambda: jax.jit(training.init, in_shardings=(whole,), out_shardings=placed).lower(
-            key
-        ),
-        "update": lambda: jax.jit(
-            training.update,
-            in_shardings=(placed,),
-            out_shardings=(placed, None),
-            donate_argnums=0,
-        ).lower(like),
-        "chunk": lambda: jax.jit(
-            chunk, in_shardings=(placed,), out_shardings=(placed, None), donate_argnums=0
-        ).lower(like),
+        "init": lower_init,
+        "update": lambda: lower_update(training.update, shapes, mesh),
+        "chunk": lambda: lower_chunk(training, shapes, mesh),
     }
-    if training.games is not None:
-        games = training.games(GAMES)
-        lowerings["evaluation"] = lambda: jax.jit(
-            games, in_shardings=(whole, whole), out_shardings=whole
-        ).lower(like.agent, key)
-    return lowerings
+    return lowerings if training.games is None else lowerings | {"evaluation": lower_evaluation}
 
 
 def measure(lowering: Callable[[], Any]) -> tuple[dict[str, Any], str]:

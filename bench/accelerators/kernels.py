@@ -22,7 +22,6 @@ LAUNCHES = re.compile(
 )
 PARTIAL = frozenset(("dynamic-slice", "gather", "dynamic-update-slice"))  # read some of an operand
 ALLOCATIONS = "AllocateBuffer"  # a custom call that only reserves memory
-EXCHANGES = re.compile(rf"^({traffic.KINDS}|ragged-all-to-all)(-start)?$")
 
 
 class Counts(NamedTuple):
@@ -69,14 +68,12 @@ def count(text: str) -> Counts:
         if kind == "while":
             return of_loop(line)
         if kind == "conditional":
-            names = [x for several, one in traffic.BRANCHES.findall(line) for x in (several, one)]
-            branches = [x.strip().lstrip("%") for x in ",".join(filter(None, names)).split(",")]
-            counts = sorted(map(of_computation, branches), key=lambda x: x.kernels)
+            counts = sorted(map(of_computation, traffic.branches(line)), key=lambda x: x.kernels)
             others = sum(x.kernels + x.branches for x in counts[:-1])
             return counts[-1] + Counts(branches=others)
         if kind == "call" and (call := traffic.CALL.search(line)):
             return of_computation(call[1])
-        if EXCHANGES.match(kind):
+        if traffic.EXCHANGE.search(line):
             return Counts(exchanges=1)
         if not LAUNCHES.fullmatch(kind) or ALLOCATIONS in line:
             return Counts()

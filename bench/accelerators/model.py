@@ -18,10 +18,9 @@ MEMORY_SHARE = 0.8  # of the bandwidth that a kernel reaches
 
 def seconds(chip: str, counts: dict[str, float]) -> float:
     """The time of one execution of a program with `kernels.Counts`; open loops go round once."""
-    launch = LAUNCH if isinstance(CHIPS[chip], Gpu) else TPU_KERNEL
-    waits = counts["open_loops"] * (ROUND if isinstance(CHIPS[chip], Gpu) else 0.0)
+    launch, wait = (LAUNCH, ROUND) if isinstance(CHIPS[chip], Gpu) else (TPU_KERNEL, 0.0)
     moved = counts["bytes"] / (MEMORY_SHARE * CHIPS[chip].bandwidth)
-    return max(counts["kernels"] * launch, moved) + waits
+    return max(counts["kernels"] * launch, moved) + counts["open_loops"] * wait
 
 
 def line(row: dict[str, Any]) -> str:

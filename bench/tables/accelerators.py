@@ -2,7 +2,7 @@
 
 from bench.accelerators import model
 from bench.accelerators.chips import CHIPS
-from bench.tables.markdown import Record, records
+from bench.tables.markdown import Record, latest, records, table
 
 
 def compilations() -> str:
@@ -12,11 +12,8 @@ def compilations() -> str:
         " | steps/s by the model"
     )
     rows = [row for row in records("accelerators") if row["devices"] == 1]
-    lines = [f"| {head} |", "|---" * len(head.split(" | ")) + "|"]
-    lines += [f"| {' | '.join(cells(row))} |" for row in rows]
-    days = sorted({row["date"] for row in rows})
-    lines += ["", f"*Compiled on two CPU cores, JAX 0.10.2; {days[0]} to {days[-1]}.*"]
-    return "\n".join(lines)
+    newest = latest(rows, "case", "chip")
+    return table(head, (cells(newest[key]) for key in sorted(newest)), rows)
 
 
 def cells(row: Record) -> list[str]:
