@@ -133,6 +133,15 @@ def test_imports_point_downwards(module: str, path: Path):
     assert violations(module, path.read_text()) == []
 
 
+def test_an_environment_is_imported_when_it_is_asked_for():
+    """So that none costs those who play another."""
+    (source,) = (path.read_text() for module, path in sources() if module == "envs")
+    assert {name for name in imports(source) if name.startswith("envs.")} == {
+        "envs.base.Environment",
+        "envs.base.check_name",
+    }
+
+
 def test_every_module_has_a_row():
     names = [module for module, _ in sources() if module.split(".")[0] in ("jaxrl", "train")]
     assert [name for name in names if place(name) is None] == []

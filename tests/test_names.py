@@ -39,11 +39,9 @@ def offenders(source: str) -> Iterator[str]:
             first = (ast.get_docstring(node) or "").partition(" ")[0]
             if first in IN_MID_AIR:
                 yield f'{node.name}: "{first} ..."'
-        if isinstance(node, ast.arg) and VAGUE.fullmatch(node.arg):
-            yield node.arg
-        is_bound = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        if is_bound and VAGUE.fullmatch(getattr(node, "id", "")):
-            yield getattr(node, "id", "")
+        match node:
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) if VAGUE.fullmatch(name):
+                yield name
 
 
 def is_participle(name: str) -> bool:

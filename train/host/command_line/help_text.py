@@ -113,10 +113,10 @@ def text(
     }
     is_long = sum(map(len, visible.values())) > most
     for group in flags:
-        heading = f"{group.name}: {' '.join(group.about)}" if group.about else group.name
         is_folded = is_long and "." in group.name
-        if is_folded:
-            heading += f" {len(visible[group.name])} flags, which {ALL} shows."
+        count = f"{len(visible[group.name])} flags, which {ALL} shows."
+        sentences = [*group.about, count] if is_folded else group.about
+        heading = f"{group.name}: {' '.join(sentences)}" if sentences else group.name
         if visible[group.name]:
             lines += ["", *textwrap.wrap(heading, width)]
         for flag in () if is_folded else visible[group.name]:
