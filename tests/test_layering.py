@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("jaxrl", "envs", "train")
 MOST_MODULES = 14
 LAYERS = (  # of `jaxrl`, from the ground up: what stands in a row may be imported by all above it
-    ("types", "blocks", "checks", "outcomes", "shards"),
+    ("types", "blocks", "checks", "dependent_fields", "outcomes", "shards"),
     ("numerics", "acting", "checkpoint", "replay"),
     ("losses", "loop", "cycle_skipping", "agent_checker"),
     ("networks", "evaluate"),
