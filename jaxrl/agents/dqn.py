@@ -17,6 +17,7 @@ from flax import struct
 from jaxrl import blocks as in_blocks
 from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share, Span
+from jaxrl.dependent_fields import needs, unless
 from jaxrl.losses import action_values, exploration, q_learning, schedules
 from jaxrl.losses import n_step as n_step_replay
 from jaxrl.losses.n_step import Batch
@@ -25,6 +26,7 @@ from jaxrl.replay import uniform as replay
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 Loss = Literal["huber", "squared"]
+OF_VALUES = unless("categorical", why="a distribution of returns is learned by its cross-entropy")
 
 
 @struct.dataclass
@@ -54,10 +56,10 @@ class Config:
     """Rewards summed before the target bootstraps."""
     double: bool = struct.field(pytree_node=False, default=True)
     """Whether the online network picks the action that the target network values."""
-    loss: Loss = struct.field(pytree_node=False, default="huber")
+    loss: Annotated[Loss, OF_VALUES] = struct.field(pytree_node=False, default="huber")
     """Loss of values: huber, half the squared error but linear beyond `huber_delta`; squared, half
     the squared error everywhere. Distributions of returns use the cross-entropy instead."""
-    huber_delta: Positive = 1.0
+    huber_delta: Annotated[Positive, OF_VALUES, needs("loss", "huber")] = 1.0
     """huber: error beyond which the loss grows linearly, in units of return."""
     max_grad_norm: Positive | None = 10.0
     """Global norm to which gradients are clipped; None: never, which is faster."""
@@ -67,28 +69,37 @@ class Config:
     """Share of random actions from `epsilon_transitions` on; 0 where a noisy network explores."""
     epsilon_transitions: CountOrZero = 50_000
     """Transitions over which the share of random actions falls linearly."""
-    repeat_exponent: Annotated[float, Range(above=1.0)] | None = None
+    repeat_exponent: Annotated[
+        Annotated[float, Range(above=1.0)] | None,
+        needs("epsilon_start", why="it needs random actions, {}epsilon-start")
+        | needs("epsilon_end"),
+    ] = None
     """μ of εz-greedy (Dabney et al. 2021): a random action is repeated for n steps, P(n >= k) =
     k^(1 - μ); 2 as in the paper. None: one step."""
     categorical: bool = struct.field(pytree_node=False, default=False)
     """Whether the network predicts a distribution of returns, on as many atoms as it outputs."""
-    value_low: float = -10.0
+    value_low: Annotated[float, needs("categorical")] = -10.0
     """Lowest return of a distribution."""
-    value_high: float = 10.0
+    value_high: Annotated[float, needs("categorical")] = 10.0
     """Highest return of a distribution."""
     prioritised: bool = struct.field(pytree_node=False, default=False)
     """Whether transitions are sampled in proportion to their last error."""
-    priority_exponent: NonNegative = 0.5
+    priority_exponent: Annotated[NonNegative, needs("prioritised")] = 0.5
     """α: probabilities are proportional to error^α; 0 draws uniformly."""
-    importance_start: Share = 0.4
+    importance_start: Annotated[Share, needs("prioritised")] = 0.4
     """β at the start, exponent of the importance weights, which rises linearly to 1."""
-    importance_transitions: CountOrZero = 1_000_000
+    importance_transitions: Annotated[CountOrZero, needs("prioritised")] = 1_000_000
     """Transitions until β is 1."""
 
     @property
     def value_range(self) -> tuple[float, float] | None:
         """Lowest and highest return of a distribution; None where the network predicts values."""
         return (self.value_low, self.value_high) if self.categorical else None
+
+    @property
+    def has_constant_epsilon(self) -> bool:
+        """Whether the share of random actions stays as it is."""
+        return self.epsilon_start == self.epsilon_end
 
     @property
     def loss_delta(self) -> float:
@@ -316,21 +327,3 @@ def check_config(config: Config) -> None:
     checks.config(config)
     if isinstance(config.value_low, int | float):
         checks.number("value_high", config.value_high, above=config.value_low)
-
-
-def idle(config: Config) -> dict[str, str]:
-    """Fields that have no effect with the others, and why."""
-    reasons = {}
-    if config.categorical:
-        reason = "a distribution of returns is learned by its cross-entropy"
-        reasons |= dict.fromkeys(("loss", "huber_delta"), reason)
-    else:
-        reasons |= dict.fromkeys(("value_low", "value_high"), "it needs agent.categorical")
-        if config.loss != "huber":
-            reasons["huber_delta"] = "it needs agent.loss huber"
-    if not config.prioritised:
-        names = ("priority_exponent", "importance_start", "importance_transitions")
-        reasons |= dict.fromkeys(names, "it needs agent.prioritised")
-    if config.epsilon_start == config.epsilon_end == 0.0:
-        reasons["repeat_exponent"] = "it needs random actions, agent.epsilon-start"
-    return reasons

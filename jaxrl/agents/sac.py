@@ -18,12 +18,15 @@ from flax import struct
 from jaxrl import blocks as in_blocks
 from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
+from jaxrl.dependent_fields import needs
 from jaxrl.losses import exploration, n_step
 from jaxrl.losses.distributions import SquashedNormal
 from jaxrl.losses.n_step import Batch
 from jaxrl.networks import continuous
 from jaxrl.replay import uniform as replay
 from jaxrl.types import Agent, Metrics, PyTree, Transition
+
+OF_TEMPERATURE = needs("learn_temperature", why="it needs {}learn-temperature")
 
 
 @struct.dataclass
@@ -34,7 +37,7 @@ class Config:
     """Step size of Adam for the policy."""
     critic_learning_rate: NonNegative = 3e-3
     """Step size of Adam for the critics."""
-    temperature_learning_rate: NonNegative = 3e-3
+    temperature_learning_rate: Annotated[NonNegative, OF_TEMPERATURE] = 3e-3
     """Step size of Adam for log α."""
     discount: Share = 0.99
     """γ, per environment step."""
@@ -53,7 +56,7 @@ class Config:
     """α at the start: the weight of the entropy, in units of return per nat."""
     learn_temperature: bool = struct.field(pytree_node=False, default=True)
     """Whether α moves the entropy towards `target_entropy`; otherwise it stays as it is."""
-    target_entropy: float | None = None
+    target_entropy: Annotated[float | None, OF_TEMPERATURE] = None
     """Entropy that α aims for, in nats, of actions scaled to [-1, 1]; None: minus their number of
     coordinates. Uniform actions have the most, log 2 for each coordinate."""
     noise_correlation: Annotated[float, Range(least=0.0, below=1.0)] | None = None

@@ -5,7 +5,7 @@ The `Config` of an agent inherits the one here. Policies are distributions of
 with K values learns one value for each; their advantages are added.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import chex
 import jax
@@ -14,6 +14,7 @@ import optax
 from flax import struct
 
 from jaxrl.checks import NonNegative, Positive, Share
+from jaxrl.dependent_fields import unless
 from jaxrl.losses import returns
 from jaxrl.types import PyTree, Transition
 
@@ -41,7 +42,9 @@ class Config:
     target_entropy: float | None = None
     """Entropy of the policy, in nats, below which the weight of the bonus grows; None: it does not.
     Continuous policies have that of the sample before the squash, which may be negative."""
-    entropy_gain: NonNegative = 2.0
+    entropy_gain: Annotated[
+        NonNegative, unless("target_entropy", None, why="it needs {}target-entropy")
+    ] = 2.0
     """By how much it grows for each nat that the entropy is below `target_entropy`."""
     max_grad_norm: Positive = 0.5
     """Global norm to which gradients are clipped."""

@@ -9,7 +9,7 @@ observations are below `params`, so that a policy keeps them.
 An agent with a replay would remember observations as they were scaled long ago: do not wrap it.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from flax import struct
 
 from jaxrl import checks
 from jaxrl.checks import Positive, Share, Span
+from jaxrl.dependent_fields import needs
 from jaxrl.types import Agent, AgentState, Memory, Metrics, Observation, PyTree, Transition
 
 
@@ -26,15 +27,15 @@ class Config:
 
     observations: bool = struct.field(pytree_node=False, default=False)
     """Shift and scale every number of an observation to mean 0 and deviation 1; categories stay."""
-    observation_clip: Span = 10.0
+    observation_clip: Annotated[Span, needs("observations")] = 10.0
     """Largest size of a normalised observation; inf: any."""
     rewards: bool = struct.field(pytree_node=False, default=False)
     """Divide rewards by the deviation of the discounted return, without shifting them."""
-    reward_clip: Span = float("inf")
+    reward_clip: Annotated[Span, needs("rewards")] = float("inf")
     """Largest size of a scaled reward; inf: any."""
     discount: Share = 0.99
     """γ of that return, per environment step."""
-    epsilon: Positive = 1e-8
+    epsilon: Annotated[Positive, needs("observations") | needs("rewards")] = 1e-8
     """Added to variances before the root is taken."""
 
 

@@ -178,6 +178,6 @@ def test_fields_that_are_idle_or_static_exist():
     for name in flags.PROGRAMS:
         program = find(name, "a test")
         for config, _ in program.presets.values():
-            for field in (*program.idle(config), *program.static):
+            for field in (*command.idle_fields(program, config), *program.static):
                 field_of(config, field)
             assert dataclasses.is_dataclass(config)

@@ -8,6 +8,7 @@ from flax import linen as nn
 
 from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero
+from jaxrl.dependent_fields import needs, never, unless
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.mlp import MLP
 from jaxrl.spectral.learning import allo
@@ -15,7 +16,6 @@ from jaxrl.spectral.learning.allo_config import outputs
 from jaxrl.spectral.learning.encoder import Encoder, Fourier, TwoSided
 from train.allo.problem import Maze
 from train.host import training as settings
-from train.host.plain_config import names_below
 from train.host.program import Preset
 from train.host.training import Seeds
 
@@ -27,7 +27,7 @@ class Network:
     observation: Literal["fourier", "coordinates", "one_hot", "pixels", "rendered"] = "fourier"
     """Input of the network; fourier: coordinates and Fourier features of them; pixels: one a tile;
     rendered: the maze as people see it, several pixels a tile."""
-    frequencies: Count = 16
+    frequencies: Annotated[Count, needs("observation", "fourier")] = 16
     """Frequencies of the Fourier features along each coordinate."""
     hidden: tuple[Count, ...] = (128, 128, 128)
     """Width of each hidden layer."""
@@ -48,6 +48,9 @@ class Budget(settings.Config):
     """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
 
 
+OF_MAZES = unless("transitions", why="--transitions takes the place of the maze")
+
+
 @dataclass(frozen=True)
 class Config:
     """Learns eigenvectors of the graph Laplacian of a random walk, without rewards."""
@@ -55,10 +58,18 @@ class Config:
     transitions: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="FILE")] = ""
     """Learn from this .npz file of trajectories of your own instead of a maze: `states`, ids or
     vectors, and what else train/allo/recorded/recordings.py describes."""
-    env: Maze = Maze()
+    env: Annotated[Maze, OF_MAZES] = Maze()
     network: Network = Network()
-    agent: allo.Config = allo.Config()
-    permute_every: CountOrZero = 0
+    agent: Annotated[
+        allo.Config,
+        OF_MAZES.of("capacity", "blocks", "importance", "estimate"),
+        unless("env.wind_spread", why="env.wind_spread sets it to pairs").of("estimate"),
+        never("env.transitions sets it").of("capacity"),
+        never("run.total_steps sets it").of("gradient_steps"),
+    ] = allo.Config()
+    permute_every: Annotated[
+        CountOrZero, unless("agent.directed", why="it needs an agent that is not directed")
+    ] = 0
     """Gradient steps between random permutations of the outputs, to test stability; 0: none."""
     run: Budget = field(default_factory=Budget)
 
@@ -144,55 +155,6 @@ PRESETS: dict[str, Preset] = {
         "The 20,000 steps and sizes of a later script of the authors.",
     ),
 }
-
-
-def idle_fields(config: Config) -> dict[str, str]:
-    """Fields that have no effect with a configuration, and why."""
-    agent = config.agent
-    reasons = {
-        "agent.gradient_steps": "run.total_steps sets it",
-        "agent.capacity": "env.transitions sets it",
-    }
-    if agent.expectation == "exact":
-        why = "it needs agent.expectation sampled"
-        reasons |= {"agent.batch_size": why, "agent.blocks": why}
-    else:
-        reasons["agent.estimate"] = "it needs agent.expectation exact"
-    if agent.expectation == "exact" or not agent.turn_every:
-        reasons["agent.turn_pairs"] = "it needs agent.expectation sampled and agent.turn_every"
-    if agent.schedule != "measured":
-        why = "it needs agent.schedule measured"
-        reasons |= {"agent.found_within": why, "agent.fall_steps": why}
-    if agent.method in ("ggdo", "gdo"):
-        names = ("dual_start", "dual_step", "dual_limit", "row_threshold")
-        reasons |= {f"agent.{name}": "it needs agent.method allo" for name in names}
-    if agent.directed:
-        reasons["permute_every"] = "it needs an agent that is not directed"
-    if config.network.observation != "fourier":
-        reasons["network.frequencies"] = "it needs network.observation fourier"
-    if config.transitions:
-        reasons.pop("agent.capacity")
-        why = "--transitions takes the place of the maze"
-        names = (*names_below(config.env, "env"), "agent.capacity", "agent.blocks")
-        return reasons | dict.fromkeys((*names, "agent.importance", "agent.estimate"), why)
-    return reasons | idle_walk_fields(config.env)
-
-
-def idle_walk_fields(env: Maze) -> dict[str, str]:
-    """The same for the walk."""
-    reasons = {}
-    if not env.doors:
-        reasons["env.door_back"] = "it needs env.doors"
-    if not env.doors and not env.openings:
-        reasons["env.maze_seed"] = "it needs env.doors or env.openings"
-    if env.policy != "greedy":
-        reasons |= dict.fromkeys(("env.epsilon", "env.goal"), "it needs env.policy greedy")
-    if env.wind_spread:
-        reasons["agent.estimate"] = "env.wind_spread sets it to pairs"
-    if not env.step:
-        return reasons | {"env.truth_cells": "it needs env.step"}
-    names = ("wind", "wind_spread", "doors", "door_back", "policy", "epsilon", "goal")
-    return reasons | {f"env.{name}": "env.step makes the walk continuous" for name in names}
 
 
 def make_network(config: Config, num_states: int, observation: str = "") -> nn.Module:

@@ -15,6 +15,7 @@ from envs.grid.layouts import Layout
 from envs.grid.observations import OBSERVATIONS, check_size
 from envs.grid.windy import WindyGrid
 from jaxrl.checks import Count, CountOrZero, Range, Seed, Share
+from jaxrl.dependent_fields import needs, unless
 from jaxrl.spectral import laplacian, sparse_laplacian
 from jaxrl.spectral.laplacian import Eigensystem
 from jaxrl.spectral.learning import allo
@@ -33,6 +34,9 @@ MATRICES = 8
 Counts, graph, chain, powers and products. For a directed walk four times as many, as its graph has
 two nodes for each state."""
 
+ON_CELLS = unless("step", why="{}step makes the walk continuous")
+OF_GREEDY = needs("policy", "greedy")
+
 
 @dataclass(frozen=True)
 class Maze:
@@ -44,29 +48,29 @@ class Maze:
     """Text file with a maze of your own instead: # is wall, . is free."""
     allow_disconnected: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
     """Accept a maze in which some cells cannot be reached from others."""
-    wind: Annotated[float, Range(above=-1.0, below=1.0)] = 0.0
+    wind: Annotated[float, Range(above=-1.0, below=1.0), ON_CELLS] = 0.0
     """Probability that wind blows a move to the right; negative: to the left."""
-    wind_spread: Annotated[float, Range(least=0.0, below=1.0)] = 0.0
+    wind_spread: Annotated[float, Range(least=0.0, below=1.0), ON_CELLS] = 0.0
     """Every walk has a wind of its own, uniform within so much of env.wind; it does not see it."""
     openings: CountOrZero = 0
     """Walls between two free cells that are opened at random."""
-    doors: CountOrZero = 0
+    doors: Annotated[CountOrZero, ON_CELLS] = 0
     """Passages that become doors at random, open in one direction."""
-    door_back: Share = 0.0
+    door_back: Annotated[Share, ON_CELLS, needs("doors")] = 0.0
     """Probability that a move back through such a door succeeds."""
-    maze_seed: Seed = 0
+    maze_seed: Annotated[Seed, needs("doors") | needs("openings")] = 0
     """Of the random openings and doors."""
-    policy: str = "uniform"
+    policy: Annotated[str, ON_CELLS] = "uniform"
     """Of the walk: uniform; greedy, towards a goal; probabilities of up, right, down and left, such
     as 0.4,0.2,0.2,0.2; or an .npy file with a table of states by actions."""
-    epsilon: Share = 0.5
+    epsilon: Annotated[Share, ON_CELLS, OF_GREEDY] = 0.5
     """Probability that the greedy policy takes any action."""
-    goal: str = ""
+    goal: Annotated[str, ON_CELLS, OF_GREEDY] = ""
     """ROW,COL of its goal; empty: the first goal of the maze, else its last free cell."""
     step: Annotated[float, Range(least=0.0, most=1.0)] = 0.0
     """Above 0: the walk is in the space between the walls, and moves by up to so many tiles along
     each axis; 0: from cell to cell."""
-    truth_cells: Count = 8
+    truth_cells: Annotated[Count, needs("step")] = 8
     """Rows and columns into which a tile is divided for the true eigenvectors of such a space."""
     transitions: Count = 1_000_000
     """Transitions recorded before learning starts."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 from train.allo import pictures, scene, training
-from train.allo.config import PRESETS, Config, idle_fields
+from train.allo.config import PRESETS, Config
 from train.allo.recorded import recorded_pictures, recorded_training
 from train.host.program import Program, Run
 from train.host.running.run import Result, train_program
@@ -34,7 +34,6 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module=__name__,
-    idle=idle_fields,
     environment=environment,
     static=dict.fromkeys(
         ("agent.discount", *(f"env.{name}" for name in ("wind", "wind_spread", "step"))),

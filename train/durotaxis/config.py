@@ -17,6 +17,7 @@ from envs.durotaxis.substrate import Law, Ranges
 from jaxrl import checks
 from jaxrl.agents import ppo
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
+from jaxrl.dependent_fields import needs, sets, unless
 from jaxrl.loop import Config as LoopConfig
 from train.durotaxis.field import read_field
 from train.host.program import Preset
@@ -25,34 +26,41 @@ from train.host.training import PlayConfig
 Stiffness = Annotated[float, Range(least=-1e6, most=1e6)]
 Width = Annotated[int, Range(least=20, most=10**6)]
 Height = Annotated[int, Range(least=5, most=10**6)]
+OF_LAWS = unless("field_file", why="the ground is that of {}field_file")
+OF_FILES = needs("field_file")
+NOT_OF_RANDOM = unless("ground", "random", why="random ground is drawn from {}ranges")
+OF_LENGTHS = "it needs {}units physical or {}field_pixel_size"
+OF_RECOVERY = needs("recovery_nodes")
 
 
 @dataclass(frozen=True)
 class Experiment:
     """The colony, its ground, its actions and its rewards."""
 
-    ground: Ground = "linear"
+    ground: Annotated[Ground, OF_LAWS] = "linear"
     """Stiffness m x + b, b exp(m x), or one of them with new numbers in every episode."""
-    slope: Stiffness = 0.05
+    slope: Annotated[Stiffness, OF_LAWS, NOT_OF_RANDOM] = 0.05
     """m, per px."""
-    base: Stiffness = 1.0
+    base: Annotated[Stiffness, OF_LAWS, NOT_OF_RANDOM] = 1.0
     """b."""
-    ranges: Ranges = Ranges()
+    ranges: Annotated[
+        Ranges, unless("field_file", why="it needs {}ground random"), needs("ground", "random")
+    ] = Ranges()
     """The ranges that random ground is drawn from."""
     field_file: str = ""
     """Measured stiffness instead: an .npy file, [height, width], or an image in grey (.png, .tif).
     It sets the size of the ground."""
-    field_pixel_size: Positive | None = None
+    field_pixel_size: Annotated[Positive | None, OF_FILES] = None
     """Width of a pixel of that file, µm; the ground is then resampled to its own pixels, of
     `pixel_size` each. None: they are the same."""
-    field_range: tuple[NonNegative, NonNegative] | None = None
+    field_range: Annotated[tuple[NonNegative, NonNegative] | None, OF_FILES] = None
     """Stiffness of black and of white in an image."""
     goal: str = "right"
     """Where the colony is to go, from the opposite side: right, left, up, down, or degrees
     counter-clockwise from right. A law rises towards the goal; a measured field stays as it is."""
-    width: Width = 600
+    width: Annotated[Width, OF_LAWS] = 600
     """Width of the ground, px."""
-    height: Height = 400
+    height: Annotated[Height, OF_LAWS] = 400
     """Height of the ground, px."""
     num_founders: Count = 5
     """Nodes at the start."""
@@ -73,7 +81,7 @@ class Experiment:
     takes its place, so that the colony stays one tree."""
     bounds: Bounds = Bounds()
     """Lower and upper bound of each number in an action."""
-    spawn: Spawn = FIXED["directed"]
+    spawn: Annotated[Spawn, needs("spawning", "directed").of("theta")] = FIXED["directed"]
     """Spawn parameters where the action is the share alone, and in the first of two stages."""
     observation: Literal["full", "local"] = "full"
     """local: without hull and centrality, which need all pairs of nodes."""
@@ -87,17 +95,20 @@ class Experiment:
     """The episode ends after so many steps in a row with the centroid moving left."""
     recovery_nodes: CountOrZero = 0
     """Nodes that an empty colony begins again with, around its old centroid; 0: it has ended."""
-    max_recoveries: Count = 2
+    max_recoveries: Annotated[Count, OF_RECOVERY] = 2
     """How often in an episode."""
-    recovery_price: NonNegative = 0.5
+    recovery_price: Annotated[NonNegative, OF_RECOVERY] = 0.5
     """Price of it, as a share of that of an empty colony."""
     max_steps_in_episode: Count = 1000
     """Steps after which an episode is truncated."""
     units: Literal["px", "physical"] = "px"
     """px: tables and pictures are in px and units of stiffness. physical: in µm and kPa."""
-    pixel_size: Positive = 1.0
+    pixel_size: Annotated[
+        Positive,
+        needs("units", "physical") | unless("field_pixel_size", None, why=OF_LENGTHS),
+    ] = 1.0
     """Width of a px of the ground, µm."""
-    stiffness_unit: Positive = 1.0
+    stiffness_unit: Annotated[Positive, needs("units", "physical")] = 1.0
     """Unit of stiffness, kPa."""
 
 
@@ -111,7 +122,7 @@ class Network:
     """Width of every layer."""
     layers: Count = 1
     """Rounds of message passing, or layers before the mean."""
-    heads: Count = 2
+    heads: Annotated[Count, needs("torso", "graph")] = 2
     """Attention heads of the token."""
 
 
@@ -121,7 +132,11 @@ class Curriculum:
 
     first_width: Annotated[float, Range(least=20.0, most=1e6)] | None = None
     """Width of the ground at the start, px; None: always the full width."""
-    share: Annotated[float, Range(above=0.0, most=1.0)] = 0.5
+    share: Annotated[
+        float,
+        Range(above=0.0, most=1.0),
+        unless("first_width", None, why="it needs {}first_width"),
+    ] = 0.5
     """Share of the budget after which the ground has its full width."""
     hold_spawn: Share = 0.0
     """Share of the budget in which deletion alone is learned: the spawn parameters of the action
@@ -132,12 +147,18 @@ class Curriculum:
 class Config:
     """Trains a colony of cells to climb a gradient of stiffness, by PPO on graphs."""
 
-    env: Experiment = field(default_factory=Experiment)
+    env: Annotated[
+        Experiment,
+        (
+            needs("env.action", "ratio", why="it needs env.action ratio")
+            | needs("curriculum.hold_spawn")
+        ).of("spawn"),
+    ] = field(default_factory=Experiment)
     network: Network = Network()
     agent: ppo.Config = ppo.Config(
         learning_rate=1e-3, discount=0.99, entropy_weight=0.003, epochs=2, minibatches=32
     )
-    anneal: bool = True
+    anneal: Annotated[bool, sets("agent.anneal_updates")] = True
     """Let learning rate and entropy weight fall to zero over the budget."""
     curriculum: Curriculum = Curriculum()
     loop: LoopConfig = LoopConfig(num_envs=64, num_steps=32)
@@ -242,48 +263,11 @@ def check_held(env: Experiment) -> None:
 
 
 def idle(config: Config) -> dict[str, str]:
-    """Fields that have no effect with a configuration, and why."""
-    env, reasons = config.env, {}
-    # Learner, curriculum and network.
-    if config.anneal:
-        reasons["agent.anneal_updates"] = "anneal sets it"
-    if config.agent.target_entropy is None:
-        reasons["agent.entropy_gain"] = "it needs agent.target-entropy"
-    if config.curriculum.first_width is None:
-        reasons["curriculum.share"] = "it needs curriculum.first_width"
-    if config.network.torso == "pooled":
-        reasons["network.heads"] = "it needs network.torso graph"
-    # The ground and its units.
-    if env.field_file:
-        names = ("ground", "slope", "base", "width", "height")
-        reasons |= {f"env.{name}": "the ground is that of env.field_file" for name in names}
-    if not env.field_file:
-        names = ("env.field_pixel_size", "env.field_range")
-        reasons |= dict.fromkeys(names, "it needs env.field_file")
-    if env.units == "px":
-        reasons["env.stiffness_unit"] = "it needs env.units physical"
-        if env.field_pixel_size is None:
-            reasons["env.pixel_size"] = "it needs env.units physical or env.field_pixel_size"
-    if not env.field_file and env.ground == "random":
-        reasons |= dict.fromkeys(
-            ("env.slope", "env.base"), "random ground is drawn from env.ranges"
-        )
-    if env.field_file or env.ground != "random":
-        names = (f"env.ranges.{x.name}" for x in fields(env.ranges))
-        reasons |= dict.fromkeys(names, "it needs env.ground random")
-    # The action, and recovery.
-    action_names = names_of_action(env.action, env.spawning)
-    for name in (x.name for x in fields(env.bounds) if x.name not in action_names):
-        reasons[f"env.bounds.{name}"] = f"env.action {env.action} has no such number"
-    if env.action != "ratio" and not holds_spawn(config):
-        names, why = (x.name for x in fields(env.spawn)), "it needs env.action ratio"
-        reasons |= dict.fromkeys((f"env.spawn.{name}" for name in names), why)
-    if not env.recovery_nodes:
-        names = ("env.max_recoveries", "env.recovery_price")
-        reasons |= dict.fromkeys(names, "it needs env.recovery_nodes")
-    if env.spawning == "isotropic":
-        reasons["env.spawn.theta"] = "it needs env.spawning directed"
-    return reasons
+    """The bounds of numbers that the action does not have, and that it has none."""
+    action = config.env.action
+    names = set(names_of_action(action, config.env.spawning))
+    others = [x.name for x in fields(config.env.bounds) if x.name not in names]
+    return {f"env.bounds.{name}": f"env.action {action} has no such number" for name in others}
 
 
 def experiment(**changes: Any) -> Experiment:

@@ -1,7 +1,7 @@
 """The configuration of `train.gymnax`: environment, network, algorithm and budget; presets."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from gymnax.environments.spaces import Box
@@ -9,6 +9,7 @@ from gymnax.environments.spaces import Box
 from jaxrl import checks
 from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
 from jaxrl.checks import NonNegative
+from jaxrl.dependent_fields import never, sets
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.types import Agent
 from jaxrl.wrappers import normalisation
@@ -28,6 +29,12 @@ def budget(steps: int) -> PlayConfig:
 
 
 BOTH = normalisation.Config(observations=True, rewards=True, reward_clip=10.0)
+NOT_SHARED = never("it needs a preset of ppo and discrete actions").of("shared")
+NO_MEMORY = never("it needs a preset of recurrent").of("memory")
+NO_COMPONENTS = never("these rewards have no components").of("component_weights")
+ONE_DISCOUNT = never("agent.discount sets it").of("discount")
+PlainNetwork = Annotated[Network, NOT_SHARED, NO_MEMORY]
+Anneal = Annotated[bool, sets("agent.anneal_updates")]
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Config:
     """The fields of every preset."""
 
     env: Game = Game()
-    network: Network = Network()
+    network: PlainNetwork = Network()
     loop: LoopConfig = LoopConfig(num_envs=16, num_steps=128)
     run: PlayConfig = field(default_factory=lambda: budget(500_000))
 
@@ -44,9 +51,12 @@ class Config:
 class PPO(Config):
     """Learns by policy gradients."""
 
-    agent: ppo.Config = ppo.Config(learning_rate=1e-3, epochs=4, minibatches=4, shuffle_group=4)
-    normalise: normalisation.Config = BOTH
-    anneal: bool = True
+    network: Annotated[Network, NO_MEMORY] = Network()
+    agent: Annotated[ppo.Config, NO_COMPONENTS] = ppo.Config(
+        learning_rate=1e-3, epochs=4, minibatches=4, shuffle_group=4
+    )
+    normalise: Annotated[normalisation.Config, ONE_DISCOUNT] = BOTH
+    anneal: Anneal = True
     """Let the learning rate and the entropy weight fall to zero over the budget."""
 
 
@@ -54,9 +64,10 @@ class PPO(Config):
 class Recurrent(Config):
     """Learns by policy gradients, with a memory of what it has observed."""
 
-    agent: recurrent_ppo.Config = recurrent_ppo.Config()
-    normalise: normalisation.Config = normalisation.Config()
-    anneal: bool = True
+    network: Annotated[Network, NOT_SHARED] = Network()
+    agent: Annotated[recurrent_ppo.Config, NO_COMPONENTS] = recurrent_ppo.Config()
+    normalise: Annotated[normalisation.Config, ONE_DISCOUNT] = normalisation.Config()
+    anneal: Anneal = True
     """Let the learning rate and the entropy weight fall to zero over the budget."""
     loop: LoopConfig = LoopConfig(num_envs=64, num_steps=64)
 
@@ -66,10 +77,10 @@ class PQN(Config):
     """Learns Q(λ) on fresh experience."""
 
     agent: pqn.Config = pqn.Config()
-    network: Network = Network(hidden=(128, 128), activation="relu", layer_norm=True)
-    anneal: bool = True
+    network: PlainNetwork = Network(hidden=(128, 128), activation="relu", layer_norm=True)
+    anneal: Anneal = True
     """Let the learning rate fall to zero over the budget."""
-    explore_share: NonNegative = 0.2
+    explore_share: Annotated[NonNegative, sets("agent.epsilon_updates")] = 0.2
     """Share of the budget over which epsilon, the share of random actions, falls."""
 
 
@@ -78,8 +89,8 @@ class DQN(schedules.Shares, Config):
     """Learns by deep Q-learning from a replay."""
 
     agent: dqn.Config = dqn.Config()
-    network: Network = Network(hidden=(128, 128), activation="relu", weight_init="he")
-    anneal: bool = True
+    network: PlainNetwork = Network(hidden=(128, 128), activation="relu", weight_init="he")
+    anneal: Anneal = True
     """Let the learning rate fall to zero over the budget."""
 
 
@@ -88,7 +99,7 @@ class SAC(Config):
     """Learns continuous actions by soft actor-critic, from a replay."""
 
     agent: sac.Config = sac.Config(noise_correlation=0.95)
-    network: Network = Network(hidden=(64, 64), activation="relu")
+    network: PlainNetwork = Network(hidden=(64, 64), activation="relu")
     loop: LoopConfig = LoopConfig(num_envs=8, num_steps=1)
     run: PlayConfig = field(default_factory=lambda: budget(50_000))
 
@@ -166,43 +177,14 @@ def check(config: AnyConfig) -> None:
 
 
 def idle(config: AnyConfig) -> dict[str, str]:
-    """Fields that have no effect with a configuration, and why.
+    """Fields of the network that have no effect in an environment, and why.
 
-    Raises ValueError for an environment that cannot be made.
+    Raises ValueError for one that cannot be made.
     """
     task = environments.make(config.env)
     reasons = {} if task.shows_images else {"network.channels": "it needs images"}
-    if getattr(config, "anneal", False):
-        reasons["agent.anneal_updates"] = "anneal sets it"
-    if not isinstance(config, PPO) or task.family == "continuous" or has_parts(task.action):
+    if task.family == "continuous" or has_parts(task.action):
         reasons["network.shared"] = "it needs a preset of ppo and discrete actions"
-    if not isinstance(config, Recurrent):
-        reasons["network.memory"] = "it needs a preset of recurrent"
-    if isinstance(config, PQN):
-        reasons["agent.epsilon_updates"] = "explore_share sets it"
-    if isinstance(config, PPO | Recurrent):
-        reasons["agent.component_weights"] = "these rewards have no components"
-        if config.agent.target_entropy is None:
-            reasons["agent.entropy_gain"] = "it needs agent.target-entropy"
-        reasons |= idle_in_normalisation(config.normalise)
-    if isinstance(config, DQN):
-        reasons |= schedules.idle(config.agent, config)
-        reasons |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
-    if isinstance(config, SAC) and not config.agent.learn_temperature:
-        names = ("temperature_learning_rate", "target_entropy")
-        reasons |= {f"agent.{name}": "it needs agent.learn-temperature" for name in names}
-    return reasons
-
-
-def idle_in_normalisation(normalise: normalisation.Config) -> dict[str, str]:
-    """The same for the fields of the normalisation."""
-    reasons = {"normalise.discount": "agent.discount sets it"}
-    if not normalise.observations:
-        reasons["normalise.observation_clip"] = "it needs normalise.observations"
-    if not normalise.rewards:
-        reasons["normalise.reward_clip"] = "it needs normalise.rewards"
-    if not (normalise.observations or normalise.rewards):
-        reasons["normalise.epsilon"] = "it needs normalise.observations or normalise.rewards"
     return reasons
 
 

@@ -103,8 +103,8 @@ class Program(NamedTuple):
     """Float fields that may not be traced, by dotted name, and why. All others may be, so that
     `vmap` over them is a sweep."""
     idle: Callable[[Any], Mapping[str, str]] = lambda config: {}
-    """Fields that have no effect with a configuration, by dotted name, and why. Given as flags
-    they are refused."""
+    """Fields that have no effect with a configuration, by dotted name, and why, where it cannot be
+    declared beside a field (`jaxrl.dependent_fields`). Given as flags they are refused."""
     preset_for: Callable[[str, Any], str] = lambda preset, config: preset
     """`(preset, config) -> preset`: the preset whose defaults suit what `config` learns in, where a
     command line has named another one. Raises ValueError if there is no such environment."""

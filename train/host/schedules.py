@@ -1,27 +1,41 @@
 """Schedules of agents with a replay, as shares of the budget of a run."""
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from jaxrl.checks import INT32, NonNegative
+from jaxrl.dependent_fields import needs, sets, unless
 from train.host.training import Config
 
 C = TypeVar("C")
 SETS = {"explore_share": "epsilon_transitions", "importance_share": "importance_transitions"}
 """The field of a DQN that each of the `Shares` sets."""
+CONSTANT = "agent.epsilon_start and agent.epsilon_end are the same"
 
 
 @dataclass(frozen=True)
 class Shares:
-    """How much of the budget the schedules of a DQN take; a base of configurations of one."""
+    """How much of the budget the schedules of a DQN take; a base of configurations of one.
 
-    explore_share: NonNegative | None = None
+    These have the field `agent`, a `dqn.Config`.
+    """
+
+    explore_share: Annotated[
+        NonNegative | None,
+        unless("agent.has_constant_epsilon", why=CONSTANT) | needs("explore_share", None),
+        sets("agent.epsilon_transitions", why="explore_share sets it, unless that is None"),
+    ] = None
     """Share of the budget over which epsilon, the share of random actions, falls; None:
     agent.epsilon_transitions say it."""
-    importance_share: NonNegative | None = None
+    importance_share: Annotated[
+        NonNegative | None,
+        needs("agent.prioritised", why="it needs agent.prioritised")
+        | needs("importance_share", None),
+        sets("agent.importance_transitions", why="importance_share sets it, unless that is None"),
+    ] = None
     """Share of the budget over which prioritised replay comes to correct for all of its bias; None:
     agent.importance_transitions say it."""
 
@@ -45,17 +59,6 @@ def span(share: Any, budget: int) -> int | jax.Array:
     if isinstance(share, int | float):
         return min(round(share * budget), INT32)
     return jnp.round(jnp.minimum(share * budget, INT32))
-
-
-def idle(agent: Any, shares: Shares) -> dict[str, str]:
-    """Fields that have no effect with the others, by dotted name, and why."""
-    used = [name for name in SETS if getattr(shares, name) is not None]
-    idle = {f"agent.{SETS[name]}": f"{name} sets it, unless that is None" for name in used}
-    if agent.epsilon_start == agent.epsilon_end and "explore_share" in used:
-        idle["explore_share"] = "agent.epsilon_start and agent.epsilon_end are the same"
-    if not agent.prioritised and "importance_share" in used:
-        idle["importance_share"] = "it needs agent.prioritised"
-    return idle
 
 
 def caution(warmup: int, run: Config, steps_per_update: int) -> str:

@@ -9,6 +9,7 @@ import tyro
 from rich.console import RenderableType
 
 from jaxrl.checks import INT32, Count, CountOrZero, Range
+from jaxrl.dependent_fields import needs
 from jaxrl.evaluate import Episodes
 from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState, RunState
@@ -24,6 +25,7 @@ Games = Annotated[int, Range(least=1, most=10**8)]
 TrainedAgents = tuple[list[AgentState], list[int], list[jax.Array]]
 """Agents, seeds and keys of an evaluation, one of each per seed, as `*trained: *TrainedAgents`."""
 EpisodesOf = Callable[[AgentState, jax.Array], Episodes]
+OF_SCORES = needs("evaluate_every", why="it needs --{}evaluate-every")
 
 
 class Evaluation(NamedTuple):
@@ -178,11 +180,6 @@ class Config:
         return min(updates / self.total_updates(steps_per_update), 1.0)
 
     @property
-    def idle(self) -> dict[str, str]:
-        """Fields that have no effect, by dotted name, and why."""
-        return {}
-
-    @property
     def evaluates(self) -> bool:
         """Whether a finished run is evaluated."""
         return True
@@ -218,20 +215,13 @@ class PlayConfig(Config):
     evaluate_every: CountOrZero = 0
     """Chunks between two scores while training, of other games than those at the end; the best
     policy by them is kept in best/. 0: never."""
-    evaluate_games: Games = 128
+    evaluate_games: Annotated[Games, OF_SCORES] = 128
     """Complete games of each of these scores."""
-    patience: Count | None = None
+    patience: Annotated[Count | None, OF_SCORES] = None
     """Stop once so many of these scores in a row have not been better than the best; None: never.
     With several seeds all of them must have stopped improving."""
     policy: str = ""
     """Start from the parameters of this policy, a name or a path (see `train.policies`)."""
-
-    @property
-    def idle(self) -> dict[str, str]:
-        if self.evaluate_every:
-            return {}
-        names = ("run.evaluate_games", "run.patience")
-        return dict.fromkeys(names, "it needs --run.evaluate-every")
 
     def fraction_done(self, updates: int, episodes: Sequence[int], steps_per_update: int) -> float:
         """The share done of the budget of steps or of episodes, whichever is nearer to its end."""

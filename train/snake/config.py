@@ -11,6 +11,7 @@ from envs.snake.rewards import Rewards, cpu_rewards
 from jaxrl import checks
 from jaxrl.agents import dqn, ppo, pqn
 from jaxrl.checks import Count, NonNegative, Range, Share
+from jaxrl.dependent_fields import never, sets, unless
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
@@ -61,7 +62,9 @@ class Game:
     """In training, share of the games that start with a snake of random length."""
     sees_entrapment: bool = False
     """Append to the observation whether the snake is softly entrapped; not to images."""
-    entrapment_threshold: Share = 0.3
+    entrapment_threshold: Annotated[
+        Share, unless("entrapment", "off", why="entrapment is neither seen nor paid for")
+    ] = 0.3
     """Where no move leads to as large a share of the free cells, the snake is softly entrapped."""
 
     @property
@@ -93,12 +96,18 @@ class Network:
     """Atoms of a learned distribution of returns, such as 51; 1: learn its mean; with DQN."""
 
 
+NOT_SHARED = never("it needs a preset of ppo").of("shared")
+NOT_DUELING = never("it needs a preset of dqn or pqn").of("dueling")
+NO_COMPONENTS = never("the reward of Snake has no components").of("component_weights")
+AnnealSteps = Annotated[StepsOrZero | None, sets("agent.anneal_updates", always=True)]
+
+
 @dataclass(frozen=True)
 class Config:
     """The fields of every preset."""
 
     env: Game = Game()
-    network: Network = Network()
+    network: Annotated[Network, NOT_SHARED] = Network()
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
     run: PlayConfig = field(
         default_factory=lambda: PlayConfig(total_steps=30_000_000, evaluate_every=5)
@@ -109,8 +118,9 @@ class Config:
 class PPO(Config):
     """Learns Snake by policy gradients."""
 
-    agent: ppo.Config = ppo.Config(discount=0.995)
-    anneal_steps: StepsOrZero | None = None
+    network: Annotated[Network, NOT_DUELING] = Network()
+    agent: Annotated[ppo.Config, NO_COMPONENTS] = ppo.Config(discount=0.995)
+    anneal_steps: AnnealSteps = None
     """Steps over which learning rate and entropy weight fall to zero and the discount moves to its
     final value; None: the budget; 0: never."""
 
@@ -120,11 +130,11 @@ class PQN(Config):
     """Learns Snake by Q(λ) on fresh experience."""
 
     agent: pqn.Config = pqn.Config(discount=0.995)
-    network: Network = Network(layer_norm=True)
+    network: Annotated[Network, NOT_SHARED] = Network(layer_norm=True)
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=32)
-    anneal_steps: StepsOrZero | None = None
+    anneal_steps: AnnealSteps = None
     """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
-    explore_share: NonNegative = 0.5
+    explore_share: Annotated[NonNegative, sets("agent.epsilon_updates")] = 0.5
     """Share of the budget over which epsilon, the share of random actions, falls."""
 
 
@@ -133,7 +143,7 @@ class DQN(schedules.Shares, Config):
     """Learns Snake by deep Q-learning, with the sizes of the system with 256 games at once."""
 
     agent: dqn.Config = dqn.Config()
-    anneal_steps: StepsOrZero | None = 0
+    anneal_steps: AnnealSteps = 0
     """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
 
 
@@ -153,26 +163,6 @@ def check(config: AnyConfig) -> None:
             f"network.atoms is {network.atoms}, agent.categorical {config.agent.categorical}: "
             "a distribution needs both, such as 51 atoms"
         )
-
-
-def idle(config: AnyConfig) -> dict[str, str]:
-    """Fields that have no effect with a configuration, and why."""
-    reasons = {"agent.anneal_updates": "anneal_steps sets it"}
-    if config.env.entrapment == "off":
-        reasons["env.entrapment_threshold"] = "entrapment is neither seen nor paid for"
-    if not isinstance(config, PPO):
-        reasons["network.shared"] = "it needs a preset of ppo"
-    if isinstance(config, PQN):
-        reasons["agent.epsilon_updates"] = "explore_share sets it"
-    if isinstance(config, PPO):
-        reasons["network.dueling"] = "it needs a preset of dqn or pqn"
-        reasons["agent.component_weights"] = "the reward of Snake has no components"
-        if config.agent.target_entropy is None:
-            reasons["agent.entropy_gain"] = "it needs agent.target-entropy"
-    if isinstance(config, DQN):
-        reasons |= schedules.idle(config.agent, config)
-        reasons |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
-    return reasons
 
 
 def environment(config: AnyConfig) -> str:

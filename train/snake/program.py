@@ -3,7 +3,7 @@
 from train.host.program import Evaluator, Program
 from train.host.running.run import Result, train_program
 from train.snake import evaluation, pictures, scene
-from train.snake.config import PRESETS, AnyConfig, environment, idle
+from train.snake.config import PRESETS, AnyConfig, environment
 from train.snake.training import make_training
 
 PROGRAM = Program(
@@ -11,7 +11,6 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module=__name__,
-    idle=idle,
     environment=environment,
     pictures=pictures.draw,
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -111,8 +112,8 @@ def read(
     Raises UsageError where no preset suits all of it; the values in a file are used as they are.
     """
     # a flag may have an effect only with the values of a member: these are refused by `plan.check`
-    lenient = plan.without_idle(program)
-    config, chosen = parse(lenient, [*([preset] if preset else []), *flags], OF_ONE_RUN)
+    read_flags = partial(parse, program, reset_fields=OF_ONE_RUN, refuses_idle=False)
+    config, chosen = read_flags([*([preset] if preset else []), *flags])
     variations = variations_of(program, chosen, config, options, flags)
     presets = plan.suited_presets(program, chosen, config, variations)
     if split_config_flag(flags)[0] or presets.keys() == {chosen}:
@@ -122,7 +123,7 @@ def read(
         raise UsageError(f"--vary needs different presets, {places}: sweep each of them by itself")
     ((suited, changed),) = presets.items()
     print_line(preset_line(program, chosen, suited, changed))
-    return *parse(lenient, [suited, *flags], OF_ONE_RUN), variations
+    return *read_flags([suited, *flags]), variations
 
 
 def program_of(name: str) -> Program:

@@ -104,23 +104,19 @@ def interval(
 
 def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str, str], Any]:
     """`(name, value) -> value` as the command line of the program reads it."""
-    # the preset is chosen already
-    program = without_idle(program)._replace(preset_for=lambda preset, config: preset)
+    # the preset is chosen already; `check` refuses what has no effect with all values together
+    program = program._replace(preset_for=lambda preset, config: preset)
 
     def read_value(name: str, value: str) -> Any:
         if not value:
             raise UsageError(f"--vary {name}: a value is empty")
         if isinstance(field_of(program.presets[preset].config, name), bool):
             return parse_switch(name, value)
-        config, _ = parse(program, [preset, *flags, flag(name), *value.split()])
+        words = [preset, *flags, flag(name), *value.split()]
+        config, _ = parse(program, words, refuses_idle=False)
         return field_of(config, name)
 
     return read_value
-
-
-def without_idle(program: Program) -> Program:
-    """`program` for flags alone: what has no effect is refused with all values together."""
-    return program._replace(idle=lambda config: {})
 
 
 def parse_switch(name: str, value: str) -> bool:

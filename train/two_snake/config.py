@@ -1,15 +1,16 @@
 """The configuration of `train.two_snake`: game, opponents, network, learner; presets."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import jax
 
-from envs.two_snake.env import GUEST, MOVED, RIVAL, Params, TwoSnake
+from envs.two_snake.env import MOVED, Params, TwoSnake
 from envs.two_snake.rewards import Rewards
 from jaxrl import checks
 from jaxrl.agents import dqn, ppo
 from jaxrl.checks import Count, Range
+from jaxrl.dependent_fields import needs, never, sets
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.wrappers import self_play
 from train.host import schedules
@@ -64,13 +65,15 @@ class Config:
 
     env: Game = Game()
     network: Network = Network()
-    anneal: bool = True
+    anneal: Annotated[bool, sets("agent.anneal_updates")] = True
     """Let learning rate and entropy weight fall to zero over the budget."""
     curriculum: Curriculum = field(
         default_factory=lambda: Curriculum(STATIC, RANDOM, GREEDY, FROZEN, POOL)
     )
-    rivals: self_play.Config = field(default_factory=self_play.Config)
-    opponent: str = ""
+    rivals: Annotated[
+        self_play.Config, needs("curriculum.has_rival", why="no stage has a rival")
+    ] = field(default_factory=self_play.Config)
+    opponent: Annotated[str, needs("curriculum.has_guest", why="no stage has a guest")] = ""
     """A trained snake to be met as `guest`: a run directory, a policy file, or a name that `python
     -m train.policies list` shows. Its network may be any. Keep the file until the run has ended."""
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
@@ -83,7 +86,11 @@ class Config:
 class PPO(Config):
     """Trains a snake to beat another one on the same board, by PPO."""
 
-    agent: ppo.Config = ppo.Config(discount=0.995)
+    network: Annotated[Network, never("it needs a preset of DQN").of("dueling")] = Network()
+    agent: Annotated[
+        ppo.Config,
+        never("the reward of two snakes has no components").of("component_weights"),
+    ] = ppo.Config(discount=0.995)
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,9 @@ class DQN(schedules.Shares, Config):
         n_step=3,
         epsilon_transitions=1_000_000,
     )
-    network: Network = Network(mask=False, dueling=True)
+    network: Annotated[Network, never("it needs a preset of PPO").of("shared")] = Network(
+        mask=False, dueling=True
+    )
     loop: LoopConfig = LoopConfig(num_envs=256, num_steps=4)
     run: PlayConfig = field(
         default_factory=lambda: PlayConfig(total_steps=5_000_000, evaluate_every=10)
@@ -134,37 +143,8 @@ def check(config: AnyConfig) -> None:
         raise ValueError("network.mask needs a preset of PPO: leave it out")
     if isinstance(config, DQN) and config.agent.categorical:
         raise ValueError("agent.categorical needs a network with atoms, which two snakes have not")
-    if GUEST in config.curriculum.opponents() and not config.opponent:
+    if config.curriculum.has_guest and not config.opponent:
         raise ValueError("a stage has the opponent guest: say who that is with --opponent")
-
-
-def idle(config: AnyConfig) -> dict[str, str]:
-    """Fields that have no effect with a configuration, and why."""
-    reasons = idle_in_agent(config)
-    if config.anneal:
-        reasons["agent.anneal_updates"] = "anneal sets it"
-    if RIVAL not in config.curriculum.opponents():
-        reasons |= {f"rivals.{f.name}": "no stage has a rival" for f in fields(config.rivals)}
-    if GUEST not in config.curriculum.opponents():
-        reasons["opponent"] = "no stage has a guest"
-    for stage in fields(config.curriculum):
-        if stage.name not in config.curriculum.stages():
-            where, why = f"curriculum.{stage.name}", "a stage of share 0 never begins"
-            reasons |= {f"{where}.{name}": why for name in ("target", "won")}
-            reasons |= {f"{where}.opponents.{f.name}": why for f in fields(Weights)}
-    return reasons
-
-
-def idle_in_agent(config: AnyConfig) -> dict[str, str]:
-    """The same for the fields of the agent and its network."""
-    if isinstance(config, PPO):
-        of_ppo = {"agent.component_weights": "the reward of two snakes has no components"}
-        if config.agent.target_entropy is None:
-            of_ppo["agent.entropy_gain"] = "it needs agent.target-entropy"
-        return of_ppo | {"network.dueling": "it needs a preset of DQN"}
-    of_dqn = {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
-    of_dqn = schedules.idle(config.agent, config) | of_dqn
-    return of_dqn | {"network.shared": "it needs a preset of PPO"}
 
 
 def follows_budget(config: AnyConfig) -> bool:

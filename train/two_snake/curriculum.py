@@ -4,21 +4,24 @@ All of it is a function of `Progress`, which is part of the state of a run, and 
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from envs.two_snake.env import MOVED, Params
+from envs.two_snake.env import GUEST, MOVED, RIVAL, Params
 from envs.two_snake.opponents import OPPONENTS
 from jaxrl import checks
 from jaxrl.checks import Count, NonNegative, Share
+from jaxrl.dependent_fields import needs
 from jaxrl.loop import LoopMetrics
 
 MEMORY = 0.9
 """Factor by which each update discounts the games counted before it."""
 ENOUGH = 200.0
 """Least number of (discounted) games before the share of won games counts."""
+
+BEGINS = needs("share", why="a stage of share 0 never begins")
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,11 @@ class Weights:
 class Stage:
     """The opponents of a stage, and when it ends: at `won` or at `share`, whichever comes first."""
 
-    opponents: Weights
+    opponents: Annotated[Weights, BEGINS]
     """Its own opponent, the likeliest, and earlier ones, so that they are not forgotten."""
-    target: Count = 10
+    target: Annotated[Count, BEGINS] = 10
     """Food that wins a game."""
-    won: NonNegative = 1.0
+    won: Annotated[NonNegative, BEGINS] = 1.0
     """Share of the games against the likeliest opponent that must be won."""
     share: Share = 0.0
     """Largest share of the budget; 0: no such stage. The last stage takes the rest."""
@@ -83,6 +86,16 @@ class Curriculum:
             checks.may_be_positive(getattr(each, name)) for each in stage_weights
         )
         return tuple(filter(is_met, names))
+
+    @property
+    def has_rival(self) -> bool:
+        """Whether a past version of the learner is met."""
+        return RIVAL in self.opponents()
+
+    @property
+    def has_guest(self) -> bool:
+        """Whether the trained snake of `--opponent` is met."""
+        return GUEST in self.opponents()
 
     @property
     def final_target(self) -> int:

@@ -18,7 +18,7 @@ from train.host.scoring import scores
 from train.host.showing import outcomes
 from train.host.training import Evaluation, Games
 from train.two_snake import evaluation, pictures, scene, tournament
-from train.two_snake.config import PRESETS, AnyConfig, idle
+from train.two_snake.config import PRESETS, AnyConfig
 from train.two_snake.trained import parameters
 from train.two_snake.training import ENDINGS, make_training
 
@@ -101,7 +101,6 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module=__name__,
-    idle=idle,
     environment=lambda config: f"Two snakes {config.env.rows}×{config.env.cols}",
     pictures=draw,
     evaluator=Evaluator(Options, evaluate),

@@ -14,6 +14,7 @@ from envs.vector_field.env import FIELDS
 from envs.vector_field.fields import check_dimension
 from jaxrl import checks
 from jaxrl.checks import INT32, Count, CountOrZero, NonNegative, Positive, Range
+from jaxrl.dependent_fields import needs, never, unless
 from jaxrl.dynamics import bases, rbf
 from jaxrl.dynamics.learners import field_learner, sequence_vae, state_space_learner
 from jaxrl.dynamics.networks.decoder import Decoder
@@ -36,6 +37,17 @@ from train.vector_field import learners
 from train.vector_field.learners import Learner
 
 Amount = Annotated[float, Range(above=0.0, most=1e6)]
+CART_POLE = "cart_pole"
+BASES = ("grid", "fourier", "polynomial")
+# When fields have an effect (`jaxrl.dependent_fields`).
+NOT_OF_CARTS = unless("is_cart_pole", why="a cart_pole has its own")
+OF_DATA = needs("data", why="it needs --data")
+OF_EXPERIMENTS = unless("data", why="--data are learned from without experiments")
+VAE = "it needs learner sequence_vae"
+NOT_OF_STATE_SPACE = unless("learner", "state_space", why=VAE)
+OF_VAE = needs("learner", "sequence_vae", why=VAE) | needs("data")
+OF_BAYESIAN = needs("learner", "bayesian", "family", why="it needs another learner")
+OF_WAVES = "model.field or its grid sets it"
 
 
 @dataclass(frozen=True)
@@ -56,11 +68,11 @@ class World:
     noise: Literal["gaussian", "poisson", "none", "auto"] = "gaussian"
     """Noise of each channel; poisson counts events and needs the observation loglinear. auto, with
     data: poisson where a channel holds counts, gaussian elsewhere."""
-    channels: Count = 20
+    channels: Annotated[Count, NOT_OF_CARTS] = 20
     """Number of observed channels; for identity that of the dimensions."""
-    encoder: Literal["identity", "linear", "mlp", "state_mlp"] = "identity"
+    encoder: Annotated[Literal["identity", "linear", "mlp", "state_mlp"], NOT_OF_CARTS] = "identity"
     """How an input moves the latent state; state_mlp: that depends on the state too."""
-    num_inputs: Count = 2
+    num_inputs: Annotated[Count, NOT_OF_CARTS] = 2
     """Number of components of an input."""
     authority: Amount = 1.0
     """Largest input, in units of the mean speed of the field within ±2; of a cart_pole in units of
@@ -69,10 +81,15 @@ class World:
     """Time step."""
     process_noise: Amount = 0.01
     """Variance of the process noise of each latent component, per unit of time."""
-    observation_noise: Amount = 0.01
+    observation_noise: Annotated[Amount, needs("noise", "gaussian")] = 0.01
     """Variance of each channel, with gaussian noise."""
     bin_width: Amount = 1.0
     """Time in which events are counted: with poisson noise, and for data that are spike times."""
+
+    @property
+    def is_cart_pole(self) -> bool:
+        """Whether it is the cart with a pole, whose numbers are its own."""
+        return CART_POLE in self.fields
 
 
 @dataclass(frozen=True)
@@ -100,7 +117,9 @@ class Model:
     grid: rbf.Grid = rbf.Grid(per_axis=15, half_width=4.0)
     """Grid of the radial basis functions, in units of the learned latent state; its dims are those
     of the latent state for every field."""
-    fourier: bases.Fourier = bases.Fourier(length=2.0)
+    fourier: Annotated[
+        bases.Fourier, needs("field", "fourier", why=OF_WAVES), never(OF_WAVES).of("dims")
+    ] = bases.Fourier(length=2.0)
     """Waves of the field fourier, in units of the learned latent state."""
     effect: Literal["identity", "linear", "mlp", "state_mlp"] = "linear"
     """How inputs move the learned latent state; state_mlp: that depends on the state too."""
@@ -132,7 +151,12 @@ class Dynamics:
     forecasts say that more would overfit."""
     starts: Count = 2
     """Fits side by side from different first guesses; the one of the smallest loss counts."""
-    fit: state_space_fit.Config = GRADIENT_STEPS
+    fit: Annotated[
+        state_space_fit.Config,
+        never("{}steps sets it").of("steps"),
+        never("{}prior sets it").of("objective.prior"),
+        never("a file says of no parameter what it is").of("known"),
+    ] = GRADIENT_STEPS
     """The gradient steps."""
 
 
@@ -153,52 +177,93 @@ class Online:
     """How it learns; samples of a whole run are stored."""
 
 
+OF_WORLDS = ("fields", "dimension", "channels", "num_inputs", "encoder", "authority")
+OF_WORLDS += ("process_noise", "observation_noise")
+"""Fields of a world that recordings do not need."""
+OF_BASES = (*BASES, "basis", "linear", "prior_linear")
+"""Fields of the Bayesian learner for a field that is a sum of functions."""
+
+
 @dataclass(frozen=True)
 class Config:
     """Learns vector fields online from stimulated experiments, one for each field and policy."""
 
-    policies: tuple[str, ...] = ("d_optimal", "myopic", "bang50", "hold20", "random", "off")
+    policies: Annotated[tuple[str, ...], OF_EXPERIMENTS] = (
+        "d_optimal",
+        "myopic",
+        "bang50",
+        "hold20",
+        "random",
+        "off",
+    )
     """off, random, hold20 and bang50 (random inputs, or inputs at their bounds, held for so many
     steps), myopic, d_optimal, a_optimal, disagreement, goal, rnd; several of the last five joined
     by +, such as d_optimal+goal, are weighted. The first one gives the score of the run."""
-    env: World = World()
+    env: Annotated[
+        World,
+        OF_EXPERIMENTS.of(*OF_WORLDS),
+        (NOT_OF_STATE_SPACE | unless("data", why=VAE)).of("observation", "dt"),
+        (needs("env.noise", "poisson", why="it needs env.noise poisson") | needs("data")).of(
+            "bin_width"
+        ),
+    ] = World()
     learner: Literal["bayesian", "family", "sequence_vae", "state_space"] = "bayesian"
     """bayesian: posterior of the field, with a known observation model; family: the same with only
     two unknown parameters of the field; state_space: a model that also learns how the state is
     observed, its filter computed, of experiments or with data; sequence_vae: one whose filter is
     learned."""
-    noise_is_known: bool = True
+    noise_is_known: Annotated[bool, OF_EXPERIMENTS, OF_BAYESIAN] = True
     """bayesian: whether env.process_noise is known; if not, bayesian.process_noise is the prior
     guess."""
-    bayesian: field_learner.Config = field(
+    bayesian: Annotated[
+        field_learner.Config,
+        OF_EXPERIMENTS,
+        OF_BAYESIAN,
+        unless("learner", "family", why="a family of fields has no basis").of(*OF_BASES),
+        unless("noise_is_known", why="noise_is_known is set").of("process_noise", "noise_strength"),
+        never("env.dimension sets it").of(*(f"{name}.dims" for name in BASES)),
+    ] = field(
         default_factory=lambda: field_learner.Config(
             belief="filtered", basis="auto", process_noise=0.03, noise_strength=4.0
         )
     )
-    model: Model = field(default_factory=Model)
-    vae: sequence_vae.Config = field(default_factory=sequence_vae.Config)
-    state_space: Dynamics = field(default_factory=Dynamics)
-    online: Online = field(default_factory=Online)
-    box: Amount = 2.0
+    model: Annotated[Model, NOT_OF_STATE_SPACE, OF_VAE] = field(default_factory=Model)
+    vae: Annotated[sequence_vae.Config, NOT_OF_STATE_SPACE, OF_VAE, OF_EXPERIMENTS.of("policy")] = (
+        field(default_factory=sequence_vae.Config)
+    )
+    state_space: Annotated[Dynamics, OF_DATA, needs("learner", "state_space")] = field(
+        default_factory=Dynamics
+    )
+    online: Annotated[
+        Online,
+        OF_EXPERIMENTS,
+        needs("learner", "state_space"),
+        never("run.total_steps sets it").of("agent.capacity"),
+    ] = field(default_factory=Online)
+    box: Annotated[Amount, OF_EXPERIMENTS] = 2.0
     """The field is scored within ± this: at 25 × 25 points of the plane, or at 1,000 points drawn
     in more dimensions."""
-    plane: tuple[int, int] = (0, 1)
+    plane: Annotated[
+        tuple[int, int],
+        OF_EXPERIMENTS,
+        unless("env.dimension", 2, why="the plane has two dimensions"),
+    ] = (0, 1)
     """Coordinates, counted from 0, of the plane that pictures show; the others are 0 there."""
-    stop_gain: NonNegative = 0.0
+    stop_gain: Annotated[NonNegative, OF_EXPERIMENTS] = 0.0
     """Stop an experiment that gains less information about the field than this, in nats a sample;
     0: never."""
-    stop_over: Count = 200
+    stop_over: Annotated[Count, OF_EXPERIMENTS, needs("stop_gain")] = 200
     """Samples in a row that must have gained so little, on the average of each 50 of them."""
     data: tuple[str, ...] = ()
     """Files npz with y, or spike_times, and u: a state-space model, or a sequence VAE, learns from
     these data, without experiments."""
-    step_time: Positive | None = None
+    step_time: Annotated[Positive | None, OF_DATA] = None
     """With data: how long a step lasts, for axes and limits; None: as dt in the files says."""
-    time_unit: str = ""
+    time_unit: Annotated[str, OF_DATA] = ""
     """With data: the unit of that, such as s or ms; empty: as time_unit in the files says."""
-    batch_size: Count = 16
+    batch_size: Annotated[Count, OF_DATA, NOT_OF_STATE_SPACE] = 16
     """With data: windows in a gradient step."""
-    validation_share: Annotated[float, Range(above=0.0, below=1.0)] = 0.2
+    validation_share: Annotated[float, Range(above=0.0, below=1.0), OF_DATA] = 0.2
     """With data: the share at the end that is held out to score forecasts."""
     run: Budget = field(default_factory=Budget)
 
@@ -207,8 +272,6 @@ class Config:
             object.__setattr__(self, "data", (self.data,) if self.data else ())
 
 
-CART_POLE = "cart_pole"
-BASES = ("grid", "fourier", "polynomial")
 EVERY_FIELD = ("limit_cycle", "double_limit_cycle", "multi_attractor")
 OBSERVED_WORLD = World(fields=EVERY_FIELD, observation="identity", noise="none", channels=2)
 EXACT = field_learner.Config(belief="exact", basis="auto", process_noise=0.03, noise_strength=4.0)
@@ -429,7 +492,7 @@ def policy(config: Config, name: str) -> stimulation.Config:
 def make_env(config: Config) -> VectorField:
     """One environment for all fields; its parameters select one."""
     world = config.env
-    if CART_POLE in world.fields:
+    if world.is_cart_pole:
         return CartPoleField(world.observation, world.noise)
     return VectorField(
         world.fields,

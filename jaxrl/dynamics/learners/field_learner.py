@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from flax import struct
 
 from jaxrl import checks
 from jaxrl.checks import Positive, Span
+from jaxrl.dependent_fields import unless
 from jaxrl.dynamics import bases, kalman, model_choice, posterior, rbf
 from jaxrl.dynamics.bases import Basis
 from jaxrl.dynamics.kalman import Belief
@@ -60,7 +61,9 @@ class Config:
     """Weight of that guess, as a number of observed outputs; infinite: it is known."""
     belief: Literal["exact", "filtered"] = struct.field(pytree_node=False, default="exact")
     """Whether the observation is the state, or the state is filtered from it."""
-    first_variance: Positive = 1.0
+    first_variance: Annotated[
+        Positive, unless("belief", "exact", why="the first state is observed")
+    ] = 1.0
     """Variance of each component of the first state, whose mean is 0."""
     policy: stimulation.Config = stimulation.Config()
     """How inputs are chosen."""

@@ -10,7 +10,11 @@ from optax import contrib
 
 from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range
+from jaxrl.dependent_fields import needs, unless
 from jaxrl.spectral.learning.objectives import Method
+
+OF_TURNS = "it needs {}expectation sampled and {}turn_every"
+OF_DUALS = unless("method", "ggdo", "gdo", why="it needs {}method allo")
 
 
 @struct.dataclass
@@ -25,13 +29,17 @@ class Config:
     """γ: the probability that a pair is k transitions apart is proportional to γ^(k-1)."""
     expectation: Literal["exact", "sampled"] = struct.field(pytree_node=False, default="exact")
     """Over the estimated distribution of all pairs, or over sampled minibatches."""
-    estimate: Literal["chain", "pairs"] = struct.field(pytree_node=False, default="chain")
+    estimate: Annotated[Literal["chain", "pairs"], needs("expectation", "exact")] = struct.field(
+        pytree_node=False, default="chain"
+    )
     """Of an exact expectation: from the frequencies of single transitions, taken as a Markov chain,
     or from the recorded pairs alone, which needs more data but no chain."""
     importance: bool = struct.field(pytree_node=False, default=False)
     """Weigh what another policy recorded by the ratio of probabilities, so that the eigenvectors
     are those of the uniform walk."""
-    batch_size: Count = struct.field(pytree_node=False, default=1024)
+    batch_size: Annotated[Count, needs("expectation", "sampled")] = struct.field(
+        pytree_node=False, default=1024
+    )
     """Pairs in a minibatch, where the expectation is sampled."""
     capacity: Count = struct.field(pytree_node=False, default=1_000_000)
     """Transitions remembered, in whole rollouts, where the expectation is sampled; a run of
@@ -52,9 +60,9 @@ class Config:
     )
     """How the step size falls to 0: budget, by a cosine over the budget; measured, faster once the
     rotations measure errors below `found_within`; constant, not at all."""
-    found_within: Positive = 0.3
+    found_within: Annotated[Positive, needs("schedule", "measured")] = 0.3
     """Eigenvectors are found once their angles to the exact ones are below this, in radians."""
-    fall_steps: Count = 500
+    fall_steps: Annotated[Count, needs("schedule", "measured")] = 500
     """Gradient steps in which the step size falls once eigenvectors are found."""
     gradient_steps: Count = 5_000
     """Budget, after which the step size is 0; a run of `train.allo` sets it to its own."""
@@ -62,16 +70,20 @@ class Config:
     """Gradient steps after each rollout."""
     turn_every: CountOrZero = struct.field(pytree_node=False, default=50)
     """Gradient steps between two rotations of the head to the Ritz vectors; 0: never."""
-    turn_pairs: Count = struct.field(pytree_node=False, default=32_768)
+    turn_pairs: Annotated[
+        Count, needs("expectation", "sampled", why=OF_TURNS), needs("turn_every", why=OF_TURNS)
+    ] = struct.field(pytree_node=False, default=32_768)
     """Pairs from which a rotation is estimated, where the expectation is sampled."""
-    blocks: Count = struct.field(pytree_node=False, default=1)
+    blocks: Annotated[Count, needs("expectation", "sampled")] = struct.field(
+        pytree_node=False, default=1
+    )
     """Equal groups of walks which minibatches are drawn within, each an equal part of them, where
     the expectation is sampled; like a seed, it changes what is drawn."""
-    dual_start: float = 0.0
+    dual_start: Annotated[float, OF_DUALS] = 0.0
     """Initial value of the diagonal duals."""
-    dual_step: NonNegative = 0.04
+    dual_step: Annotated[NonNegative, OF_DUALS] = 0.04
     """Step size of the duals."""
-    dual_limit: NonNegative = 100.0
+    dual_limit: Annotated[NonNegative, OF_DUALS] = 100.0
     """Largest size of a dual."""
     barrier_start: NonNegative = 2.0
     """Initial weight of squared errors; above 2 is enough for only sorted order to be stable."""
@@ -79,7 +91,9 @@ class Config:
     """Growth of that weight, per mean squared error and gradient step."""
     barrier_limit: NonNegative = 4.0
     """Largest such weight; the larger it is, the more slowly the duals converge."""
-    row_threshold: Positive | None = struct.field(pytree_node=False, default=None)
+    row_threshold: Annotated[Positive | None, OF_DUALS] = struct.field(
+        pytree_node=False, default=None
+    )
     """Features learn once all constraints before them err by less than this; None: all at once."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from jaxrl import checks
+from jaxrl import checks, dependent_fields
 from jaxrl.numerics.precision import in_float32
 from train.host.arguments import flag_value
 from train.host.command_line.defaults import fields_in, follow_budget, preset_line, suited_preset
@@ -111,13 +111,17 @@ def command(function: Callable[[list[str]], object], arguments: Sequence[str] = 
 
 
 def parse(
-    program: Program, arguments: Sequence[str], reset_fields: Collection[str] = ()
+    program: Program,
+    arguments: Sequence[str],
+    reset_fields: Collection[str] = (),
+    refuses_idle: bool = True,
 ) -> tuple[Any, str]:
     """`(config, preset)`; with `--resume DIR`, the configuration saved there is the default.
 
     So it is with `--config FILE`, but for where that run was, and for the fields of `run` in
     `reset_fields`. What flags leave open suits the environment and the budget
-    (`train.host.command_line.defaults`), unless a file says it.
+    (`train.host.command_line.defaults`), unless a file says it. Flags that have no effect with the
+    others are refused, unless the caller does that later, once there are values of more fields.
     """
     arguments, presets = list(arguments), program.presets
     chosen = arguments.pop(0) if arguments and not arguments[0].startswith("-") else None
@@ -149,7 +153,8 @@ def parse(
         default = presets[preset].config
     if not directory:
         config = follow_budget(config, default, fields_in(arguments))
-    refuse_idle(program, config, default)
+    if refuses_idle:
+        refuse_idle(program, config, default)
     return config, preset
 
 
@@ -183,7 +188,7 @@ def refuse_idle(program: Program, config: Any, default: Any) -> None:
 def idle_fields(program: Program, config: Any) -> dict[str, str]:
     """The fields that have no effect with the others, by dotted name, and why."""
     try:
-        return {**config.run.idle, **program.idle(config)}
+        return {**dependent_fields.idle_fields(config), **program.idle(config)}
     except ValueError:
         return {}  # `Program.training` refuses it, with a message of its own
 
