@@ -15,6 +15,7 @@ from jaxrl.checks import Seed
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
+from train.host.machine import jax_settings
 from train.host.plain_config import check_options
 from train.host.program import Run
 from train.host.running import runs, store
@@ -48,7 +49,8 @@ def main(arguments: list[str]) -> int:
         if program and (own := program.evaluator):
             options = parse_flags("python -m train.evaluate", own.options, arguments)
             run = store.load_run_or_policy(options.run, options.policy, options.best)
-            Console().print(own.evaluate(run, options))
+            with jax_settings.network_precision(run.config.run.precision):
+                Console().print(own.evaluate(run, options))
             tell_luck(run, options)
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
@@ -61,7 +63,8 @@ def main(arguments: list[str]) -> int:
             dependence.refuse_sampling(run, run.agents[0], source, advice)
         training = run.program.training(config)
         keys = evaluation_keys(options.key, run.seeds)
-        evaluation = training.evaluate(run.agents, run.seeds, keys)
+        with jax_settings.network_precision(config.run.precision):
+            evaluation = training.evaluate(run.agents, run.seeds, keys)
         write_evaluation(run.directory, evaluation, updates=run.updates, key=options.key, **extra)
         Console().print(evaluation.table)
         tell_luck(run, options)

@@ -17,6 +17,7 @@ from train.host import abilities
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
+from train.host.machine import jax_settings
 from train.host.plain_config import check_options
 from train.host.running import store
 from train.host.showing import diagnostics, films
@@ -52,15 +53,18 @@ def main(arguments: list[str]) -> int:
         check_options(options)
         run = store.load_run_or_policy(options.run, options.policy, options.best)
         key = jax.random.key(options.key)
+        precision = jax_settings.network_precision(run.config.run.precision)
         if options.policy is not None or options.best:
             directory = options.out or run.directory
             film = abilities.film_of(run.program)
             directory.mkdir(parents=True, exist_ok=True)
-            finish(film(run, options.games, key, directory), options.format)
+            with precision:
+                finish(film(run, options.games, key, directory), options.format)
             return
         if options.out:
             raise UsageError("--out is for policies: a run has its own directory, so leave it out")
-        finish(run.program.pictures(run, options.games, key, None), options.format)
+        with precision:
+            finish(run.program.pictures(run, options.games, key, None), options.format)
         training = run.program.training(run.config)
         about = run.title, training.unit, training.labels
         if path := diagnostics.draw(run.directory, run.seeds, *about):

@@ -53,7 +53,7 @@ def apply(network: Layers, x: jax.Array) -> jax.Array:
     """
     for i, layer in enumerate(network):
         x = jax.nn.relu(x) if i else x
-        x = x @ layer.weight.T
+        x = jnp.matmul(x, layer.weight.T, precision="highest")
         x = x + jnp.broadcast_to(layer.bias, x.shape)
     return x
 

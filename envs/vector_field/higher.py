@@ -79,7 +79,7 @@ def network(
 
     After Sompolinsky, Crisanti & Sommers (1988).
     """
-    return scale * (jnp.matmul(jnp.tanh(z), weights.T) - leak * z)
+    return scale * (jnp.matmul(jnp.tanh(z), weights.T, precision="highest") - leak * z)
 
 
 def network_weights(key: jax.Array, dims: int, gain: float = 2.0) -> jax.Array:

@@ -40,8 +40,9 @@ def gaussian_process(
     vectors, amplitude = _eigen(per_axis, half_width, length_scale)
     white = jax.random.normal(key, (per_axis, per_axis, 2))
     # the symmetric root V a Vᵀ, which does not depend on the signs of the eigenvectors
-    modes = jnp.einsum("ia,jb,ijk->abk", vectors, vectors, white)
-    return jnp.einsum("ia,jb,abk->ijk", vectors, vectors, amplitude[:, :, None] * modes)
+    modes = jnp.einsum("ia,jb,ijk->abk", vectors, vectors, white, precision="highest")
+    scaled_modes = amplitude[:, :, None] * modes
+    return jnp.einsum("ia,jb,abk->ijk", vectors, vectors, scaled_modes, precision="highest")
 
 
 def multi_attractor(

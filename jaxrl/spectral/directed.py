@@ -163,7 +163,7 @@ def ritz(features: jax.Array, chain: jax.Array, weight: jax.Array, discount) -> 
     slowness = jnp.real((1 - values) / (1 - discount * values))
     indices = jnp.lexsort((-jnp.imag(values), slowness))
     values, mixing = values[indices], mixing[:, indices]
-    length = jnp.sqrt(weight @ jnp.abs(matmul(basis, mixing)) ** 2)
+    length = jnp.sqrt(matmul(weight, jnp.abs(matmul(basis, mixing)) ** 2))
     mixing = mixing / jnp.where(length > FLOOR, length, 1.0)[None, :]
     ritz_pairs = Ritz(
         values, matmul(whiten, mixing), matmul(whiten, linalg.inverse(mixing).conj().T)
@@ -203,7 +203,7 @@ def eigenpair_errors(
       num_features: m, features of one side.
     """
     values, right, left = pairs
-    length = lambda x: jnp.sqrt(weight @ jnp.abs(x) ** 2)
+    length = lambda x: jnp.sqrt(matmul(weight, jnp.abs(x) ** 2))
     adjoint_image = (
         matmul(chain.T, left * weight[:, None]) / jnp.where(weight > 0, weight, 1.0)[:, None]
     )

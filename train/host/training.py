@@ -139,6 +139,10 @@ class Config:
     """Serve a page with the curves so far on this machine, while the run learns."""
     directory: str = ""
     """Run directory to create; empty: runs/NAME-DATE-TIME."""
+    precision: Literal["default", "float32", "tf32", "bfloat16"] = "default"
+    """Least precision of the matrix products of networks on GPUs and TPUs, where less than float32
+    is faster; default: what JAX is set to. Estimates are always in float32, and so is all on CPUs.
+    """
     devices: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="auto|all|N")] = "auto"
     """Devices that share the work: seeds first, then the blocks of each (see loop.blocks); auto:
     one, or as many cores of a CPU as divide the seeds."""

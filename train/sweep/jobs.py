@@ -10,7 +10,7 @@ from typing import Any
 
 from train.host.errors import UsageError, in_one_line
 from train.host.files.run_directory import resume_flag
-from train.host.machine import compilation_cache
+from train.host.machine import compilation_cache, jax_settings
 from train.host.numbers import quantity
 from train.sweep import build, files
 from train.sweep.cluster import Cluster, package
@@ -30,7 +30,8 @@ class Batch:
         compilation_cache.begin(())
         sweep, i = build.resume(Path(self.directory)), self.index
         title = f"{sweep.program.address} sweep {i + 1}/{len(sweep.planned.groups)}"
-        sweep.finish(sweep.planned.groups[i], files.batch(sweep.directory, i), title)
+        with jax_settings.network_precision(sweep.config.run.precision):
+            sweep.finish(sweep.planned.groups[i], files.batch(sweep.directory, i), title)
 
     def checkpoint(self) -> Any:
         """What is queued when the job must stop: the same, for its files tell how far it came."""
@@ -40,7 +41,8 @@ class Batch:
 def run(sweep: Sweep, cluster: Cluster) -> None:
     """Runs a sweep here, or its batches as jobs."""
     if cluster.kind == "none":
-        sweep.run()
+        with jax_settings.network_precision(sweep.config.run.precision):
+            sweep.run()
     else:
         submit(sweep, cluster)
 

@@ -18,6 +18,8 @@ from jaxrl.networks.mlp import MLP
 Mapping = Literal["identity", "linear", "loglinear", "mlp"]
 Likelihood = Literal["gaussian", "poisson"]
 
+SMALL = 8
+"""Latent dimensions, at most, whose sums are written out on accelerators."""
 LOG_RATE_LIMIT = 15.0
 """Largest logarithm of a rate, so that gradients of bad parameters do not overflow."""
 
@@ -85,7 +87,7 @@ class Decoder(nn.Module):
         if self.mapping == "mlp":
             out = self.layers(z)
             return nn.softplus(out) + SMALLEST if self.likelihood == "poisson" else out
-        linear = jnp.matmul(z, self.matrix.T) + align_last_axis(self.offset, z)
+        linear = product(z, self.matrix) + align_last_axis(self.offset, z)
         if self.mapping == "linear":
             return linear
         return self.bin_width * jnp.exp(jnp.minimum(linear, LOG_RATE_LIMIT))
@@ -93,6 +95,24 @@ class Decoder(nn.Module):
     def noise_variance(self) -> jax.Array:
         """Variance of the Gaussian noise, `[n]`."""
         return nn.softplus(self.noise) + SMALLEST
+
+
+def product(z: jax.Array, matrix: jax.Array) -> jax.Array:
+    """C z `[..., n]` of states z `[..., d]` and C `[n, d]`.
+
+    XLA for NVIDIA GPUs can fail to tile the derivative by C as a product, which sums over windows
+    and times as one axis of 80 in steps of 16 ("Couldn't find output tile sizes", jaxlib 0.10.2).
+    Sums of few terms need none. A CPU keeps the product, and with it every bit of its results.
+    """
+    multiply = lambda z, matrix: jnp.matmul(z, matrix.T)
+    if matrix.shape[1] > SMALL:
+        return multiply(z, matrix)
+    return jax.lax.platform_dependent(z, matrix, cpu=multiply, default=sum_of_columns)
+
+
+def sum_of_columns(z: jax.Array, matrix: jax.Array) -> jax.Array:
+    """C z as a sum of the columns of C, without a matrix product."""
+    return jnp.sum(z[..., None, :] * matrix.reshape((1,) * (z.ndim - 1) + matrix.shape), axis=-1)
 
 
 def align_last_axis(x: jax.Array, other: jax.Array) -> jax.Array:

@@ -12,6 +12,7 @@ from scipy import stats
 
 from jaxrl.dynamics import rbf, sequence_elbo
 from jaxrl.dynamics.bases import Fourier
+from jaxrl.dynamics.networks import decoder
 from jaxrl.dynamics.networks.decoder import Decoder
 from jaxrl.dynamics.networks.fields import (
     ActionEffect,
@@ -337,3 +338,18 @@ def test_further_members_teach_only_their_own_field_and_held_parts_stay(fresh):
     np.testing.assert_allclose(velocities[0], GAUSSIAN.velocity(fresh, z), rtol=1e-5, atol=1e-7)
     assert velocities.shape == (3, 4, 2)
     assert float(jnp.max(jnp.std(velocities, axis=0))) > 0.01
+
+
+@pytest.mark.parametrize("leading", [(), (3,), (2, 3)])
+def test_the_sum_on_accelerators_is_the_product(leading: tuple[int, ...], key):
+    z_key, matrix_key = jax.random.split(key)
+    z, matrix = jax.random.normal(z_key, (*leading, 2)), jax.random.normal(matrix_key, (4, 2))
+    with_slopes = lambda multiply: jax.value_and_grad(
+        lambda z, matrix: jnp.sum(jnp.sin(multiply(z, matrix))), (0, 1)
+    )
+    sums, products = (with_slopes(x) for x in (decoder.sum_of_columns, decoder.product))
+    for a, b in zip(*map(jax.tree.leaves, (sums(z, matrix), products(z, matrix))), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    traced = jax.jit(products).trace(z, matrix)
+    text = {x: traced.lower(lowering_platforms=(x,)).as_text() for x in ("cpu", "cuda", "tpu")}
+    assert [name for name, x in text.items() if "dot_general" in x] == ["cpu"]

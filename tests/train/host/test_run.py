@@ -25,6 +25,7 @@ from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import LoopMetrics, TrainState, make_loop
 from tests.train import tiny
 from tests.train.host.crashes import bits, timeless_rows
+from train import evaluate as evaluation_command
 from train.host.command_line.command import main, parse
 from train.host.errors import INTERRUPTED, QUIT, Interrupted, NonFiniteError, UsageError
 from train.host.files import metrics_file
@@ -298,6 +299,31 @@ def test_fields_that_were_added_since_a_run_began_have_their_defaults(
     refuse(configure(resume=whole_run.directory))
     with pytest.raises(UsageError, match=r"agent\.replay: 7 -> 8"):
         refuse(configure(resume=whole_run.directory, agent={"replay": 8}))
+
+
+def test_networks_of_a_run_have_its_precision(
+    tmp_path: Path, whole_run: Result, monkeypatch: pytest.MonkeyPatch
+):
+    config = configure(directory=tmp_path / "run", precision="float32")
+    assert precisions(configure()) == {"None"}
+    assert precisions(config) == {"(Precision.HIGHEST, Precision.HIGHEST)"}
+    result = train(config)
+    assert_equal_runs(result.directory, result.state, whole_run)  # a CPU knows only one
+    with pytest.raises(UsageError, match=r"run\.precision: float32 -> tf32"):
+        train(configure(resume=result.directory, precision="tf32"))
+    # an evaluation of the run takes it from its configuration
+    settings, play = [], tiny.evaluate.evaluate
+    setting = lambda: settings.append(getattr(jax.config, jax_settings.PRECISION))
+    monkeypatch.setattr(tiny.evaluate, "evaluate", lambda *x: (setting(), play(*x))[1])
+    assert evaluation_command.main([str(result.directory), "--games", "3"]) == 0
+    assert set(settings) == {"float32"}
+
+
+def precisions(config: tiny.Config) -> set[str]:
+    """The precisions of the products of a chunk."""
+    traced = preparation.trace(tiny.make_training(config), config)
+    products = compiled.equations(traced.chunk.jaxpr.jaxpr)
+    return {str(x.params["precision"]) for x in products if x.primitive.name == "dot_general"}
 
 
 def test_a_budget_that_shapes_learning_stays(whole_run: Result):

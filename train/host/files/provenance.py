@@ -9,8 +9,7 @@ import jax
 
 from train.host.entrance import ROOT
 from train.host.machine import jax_settings
-
-PRECISION = "jax_default_matmul_precision"
+from train.host.machine.jax_settings import PRECISION
 
 
 def provenance() -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""Settings of JAX that a run depends on: how it draws numbers, and what it cannot bear."""
+"""Settings of JAX that a run depends on: how it draws and multiplies, and what it cannot bear."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ KEYS = "jax_default_prng_impl"
 PARTITIONS = "jax_threefry_partitionable"
 COMMON = {KEYS: "threefry2x32", PARTITIONS: True}
 """The defaults of JAX. With others what is drawn depends on how seeds and blocks share devices."""
+PRECISION = "jax_default_matmul_precision"
+PRECISIONS = {"float32": "float32", "tf32": "tensorfloat32", "bfloat16": "bfloat16"}
+"""What JAX calls the values of `training.Config.precision`, but for its default."""
 GUARDS = ("", "_host_to_device", "_device_to_host", "_device_to_device")
 UNUSABLE = {
     "jax_disable_jit": (
@@ -37,6 +41,15 @@ UNUSABLE = {
 def draw_settings() -> dict[str, Any]:
     """How this process draws."""
     return {name: getattr(jax.config, name) for name in COMMON}
+
+
+def network_precision(name: str) -> AbstractContextManager:
+    """A context with the precision of networks, as `training.Config.precision` names it.
+
+    It holds for products that name none of their own and are traced meanwhile, by this thread.
+    Those of estimates name theirs (`jaxrl.numerics.linalg.matmul`).
+    """
+    return jax.default_matmul_precision(PRECISIONS[name]) if name in PRECISIONS else nullcontext()
 
 
 def caution() -> str:

@@ -88,12 +88,13 @@ def trace(
             f"{training.steps_per_update:,} steps: choose fewer, or larger updates"
         )
     try:
-        start = compiled.trace_init(training.init, members.starts, mesh)
-        count = 1 if mesh is None else mesh.size
-        memory.refuse_state(start.out_info, config, count)
-        memory.refuse_program(start.out_info, start.jaxpr.jaxpr, config, count)
-        skip = settings.on_nonfinite == "skip"
-        traced = compiled.trace(start, training.update, length, skip, mesh)
+        with jax_settings.network_precision(settings.precision):
+            start = compiled.trace_init(training.init, members.starts, mesh)
+            count = 1 if mesh is None else mesh.size
+            memory.refuse_state(start.out_info, config, count)
+            memory.refuse_program(start.out_info, start.jaxpr.jaxpr, config, count)
+            skip = settings.on_nonfinite == "skip"
+            traced = compiled.trace(start, training.update, length, skip, mesh)
     except (ValueError, OverflowError) as error:
         raise UsageError(in_one_line(error)) from error
     memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config, count)

@@ -79,6 +79,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     directory = RunDirectory(Path(path))
     kind = settings.log if distributed.is_first() else "none"
     with (
+        jax_settings.network_precision(settings.precision),
         metrics_file.open_for_process(directory.path) as record,
         log.open_log(kind, directory.path, settings.seeds, plain(config)) as run_log,
         Display(name, console()) as display,
@@ -188,7 +189,11 @@ def train_program(
     finished_run = Run(result.directory, program, config, result.updates, agents, result.state)
     games = getattr(settings, "evaluation_games", 0)
     key = compiled.keys_of(settings.seed)[1]
-    with interruption(after_training(result.directory)), errors_with_render_hint(result.directory):
+    with (
+        interruption(after_training(result.directory)),
+        errors_with_render_hint(result.directory),
+        jax_settings.network_precision(settings.precision),
+    ):
         paths = program.pictures(finished_run, games, key, result.evaluation)
         for table in program.tables(finished_run):
             Console().print(table)

@@ -13,6 +13,7 @@ import numpy as np
 
 from envs.vector_field import VectorField
 from envs.vector_field.params import Params
+from jaxrl.numerics.linalg import matmul
 
 POINTS = 25
 """G, points along each axis of the grid on which a field is scored."""
@@ -68,7 +69,7 @@ def cells(z: jax.Array, box: float) -> jax.Array:
     axis = jnp.linspace(-box, box, POINTS)
     near = jnp.abs(z[:, :, None] - axis[None, None]) <= box / (POINTS - 1)  # [T, 2, G]
     both = near.astype(jnp.float32)
-    return jnp.matmul(both[:, 0].T, both[:, 1]) > 0
+    return matmul(both[:, 0].T, both[:, 1]) > 0
 
 
 def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> jax.Array:
@@ -85,7 +86,7 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
         zero_input = jnp.zeros(env.num_inputs)
         straight = (goal - z) / params.dt - env.velocity(z, params)
         target_effect = jnp.where(pushes, goal, straight) - effect(zero_input)
-        u = jnp.matmul(target_effect, jax.jacfwd(effect)(zero_input))
+        u = matmul(target_effect, jax.jacfwd(effect)(zero_input))
         u = u / jnp.maximum(jnp.max(jnp.abs(u)), 1e-6) * params.action_bound
         near = ~pushes & (jnp.linalg.norm(goal - z) < params.dt * params.action_bound)
         return jnp.where(near, 0.0, 1.0) * u
