@@ -77,7 +77,7 @@ def missing_methods(player: Player) -> str:
 
 def _no_player_error(program: Program, problem: str) -> UsageError:
     advice = program.alternative or (
-        "their Training has no player: let games.of_player make its evaluation, or give it "
+        "their Training has no player: give it the fields of games.of_player(...), or "
         f"Training(player=Player(env, params, agent)); {PAGE}"
     )
     return UsageError(f"policies of {program.address} {problem}: {advice}")

@@ -56,7 +56,7 @@ def learning_curve(
     """Draws `learning_curve.png`: the default for programs without pictures of their own."""
     del games, key, evaluation
     training = run.program.training(run.config)
-    return [pictures.draw_curve(run.directory, training.score, run.title, training.unit)]
+    return [pictures.draw_curve(run.directory, training.score.name, run.title, training.unit)]
 
 
 class EpisodeSelection(NamedTuple):

@@ -212,7 +212,7 @@ def transfer(run: Run, content: dict[str, Any]) -> list[str]:
 
 def score_table(run: Run, rows: dict[str, dict[str, Any]], heading: str) -> str:
     """Markdown: measures with their 95 % intervals, a line for each row."""
-    measures = dict.fromkeys((run.program.training(run.config).score, *MEASURES))
+    measures = dict.fromkeys((run.program.training(run.config).score.name, *MEASURES))
     columns = [name for name in measures if all(name in row for row in rows.values())]
     lines = [[heading, *(f"{name.replace('_', ' ')} (95 % interval)" for name in columns)]]
     lines += [["---"] * len(lines[0])]

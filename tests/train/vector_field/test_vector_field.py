@@ -191,7 +191,7 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, metrics = jax.eval_shape(training.update, state)
     chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
-    assert metrics.agent[training.score].shape == ()
+    assert metrics.agent[training.score.name].shape == ()
     assert metrics.agent["error"].shape == (len(config.env.fields), 1)
 
 
