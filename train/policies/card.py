@@ -120,7 +120,7 @@ def usage(policy: str, run: Run) -> str:
     film, score = (f"python -m train.{x} --policy {name}" for x in ("render", "evaluate"))
     width = len(score) + 2
     comment = "# its score in a thousand games" if run.plays_games else "# its score"
-    lines = [f"{film:<{width}}# a film"] if run.program.film else []
+    lines = [f"{film:<{width}}# a film"] if run.program.views.film else []
     commands = "\n".join(["```", *lines, f"{score:<{width}}{comment}", "```"])
     blocks = [commands]
     if run.program.training(run.config).player is not None:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from jaxrl.loop import LoopMetrics
 from train.host import training as settings
-from train.host.program import Preset, Program, Run
+from train.host.program import Preset, Program, Run, Views
 from train.host.showing import pictures
 
 RATE, SIZE, PER_UPDATE = 0.25, 3, 5
@@ -96,5 +96,5 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module="tests.train.host.descent",
-    pictures=draw,
+    views=Views(pictures=draw),
 )

@@ -42,8 +42,8 @@ def test_each_is_small_has_a_card_and_is_in_the_documentation(name):
 @pytest.mark.parametrize("name", SNAKES)
 def test_each_snake_is_watched_in_a_terminal_and_compiled(name):
     run = store.as_run(name)
-    assert run.program.live is not None
-    live = run.program.live(run, 0)
+    assert run.program.views.live is not None
+    live = run.program.views.live(run, 0)
     game, screens, keys = Game(live, 0), [], iter([*[None] * 12, "q"])
     observations = []
 

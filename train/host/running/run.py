@@ -189,8 +189,8 @@ def train_program(
     games = getattr(settings, "evaluation_games", 0)
     key = compiled.keys_of(settings.seed)[1]
     with interruption(after_training(result.directory)), errors_with_render_hint(result.directory):
-        paths = program.pictures(finished_run, games, key, result.evaluation)
-        for table in program.tables(finished_run):
+        paths = program.views.pictures(finished_run, games, key, result.evaluation)
+        for table in program.views.tables(finished_run):
             Console().print(table)
         for path in paths:
             print(path)
