@@ -64,9 +64,9 @@ def main(arguments: list[str]) -> int:
         if options.out:
             raise UsageError("--out is for policies: a run has its own directory, so leave it out")
         with precision:
-            finish(run.program.pictures(run, options.games, key, None), options.format)
+            finish(run.program.views.pictures(run, options.games, key, None), options.format)
         training = run.program.training(run.config)
-        about = run.title, training.unit, training.labels
+        about = run.title, training.unit, training.score.labels
         if path := diagnostics.draw(run.directory, run.seeds, *about):
             print(path)
 

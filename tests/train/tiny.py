@@ -18,7 +18,7 @@ from train.host.command_line import command
 from train.host.player import Player
 from train.host.program import Preset, Program
 from train.host.scoring import games
-from train.host.training import PlayConfig, Training
+from train.host.training import PlayConfig, Score, Training
 
 NUM_ENVS, NUM_STEPS = 3, 5
 PER_UPDATE = NUM_ENVS * NUM_STEPS
@@ -118,14 +118,15 @@ def make_training(config: Config) -> Training:
     games_of = lambda count: (
         lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, count, 1, 50)
     )
+    evaluation = games.of_episodes(episodes_of, Score("right"))
     return Training(
         init=tiny_loop.init,
         update=tiny_loop.update,
-        evaluate=games.of_episodes(episodes_of),
+        evaluate=evaluation,
         steps_per_update=PER_UPDATE,
         games=games_of,
         player=Player(Walk(), (), agent),
-        score="right",
+        score=evaluation.score,
     )
 
 

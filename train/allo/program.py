@@ -7,7 +7,7 @@ import jax
 from train.allo import pictures, scene, training
 from train.allo.config import PRESETS, Config
 from train.allo.recorded import recorded_pictures, recorded_training
-from train.host.program import Program, Run
+from train.host.program import Program, Run, Views
 from train.host.running.run import Result, train_program
 from train.host.training import Evaluation, Training
 
@@ -40,8 +40,7 @@ PROGRAM = Program(
         "the true eigenvectors are computed on the host, in double precision",
     )
     | dict.fromkeys(("env.door_back", "env.epsilon"), "tables are made of it on the host"),
-    pictures=draw,
-    episodes=scene.show,
+    views=Views(pictures=draw, episodes=scene.show),
     alternative="the features of each state are in eigenvectors.npz of a run; see docs/allo.md",
 )
 

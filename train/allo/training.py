@@ -23,7 +23,7 @@ from train.allo.problem import Problem
 from train.allo.recorded import policies
 from train.host.machine import constants
 from train.host.scoring import scores as host_scores
-from train.host.training import Evaluation, TrainedAgents, Training
+from train.host.training import Evaluation, Score, TrainedAgents, Training
 
 SCORE = "similarity"
 
@@ -87,7 +87,7 @@ def make_training(config: Config) -> Training:
         blocks=config.agent.blocks,
         steps_per_update=agent_config.steps_per_update,
         unit="gradient steps",
-        score=SCORE,
+        score=Score(SCORE),
         budget_shapes_learning=agent_config.schedule != "constant",
         converged_metric="settled" if agent_config.schedule == "measured" else "",
     )

@@ -11,7 +11,7 @@ from train.durotaxis.episodes import playing
 from train.durotaxis.episodes.shown import look_of
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host.numbers import quantity
-from train.host.program import Evaluator, Program, Run
+from train.host.program import Evaluator, Program, Run, Views
 from train.host.running import runs
 from train.host.running.run import Result, train_program
 from train.host.scoring import scores
@@ -74,11 +74,8 @@ PROGRAM = Program(
     module=__name__,
     idle=idle,
     environment=environment,
-    pictures=draw,
+    views=Views(pictures=draw, film=film, episodes=scene.show, live=scene.live),
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
-    film=film,
-    episodes=scene.show,
-    live=scene.live,
 )
 
 

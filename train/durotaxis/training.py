@@ -22,7 +22,7 @@ from jaxrl.wrappers import graph_cropping
 from train.durotaxis.config import Config, check, held_spawn, holds_spawn, make_env
 from train.durotaxis.episodes import chances
 from train.host.scoring import games, limits
-from train.host.training import Training
+from train.host.training import Score, Training
 
 SCORE = "arrived"
 """Whether a colony reached the goal."""
@@ -36,17 +36,17 @@ def make_training(config: Config) -> Training:
         agent = graph_cropping.make(agent)
     loop = make_loop(env, params, agent, config.loop, make_curriculum(config, params))
     most = limits.most_steps(config.env.max_steps_in_episode, config.run.evaluation_steps)
+    parts = actions.names(env.action, env.spawning)
+    lists = ("action_mean", "action_deviation", "action_min", "action_max")
+    score = Score(SCORE, labels=dict.fromkeys(lists, parts))
+    count = config.run.evaluation_games
+    evaluation = games.of_player(env, params, player, count, most, score=score)
     return Training(
         init=loop.init,
         update=loop.update,
-        evaluate=games.of_player(env, params, player, config.run.evaluation_games, most),
+        **evaluation.fields,
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
-        labels=dict.fromkeys(
-            ("action_mean", "action_deviation", "action_min", "action_max"),
-            actions.names(env.action, env.spawning),
-        ),
-        score=SCORE,
         budget_shapes_learning=config.anneal
         or config.curriculum.first_width is not None
         or holds_spawn(config),

@@ -7,7 +7,7 @@ import jax
 from train.goals import scene, scores
 from train.goals.config import PRESETS, Config
 from train.goals.training import make_training
-from train.host.program import Program, Run
+from train.host.program import Program, Run, Views
 from train.host.running.run import Result, train_program
 from train.host.scoring.scores import read_evaluation
 from train.host.training import Evaluation
@@ -29,8 +29,7 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module=__name__,
-    pictures=draw,
-    episodes=scene.show,
+    views=Views(pictures=draw, episodes=scene.show),
     alternative="train.report shows what the learners of a run do; see docs/allo.md",
 )
 

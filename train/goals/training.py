@@ -24,7 +24,7 @@ from train.host.errors import UsageError
 from train.host.program import Run
 from train.host.running import runs
 from train.host.scoring import scores as host_scores
-from train.host.training import Evaluation, TrainedAgents, Training
+from train.host.training import Evaluation, Score, TrainedAgents, Training
 
 MOST_STATES = 5_000
 """States of a maze, at most; a table of distances has the square of it."""
@@ -94,14 +94,14 @@ def make_training(config: Config) -> Training:
         after = State(results, learners, state.key, updates)
         return after, LoopMetrics(jnp.zeros((), jnp.int32), {}, measures)
 
+    arm_names = [arm.name for arm in arms]
     return Training(
         init=init,
         update=update,
         evaluate=partial(evaluate, config, experiment),
         steps_per_update=1,
         unit="checkpoints",
-        score=SCORE,
-        labels={key: [arm.name for arm in arms] for key in ("success", "length")},
+        score=Score(SCORE, labels={"success": arm_names, "length": arm_names}),
         budget_shapes_learning=True,  # it sets the size of the arrays of results
     )
 

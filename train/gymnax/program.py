@@ -3,7 +3,7 @@
 from train.gymnax import pictures, scene
 from train.gymnax.config import PRESETS, AnyConfig, idle, preset_for
 from train.gymnax.training import make_training
-from train.host.program import Program
+from train.host.program import Program, Views
 from train.host.running.run import Result, train_program
 
 PROGRAM = Program(
@@ -14,10 +14,7 @@ PROGRAM = Program(
     idle=idle,
     preset_for=preset_for,
     environment=lambda config: config.env.id,
-    pictures=pictures.draw,
-    film=pictures.film,
-    episodes=scene.show,
-    live=scene.live,
+    views=Views(pictures=pictures.draw, film=pictures.film, episodes=scene.show, live=scene.live),
 )
 
 

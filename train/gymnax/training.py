@@ -15,10 +15,14 @@ def make_training(config: AnyConfig) -> Training:
     loop = make_loop(task.env, task.params, make_agent(config, task), config.loop)
     player = make_agent(config, task, config.run.evaluation_greedy)
     most = limits.most_steps(task.limit, config.run.evaluation_steps)
+    count = config.run.evaluation_games
+    evaluation = games.of_player(task.env, task.params, player, count, most)
     return Training(
         init=loop.init,
         update=loop.update,
-        evaluate=games.of_player(task.env, task.params, player, config.run.evaluation_games, most),
+        evaluate=evaluation,
+        games=evaluation.of_size,
+        score=evaluation.score,
         player=player_inside(task.env, task.params, player),
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,

@@ -1,9 +1,9 @@
 """What a command does with the policy of a run, and what the program must have for it.
 
-compile, train.load     a player: `games.of_player` makes one, or `Training(player=...)`
-train.play              `Program.live`, or a player of an environment with gymnax's `step_env`
-episodes of a report    `Program.episodes`, or such a player
-train.render            `Program.film`
+compile, train.load     a player: `games.of_player(...).fields` has one, or `Training(player=...)`
+train.play              `Views.live`, or a player of an environment with gymnax's `step_env`
+episodes of a report    `Views.episodes`, or such a player
+train.render            `Views.film`
 """
 
 from collections.abc import Callable
@@ -36,15 +36,15 @@ def player_of(run: Run, greedy: bool = True) -> Player:
 def live_of(run: Run, member: int) -> Live:
     """What goes on step by step. Raises UsageError where nothing does."""
     program = run.program
-    if program.live is not None:
-        return program.live(run, member)
+    if program.views.live is not None:
+        return program.views.live(run, member)
     player = program.training(run.config).player
     if player is None:
         raise _no_player_error(program, "cannot be watched live")
     if names := missing_methods(player):
         raise UsageError(
             f"policies of {program.address} cannot be watched live: the environment has no "
-            f"{names}, and the Program no live; {PAGE}"
+            f"{names}, and the Program no Views(live=...); {PAGE}"
         )
     return undrawn.live(player, run.agents[member], program.address)
 
@@ -52,8 +52,8 @@ def live_of(run: Run, member: int) -> Live:
 def scene_of(run: Run, selection: EpisodeSelection) -> Scene | None:
     """Episodes to be looked at, without a drawing if the program has none; None: there are none."""
     program = run.program
-    if program.episodes is not None:
-        return program.episodes(run, selection)
+    if program.views.episodes is not None:
+        return program.views.episodes(run, selection)
     player = program.training(run.config).player
     if player is None or missing_methods(player):
         return None
@@ -61,13 +61,13 @@ def scene_of(run: Run, selection: EpisodeSelection) -> Scene | None:
 
 
 def film_of(program: Program) -> Callable[..., Any]:
-    """`Program.film`. Raises UsageError if there is none."""
-    if program.film is None:
+    """`Views.film` of a program. Raises UsageError if there is none."""
+    if program.views.film is None:
         advice = "use train.evaluate"
         if not program.is_ours:
-            advice += f", or give its Program a film; {PAGE}"
+            advice += f", or give its Program Views(film=...); {PAGE}"
         raise UsageError(f"policies of {program.address} cannot be filmed: {advice}")
-    return program.film
+    return program.views.film
 
 
 def missing_methods(player: Player) -> str:
@@ -77,7 +77,7 @@ def missing_methods(player: Player) -> str:
 
 def _no_player_error(program: Program, problem: str) -> UsageError:
     advice = program.alternative or (
-        "their Training has no player: let games.of_player make its evaluation, or give it "
+        "their Training has no player: give it the fields of games.of_player(...), or "
         f"Training(player=Player(env, params, agent)); {PAGE}"
     )
     return UsageError(f"policies of {program.address} {problem}: {advice}")

@@ -56,7 +56,7 @@ def learning_curve(
     """Draws `learning_curve.png`: the default for programs without pictures of their own."""
     del games, key, evaluation
     training = run.program.training(run.config)
-    return [pictures.draw_curve(run.directory, training.score, run.title, training.unit)]
+    return [pictures.draw_curve(run.directory, training.score.name, run.title, training.unit)]
 
 
 class EpisodeSelection(NamedTuple):
@@ -66,6 +66,26 @@ class EpisodeSelection(NamedTuple):
     key: jax.Array  # of their random numbers
     limit: int  # steps of one that are shown, from its start
     member: int = 0  # of the run's agents
+
+
+class Views(NamedTuple):
+    """What shows the runs of a program. All have a default."""
+
+    pictures: Callable[[Run, int, jax.Array, Evaluation | None], Iterable[Path]] = learning_curve
+    """`(run, games, key, evaluation) -> paths`: writes pictures into the run directory. Pictures of
+    a game choose it from `games` played with `key`; 0: no such pictures. `evaluation` is that of
+    these games, if they have been played already."""
+    film: Callable[[Run, int, jax.Array, Path], Iterable[Any]] | None = None
+    """`(run, games, key, directory) -> lines`: films a policy and returns paths and a line on its
+    score. None: its policies cannot be filmed."""
+    episodes: Callable[[Run, EpisodeSelection], Scene | None] | None = None
+    """Episodes to be looked at step by step, and who draws them (see `train.report`). None: those
+    of `Training.player`, if there is one, without a drawing."""
+    live: Callable[[Run, int], Live] | None = None
+    """`(run, member) -> Live`: a policy to be watched and interfered with (see `train.play`). None:
+    `Training.player` is watched, if there is one, without a drawing."""
+    tables: Callable[[Run], Iterable[Any]] = lambda run: ()
+    """What else is printed after a training, from its record."""
 
 
 class Evaluator(NamedTuple):
@@ -115,23 +135,10 @@ class Program(NamedTuple):
     environment: Callable[[Any], str] = lambda config: ""
     """What a configuration learns in, for titles and messages, such as CartPole-v1; empty: the name
     of the program says it."""
-    pictures: Callable[[Run, int, jax.Array, Evaluation | None], Iterable[Path]] = learning_curve
-    """`(run, games, key, evaluation) -> paths`: writes pictures into the run directory. Pictures of
-    a game choose it from `games` played with `key`; 0: no such pictures. `evaluation` is that of
-    these games, if they have been played already."""
-    tables: Callable[[Run], Iterable[Any]] = lambda run: ()
-    """What else is printed after a training, from its record."""
+    views: Views = Views()
+    """What shows its runs."""
     evaluator: Evaluator | None = None
     """For programs with flags of their own; None: `Training.evaluate` and the usual flags."""
-    film: Callable[[Run, int, jax.Array, Path], Iterable[Any]] | None = None
-    """`(run, games, key, directory) -> lines`: films a policy and returns paths and a line on its
-    score. None: its policies cannot be filmed."""
-    episodes: Callable[[Run, EpisodeSelection], Scene | None] | None = None
-    """Episodes to be looked at step by step, and who draws them (see `train.report`). None: those
-    of `Training.player`, if there is one, without a drawing."""
-    live: Callable[[Run, int], Live] | None = None
-    """`(run, member) -> Live`: a policy to be watched and interfered with (see `train.play`). None:
-    `Training.player` is watched, if there is one, without a drawing."""
     alternative: str = ""
     """What to use in place of a policy that acts, for programs in which nothing acts step by
     step."""

@@ -1,7 +1,7 @@
 """What a program hands to the host: a training, and how long, how often and where."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -42,6 +42,21 @@ class Evaluation(NamedTuple):
     """What pictures may also need: `games.GameResults` of games."""
 
 
+class Score(NamedTuple):
+    """What of agents is shown as their score, and what is said of it and of their games."""
+
+    name: str = "return"
+    """The measure: "return", "length" or a name in the environment's outcome; without episodes, a
+    scalar that the agent measures."""
+    lower_is_better: bool = False
+    """Whether it is an error."""
+    labels: Mapping[str, Sequence[str]] = {}
+    """What the parts of measures that are lists are called, for legends: by measure, in order."""
+    endings: Mapping[str, str] = {}
+    """Ways in which episodes end, one of which is true of each: by name in the outcome what it is
+    called, and by "" what it is called if none of the others is."""
+
+
 @dataclass(frozen=True)
 class Training:
     """What a program makes of its configuration.
@@ -55,30 +70,24 @@ class Training:
     """`state -> (state, metrics)`: one training update."""
     evaluate: Callable[[*TrainedAgents], Evaluation]
     """`(agent_states, seeds, keys) -> Evaluation`, an entry of each list per seed.
-    `games.of_player` and `games.of_episodes` make one for games; `scores.evaluate_by_measure`
-    helps with others."""
+    `games.of_player` and `games.of_episodes` make one for games, whose `fields` are also `games`,
+    `player` and `score`; `scores.evaluate_by_measure` helps with others."""
     steps_per_update: int
     """Steps of the budget that one update uses, such as those of all its environments."""
     unit: str = "environment steps"
     """What the steps of the budget are, in the plural; progress is shown in it."""
-    score: str = "return"
-    """The measure to show: "return", "length" or a name in the environment's outcome; without
-    episodes, a scalar that the agent measures."""
+    score: Score = Score()
+    """What is shown of the agents."""
     converged_metric: str = ""
     """A number that the agent measures, above 0 once it has nothing more to learn; a run ends after
     the chunk in which all seeds have it above 0. Empty: it ends only with the budget."""
     games: Callable[[int], EpisodesOf] | None = None
     """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
-    pure function; those of a `matches.Match` can be interrupted. Without it `games.of_player` makes
-    them, if that makes the evaluation."""
+    pure function; those of a `matches.Match` can be interrupted. None: it plays no games while
+    training."""
     player: Player | None = None
     """Who acts step by step, and where: policies are compiled, loaded (`train.load`), watched and
-    shown in reports by it. Without it that of `games.of_player`, if that makes the evaluation."""
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What the parts of measures that are lists are called, for legends: by measure, in order."""
-    endings: Mapping[str, str] = field(default_factory=dict)
-    """Ways in which episodes end, one of which is true of each: by name in the outcome what it is
-    called, and by "" what it is called if none of the others is."""
+    shown in reports by it. None: nobody acts step by step."""
     snapshot: Callable[[Any], dict[str, jax.Array]] | None = None
     """`state -> arrays` of one seed: what a run looks like while it learns, kept from time to time
     (`train.host.files.snapshots`). A pure function."""
@@ -87,23 +96,12 @@ class Training:
     whose data are worth having. A pure function."""
     blocks: int = 1
     """Blocks of environments that devices may share (`loop.Config.blocks`)."""
-    lower_is_better: bool = False
-    """Whether the score is an error."""
     budget_shapes_learning: bool = False
     """Whether a schedule ends with the budget, so that a resumed run may not change the budget."""
     has_small_products: bool = False
     """Whether most of its matrix products are of a few rows (`compiled.small_products`)."""
     caution: str = ""
     """What is said before it begins, in one line, of a configuration that hardly anybody wants."""
-
-    def __post_init__(self):
-        with_score = getattr(self.evaluate, "with_score", None)  # of games: it has the score below
-        if with_score is not None:
-            object.__setattr__(self, "evaluate", with_score(self.score))
-        if self.games is None:
-            object.__setattr__(self, "games", getattr(self.evaluate, "of_size", None))
-        if self.player is None:
-            object.__setattr__(self, "player", getattr(self.evaluate, "player", None))
 
     def _replace(self, **changes: Any) -> "Training":
         return replace(self, **changes)

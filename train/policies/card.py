@@ -120,7 +120,7 @@ def usage(policy: str, run: Run) -> str:
     film, score = (f"python -m train.{x} --policy {name}" for x in ("render", "evaluate"))
     width = len(score) + 2
     comment = "# its score in a thousand games" if run.plays_games else "# its score"
-    lines = [f"{film:<{width}}# a film"] if run.program.film else []
+    lines = [f"{film:<{width}}# a film"] if run.program.views.film else []
     commands = "\n".join(["```", *lines, f"{score:<{width}}{comment}", "```"])
     blocks = [commands]
     if run.program.training(run.config).player is not None:
@@ -212,7 +212,7 @@ def transfer(run: Run, content: dict[str, Any]) -> list[str]:
 
 def score_table(run: Run, rows: dict[str, dict[str, Any]], heading: str) -> str:
     """Markdown: measures with their 95 % intervals, a line for each row."""
-    measures = dict.fromkeys((run.program.training(run.config).score, *MEASURES))
+    measures = dict.fromkeys((run.program.training(run.config).score.name, *MEASURES))
     columns = [name for name in measures if all(name in row for row in rows.values())]
     lines = [[heading, *(f"{name.replace('_', ' ')} (95 % interval)" for name in columns)]]
     lines += [["---"] * len(lines[0])]

@@ -215,7 +215,7 @@ def row(name: str) -> list[str]:
     path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
     run = store.as_run(name)
-    score = run.program.training(run.config).score
+    score = run.program.training(run.config).score.name
     mean = (content["scores"] or {}).get(score)
     mean = mean.get("mean") if isinstance(mean, dict) else mean
     return [

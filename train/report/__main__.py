@@ -117,7 +117,7 @@ def page_content(
         histograms.append(run_histograms)
     return {
         "runs": [contents.of_run(run, name, training) for name, run, training in entries],
-        "records": [contents.record(run, training.labels) for _, run, training in entries],
+        "records": [contents.record(run, training.score.labels) for _, run, training in entries],
         "evaluations": [contents.scores(run) for run in runs_by_name.values()],
         "distributions": histograms,
         # a run without episodes is looked at in its pictures

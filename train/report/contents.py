@@ -49,8 +49,8 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
         "settings": settings,
         "steps": run.updates * training.steps_per_update,
         "unit": training.unit,
-        "score": training.score,
-        "endings": [[*x, c] for x, c in zip(training.endings.items(), cycle(COLOURS))],
+        "score": training.score.name,
+        "endings": [[*x, c] for x, c in zip(training.score.endings.items(), cycle(COLOURS))],
         "seeds": run.seeds,
     }
 

@@ -39,7 +39,7 @@ class Follower:
         """What changes: the record so far, and the scores at the end."""
         path = RunDirectory(self.run.directory).metrics
         rows = path.is_file() and path.stat().st_size > 0
-        record = contents.record(self.run, self.training.labels) if rows else None
+        record = contents.record(self.run, self.training.score.labels) if rows else None
         budget = self.run.config.run.total_updates(self.training.steps_per_update)
         return {
             "records": [record],

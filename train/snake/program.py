@@ -1,6 +1,6 @@
 """Snake as a program: `python -m train.snake`."""
 
-from train.host.program import Evaluator, Program
+from train.host.program import Evaluator, Program, Views
 from train.host.running.run import Result, train_program
 from train.snake import evaluation, pictures, scene
 from train.snake.config import PRESETS, AnyConfig, environment
@@ -12,11 +12,8 @@ PROGRAM = Program(
     training=make_training,
     module=__name__,
     environment=environment,
-    pictures=pictures.draw,
+    views=Views(pictures=pictures.draw, film=pictures.film, episodes=scene.show, live=scene.live),
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
-    film=pictures.film,
-    episodes=scene.show,
-    live=scene.live,
 )
 
 

@@ -4,7 +4,7 @@ from envs.snake.env import Params, Snake
 from jaxrl.loop import make_loop
 from jaxrl.types import Agent
 from train.host.scoring import games, limits
-from train.host.training import Training
+from train.host.training import Score, Training
 from train.snake.config import AnyConfig, caution, check, follows_budget, make_agent, make_env
 
 SCORE = "score"
@@ -25,20 +25,20 @@ def make_training(config: AnyConfig) -> Training:
     check(config)
     env, params = make_env(config.env, training=True)
     loop = make_loop(env, params, make_agent(config, env.num_actions), config.loop)
+    evaluation = games.of_player(
+        *make_player(config),
+        config.run.evaluation_games,
+        limits.most_steps(config.env.max_steps_in_episode, config.run.evaluation_steps),
+        place=f" on {config.env.rows}×{config.env.cols}",
+        deterministic=config.run.evaluation_greedy,
+        score=Score(SCORE, endings=ENDINGS),
+    )
     return Training(
         init=loop.init,
         update=loop.update,
-        evaluate=games.of_player(
-            *make_player(config),
-            config.run.evaluation_games,
-            limits.most_steps(config.env.max_steps_in_episode, config.run.evaluation_steps),
-            place=f" on {config.env.rows}×{config.env.cols}",
-            deterministic=config.run.evaluation_greedy,
-        ),
+        **evaluation.fields,
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
-        score=SCORE,
-        endings=ENDINGS,
         budget_shapes_learning=follows_budget(config),
         caution=caution(config),
     )

@@ -51,7 +51,7 @@ class Sweep:
 
     @property
     def better(self) -> str:
-        return "lower" if self.training.lower_is_better else "higher"
+        return "lower" if self.training.score.lower_is_better else "higher"
 
     def run(self) -> None:
         """Trains all members, scores them, and draws and writes what was found."""
@@ -61,7 +61,7 @@ class Sweep:
             self.write_table()
         members = self.members()
         ranked = self.summarise(members)
-        best = best_member(members, self.training.lower_is_better)
+        best = best_member(members, self.training.score.lower_is_better)
         if best is None:
             self.console.print("no member has a score, so there is no best one")
             return
@@ -75,7 +75,7 @@ class Sweep:
             return saved_rows
         trained = batches.train(self.program, group, directory, self.directory, title)
         rows = batches.score(self.program, group, trained) if self.config.run.evaluates else {}
-        name = self.training.score
+        name = self.training.score.name
         late_scores = last_scores(directory, name)
         score_rows = [
             {
@@ -109,7 +109,7 @@ class Sweep:
 
     def summarise(self, members: list[Member]) -> list[Configuration]:
         """Summarises the configurations, draws them and prints the table."""
-        score = self.training.score
+        score = self.training.score.name
         configurations = summary.summarise(members, self.better, self.planned.default)
         write_json(
             self.directory / files.SUMMARY, summary.content(configurations, score, self.better)
@@ -194,7 +194,7 @@ class Sweep:
             directory = self.directory / "confirmation" / f"{i:03d}"
             rows += self.finish(part, directory, f"{self.program.address} confirmation")
         members = [member_of(x, row) for x, row in zip(trials, rows, strict=True)]
-        outcome, score = confirmation.confirm(best, members, self.better), self.training.score
+        outcome, score = confirmation.confirm(best, members, self.better), self.training.score.name
         write_json(self.directory / files.CONFIRMED, confirmation.content(outcome, score))
         self.console.print(confirmation.sentence(outcome, score), markup=False)
 

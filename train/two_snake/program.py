@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from jaxrl.checks import Seed
 from train.host.numbers import quantity
 from train.host.plain_config import check_options
-from train.host.program import Evaluator, Program, Run
+from train.host.program import Evaluator, Program, Run, Views
 from train.host.running import runs
 from train.host.running.run import Result, train_program
 from train.host.scoring import scores
@@ -102,11 +102,8 @@ PROGRAM = Program(
     training=make_training,
     module=__name__,
     environment=lambda config: f"Two snakes {config.env.rows}×{config.env.cols}",
-    pictures=draw,
+    views=Views(pictures=draw, film=film, episodes=scene.show, live=scene.live),
     evaluator=Evaluator(Options, evaluate),
-    film=film,
-    episodes=scene.show,
-    live=scene.live,
 )
 
 

@@ -10,7 +10,7 @@ from jaxrl.loop import Curriculum, LoopMetrics, make_loop
 from jaxrl.types import AgentState
 from jaxrl.wrappers import self_play
 from train.host.player import Player
-from train.host.training import EpisodesOf, Training
+from train.host.training import EpisodesOf, Score, Training
 from train.two_snake import curriculum as stages
 from train.two_snake import evaluation
 from train.two_snake import tournament as arena
@@ -51,8 +51,7 @@ def make_training(config: AnyConfig) -> Training:
         player=make_player(config),
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
-        score=evaluation.SCORE,
-        endings=ENDINGS,
+        score=Score(evaluation.SCORE, endings=ENDINGS),
         budget_shapes_learning=follows_budget(config),
         caution=caution(config),
     )

@@ -9,7 +9,7 @@ import jax
 from train.host.errors import UsageError
 from train.host.files import metrics_file
 from train.host.numbers import quantity
-from train.host.program import Program, Run
+from train.host.program import Program, Run, Views
 from train.host.running.run import Result, train_program
 from train.host.training import Evaluation
 from train.vector_field import experiment_baselines
@@ -95,10 +95,7 @@ PROGRAM = Program(
     complete=dynamics_fit.complete,
     environment=environment,
     static={"stop_gain": "whether experiments may stop decides what is compiled"},
-    pictures=draw,
-    tables=tables,
-    episodes=scene.show,
-    live=scene.live,
+    views=Views(pictures=draw, episodes=scene.show, live=scene.live, tables=tables),
     alternative="train.vector_field.fitted.load loads what a run has learned; see "
     "docs/active_dynamics.md",
 )

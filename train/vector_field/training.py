@@ -12,7 +12,7 @@ from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState
 from train.host.files import snapshots
 from train.host.program import Run
-from train.host.training import Training
+from train.host.training import Score, Training
 from train.vector_field.config import (
     Config,
     check,
@@ -96,10 +96,8 @@ def make_training(config: Config) -> Training:
         samples=lambda state: samples(config, state),
         steps_per_update=SAMPLES_PER_UPDATE,
         unit="samples",
-        score=scores.SCORE,
-        labels=dict.fromkeys(MEASURES, pairs),
+        score=Score(scores.SCORE, lower_is_better=True, labels=dict.fromkeys(MEASURES, pairs)),
         converged_metric=STOPPED if config.stop_gain else "",
-        lower_is_better=True,
     )
 
 

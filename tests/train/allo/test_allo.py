@@ -191,7 +191,7 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
     after, metrics = jax.eval_shape(training.update, state)
     chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
     d = config.agent.num_features
-    assert metrics.agent[training.score].shape == ()
+    assert metrics.agent[training.score.name].shape == ()
     assert metrics.agent["cosines"].shape == metrics.agent["eigenvalues"].shape == (d,)
 
 

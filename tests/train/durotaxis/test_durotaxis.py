@@ -101,7 +101,7 @@ def test_every_preset_fits_together(preset: str):
     assert state.env.earned.shape == (64, len(kind.NAMES))
     head = state.agent.params["params"]["value"]["bias"]
     assert head.shape == (len(kind.NAMES),)
-    assert metrics.finished[training.score].shape == ()
+    assert metrics.finished[training.score.name].shape == ()
 
 
 def test_presets_are_what_they_are_called():

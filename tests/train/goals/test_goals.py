@@ -35,7 +35,7 @@ from train.goals.program import PROGRAM
 from train.goals.training import make_training as make_goals
 from train.host import training as settings
 from train.host.command_line import command
-from train.host.program import EpisodeSelection, Run
+from train.host.program import EpisodeSelection, Run, Views
 from train.host.running import runs
 from train.snake import program as snake
 
@@ -45,6 +45,7 @@ SMALL = (
 )
 BUDGET = ("--goals=3", "--learners=3", "--steps=770", "--run.chunk-steps=10")
 NAMES = [arm.name for arm in ARMS]
+UNDRAWN = Views(pictures=lambda *_: [])
 
 
 def goals(*arguments: str) -> int:
@@ -62,7 +63,7 @@ def untrained_run(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def trained_run(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("goals") / "run"
-    program = allo.PROGRAM._replace(training=make_unscored_training, pictures=lambda *_: [])
+    program = allo.PROGRAM._replace(training=make_unscored_training, views=UNDRAWN)
     assert command.main(program, [*SMALL.split(), f"--run.directory={directory}"]) == 0
     return directory
 
@@ -91,7 +92,7 @@ def test_a_directed_run_is_compared_with_its_walk_without_direction(tmp_path: Pa
         "--agent.num-features=5 --agent.spare-features=7 --run.num-seeds=2 --run.total-steps=400 "
         f"--agent.schedule=budget --run.directory={tmp_path}/run"
     )
-    program = allo.PROGRAM._replace(training=make_unscored_training, pictures=lambda *_: [])
+    program = allo.PROGRAM._replace(training=make_unscored_training, views=UNDRAWN)
     assert command.main(program, flags.split()) == 0
     budget = ("--goals=2", "--learners=2", "--steps=400", "--run.chunk-steps=20")
     assert goals(str(tmp_path / "run"), *budget, f"--run.directory={tmp_path}/goals") == 0

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from jaxrl.loop import LoopMetrics
 from train.host import training as settings
-from train.host.program import Preset, Program, Run
+from train.host.program import Preset, Program, Run, Views
 from train.host.showing import pictures
 
 RATE, SIZE, PER_UPDATE = 0.25, 3, 5
@@ -78,8 +78,8 @@ def make_training(config: Config) -> settings.Training:
         return after, metrics._replace(agent={**metrics.agent, "near": near})
 
     one, converged_metric = (update_until_near, "near") if config.near else (update, "")
-    unit = "gradient steps"
-    return settings.Training(init, one, evaluate, PER_UPDATE, unit, config.score, converged_metric)
+    unit, score = "gradient steps", settings.Score(config.score)
+    return settings.Training(init, one, evaluate, PER_UPDATE, unit, score, converged_metric)
 
 
 def draw(
@@ -87,7 +87,7 @@ def draw(
 ) -> list[Path]:
     del games, key, evaluation  # none are played
     training = make_training(run.config)
-    return [pictures.draw_curve(run.directory, training.score, "A bowl", training.unit)]
+    return [pictures.draw_curve(run.directory, training.score.name, "A bowl", training.unit)]
 
 
 PRESETS = {"bowl": Preset(Config())}
@@ -96,5 +96,5 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module="tests.train.host.descent",
-    pictures=draw,
+    views=Views(pictures=draw),
 )

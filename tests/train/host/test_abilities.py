@@ -11,7 +11,7 @@ from train.allo.program import PROGRAM as ALLO
 from train.goals.program import PROGRAM as GOALS
 from train.host import abilities, undrawn
 from train.host.errors import UsageError
-from train.host.program import EpisodeSelection, Program, Run
+from train.host.program import EpisodeSelection, Program, Run, Views
 from train.host.showing.live import Game
 from train.vector_field.program import PROGRAM as VECTOR_FIELD
 
@@ -62,7 +62,8 @@ def test_short_parts_of_an_observation_have_lines():
 )
 def test_where_nothing_acts_it_is_said_what_to_use(program: Program, words: str, run: Run):
     nobody = replace(run.program.training(run.config), evaluate=str, player=None)
-    of_one = run._replace(program=program._replace(training=lambda config: nobody, live=None))
+    silent = program._replace(training=lambda config: nobody, views=Views())
+    of_one = run._replace(program=silent)
     for look in (abilities.player_of, lambda run: abilities.live_of(run, 0)):
         with pytest.raises(UsageError, match=words) as error:
             look(of_one)

@@ -20,6 +20,7 @@ from train.host.machine import memory
 from train.host.running import runs, store
 from train.host.running.run import run
 from train.host.scoring import best
+from train.host.training import Score
 from train.policies import export
 
 EVERY, CHUNKS = 2, 10
@@ -130,7 +131,7 @@ def test_a_small_score_can_be_the_better_one(tmp_path):
     for lower, better_score in ((True, 0.2), (False, 0.8)):
         match: Any = None
         one = best.BestTracker(
-            tmp_path, tiny.PRESETS["plain"].config.run.members, "x", lower, match, policies
+            tmp_path, tiny.PRESETS["plain"].config.run.members, Score("x", lower), match, policies
         )
         assert one.is_better(better_score, 0.5)
         assert not one.is_better(1 - better_score, 0.5)

@@ -17,6 +17,7 @@ from train.host.errors import REFUSED
 from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import RunDirectory
 from train.host.machine import compiled
+from train.host.program import Views
 
 SEEDS, UPDATES = (0, 1), 8
 
@@ -57,7 +58,7 @@ def test_a_picture_that_fails_takes_no_score_with_it(tmp_path: Path, capsys):
     def fail(*_):
         raise RuntimeError("nothing to draw")
 
-    broken_program = descent.PROGRAM._replace(pictures=fail)
+    broken_program = descent.PROGRAM._replace(views=Views(pictures=fail))
     directory = tmp_path / "run"
     assert (
         command.main(broken_program, [f"--run.directory={directory}", "--run.num-seeds=1"])

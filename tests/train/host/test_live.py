@@ -19,8 +19,8 @@ RUNS = {
 
 
 def live_of(run: Run) -> Live:
-    assert run.program.live is not None
-    return run.program.live(run, 0)
+    assert run.program.views.live is not None
+    return run.program.views.live(run, 0)
 
 
 @pytest.fixture(scope="module", params=RUNS)

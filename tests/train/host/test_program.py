@@ -86,9 +86,11 @@ def test_all_commands_know_a_program_of_ones_own(start_folder: Path, capsys):
     assert evaluate.main(["run", "--games=0"]) == 2
     assert "--games is 0, expected a number at least 1" in capsys.readouterr().err
     assert render.main(["--policy", "walk"]) == 2
-    assert "cannot be filmed: use train.evaluate, or give its Program a film" in error_line(capsys)
+    advice = "use train.evaluate, or give its Program Views(film=...)"
+    assert f"cannot be filmed: {advice}" in error_line(capsys)
     assert play.main(["run", "--terminal"]) == 2
-    assert "has no step_env, get_obs, is_truncated, and the Program no live" in error_line(capsys)
+    missing = "has no step_env, get_obs, is_truncated, and the Program no Views(live=...)"
+    assert missing in error_line(capsys)
 
 
 def error_line(capsys) -> str:

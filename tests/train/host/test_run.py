@@ -33,6 +33,7 @@ from train.host.files.run_directory import CHECKPOINTS
 from train.host.machine import compiled, jax_settings
 from train.host.running import preparation
 from train.host.running.run import Result, run
+from train.host.training import Score
 
 ROOT = Path(__file__).resolve().parents[3]
 UPDATES = 20
@@ -358,7 +359,7 @@ def test_sizes_that_do_not_fit_leave_nothing_behind(tmp_path: Path):
     training = tiny.make_training(config)._replace(update=update)
     with pytest.raises(UsageError, match="minibatches is 7; expected a divisor of 15"):
         run(training, config, tiny.PROGRAM.address)
-    training = tiny.make_training(config)._replace(score="apples")
+    training = tiny.make_training(config)._replace(score=Score("apples"))
     with pytest.raises(
         UsageError,
         match="no number 'apples' to score: choose one of bits, length, loss, return, right",

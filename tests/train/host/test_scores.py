@@ -1,7 +1,7 @@
 """Scores of games: which measure, and how long a game may last."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from train.host.errors import UsageError
 from train.host.machine import memory
 from train.host.scoring import games, limits, scores
 from train.host.scoring.games import GamesEvaluation
-from train.host.training import Training
+from train.host.training import Score, Training
 
 
 class Params(NamedTuple):
@@ -32,18 +32,28 @@ PLAYER = Agent(
 ALONE = ([()], [0], [jax.random.key(3)])
 
 
-def training_of(evaluate: GamesEvaluation, **score: str) -> Training:
-    nothing = lambda state: (state, {})
-    return Training(lambda key: None, nothing, evaluate, 1, **score)  # pyright: ignore
+def training_of(evaluation: GamesEvaluation) -> Training:
+    nothing: Any = lambda *arguments: None
+    return Training(nothing, nothing, steps_per_update=1, **evaluation.fields)
 
 
 @pytest.mark.slow
 def test_the_score_of_a_training_is_that_of_its_evaluation():
-    evaluate = games.of_player(tiny.Walk(), Params(20), PLAYER, 3)
-    training = training_of(evaluate, score="right")
-    assert training.evaluate(*ALONE).content["score"] == "right"
-    assert training._replace(score="length").evaluate(*ALONE).content["score"] == "length"
-    assert training_of(evaluate).evaluate(*ALONE).content["score"] == "return"
+    right = games.of_player(tiny.Walk(), Params(20), PLAYER, 3, score=Score("right"))
+    assert training_of(right).evaluate(*ALONE).content["score"] == "right"
+    usual = games.of_player(tiny.Walk(), Params(20), PLAYER, 3)
+    assert training_of(usual).evaluate(*ALONE).content["score"] == "return"
+
+
+def test_who_plays_for_a_score_also_acts_and_plays_while_training():
+    evaluation = games.of_player(tiny.Walk(), Params(20), PLAYER, 3, score=Score("right"))
+    training = training_of(evaluation)
+    assert (training.evaluate, training.score) == (evaluation, Score("right"))
+    assert training.player is not None
+    assert training.player.agent is PLAYER
+    assert training.games is not None
+    played = jax.eval_shape(training.games(5), (), jax.random.key(0))
+    assert played.length.shape == (5, 1)
 
 
 @pytest.mark.parametrize(("limit", "text"), [(None, None), (1, "3 of 3 games not finished within")])

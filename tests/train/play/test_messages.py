@@ -17,8 +17,8 @@ from train.play import messages
 @pytest.fixture
 def game() -> Game:
     run = untrained.snake()
-    assert run.program.live is not None
-    return Game(run.program.live(run, 0), 0)
+    assert run.program.views.live is not None
+    return Game(run.program.views.live(run, 0), 0)
 
 
 def test_a_page_steps_edits_and_begins_anew(game):

@@ -21,8 +21,8 @@ PAGE = "<!doctype html><title>a game</title>"
 @pytest.fixture(scope="module")
 def live():
     run = untrained.snake()
-    assert run.program.live is not None
-    return run.program.live(run, 0)
+    assert run.program.views.live is not None
+    return run.program.views.live(run, 0)
 
 
 def run_visit(live, visit):

@@ -58,8 +58,8 @@ def test_a_terminal_too_small_for_the_cells_of_a_board_says_what_it_needs():
 def play_keys(make, keys: list[str | None]) -> tuple[Game, list[str]]:
     """A game after some keys, and what was shown."""
     run = make()
-    assert run.program.live is not None
-    game, screens, key_iterator = Game(run.program.live(run, 0), 0), [], iter([*keys, "q"])
+    assert run.program.views.live is not None
+    game, screens, key_iterator = Game(run.program.views.live(run, 0), 0), [], iter([*keys, "q"])
     terminal.play(game, lambda seconds: next(key_iterator), screens.append)
     return game, screens
 

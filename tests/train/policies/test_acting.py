@@ -188,7 +188,7 @@ def test_a_player_that_always_draws_draws_anew_at_every_step():
 
 
 def test_a_program_without_a_player_is_told_what_it_lacks():
-    with pytest.raises(UsageError, match="its evaluation, or give it Training\\(player=Player"):
+    with pytest.raises(UsageError, match=r"of_player\(\.\.\.\), or Training\(player=Player"):
         policy_of("still")
 
 

@@ -52,8 +52,8 @@ def run_in_subprocess(program: bytes, arrays: list, folder) -> list[np.ndarray]:
 def test_a_program_acts_as_its_policy_where_nothing_else_is(name, tmp_path):
     run = RUNS[name]()
     program, description = compiled.compile_policy(run)
-    assert run.program.live is not None
-    live = run.program.live(run, 0)
+    assert run.program.views.live is not None
+    live = run.program.views.live(run, 0)
     count = 3
     keys = jax.random.split(jax.random.key(4), count)
     obs = jax.vmap(lambda key: live.env.reset(key, live.params)[0])(keys)

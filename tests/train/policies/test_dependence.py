@@ -19,7 +19,7 @@ from train.host.command_line import command
 from train.host.program import Preset, Program
 from train.host.running.dependence import used_inputs
 from train.host.scoring import games
-from train.host.training import PlayConfig, Training
+from train.host.training import PlayConfig, Score, Training
 from train.policies import export
 
 
@@ -71,8 +71,9 @@ def make_training(config: Config) -> Training:
         make_agent(config.kind, greedy) for greedy in (False, config.run.evaluation_greedy)
     )
     parts = loop.make_loop(tiny.Walk(), (), agent, loop.Config(tiny.NUM_ENVS, tiny.NUM_STEPS))
-    player = games.of_player(tiny.Walk(), (), player, config.run.evaluation_games, 50)
-    return Training(*parts, player, tiny.PER_UPDATE, score="right")
+    count, score = config.run.evaluation_games, Score("right")
+    evaluation = games.of_player(tiny.Walk(), (), player, count, 50, score=score)
+    return Training(*parts, steps_per_update=tiny.PER_UPDATE, **evaluation.fields)
 
 
 PRESETS = {kind: Preset(Config(kind)) for kind in ("explores", "counts", "table")}

@@ -42,8 +42,8 @@ def test_each_is_small_has_a_card_and_is_in_the_documentation(name):
 @pytest.mark.parametrize("name", SNAKES)
 def test_each_snake_is_watched_in_a_terminal_and_compiled(name):
     run = store.as_run(name)
-    assert run.program.live is not None
-    live = run.program.live(run, 0)
+    assert run.program.views.live is not None
+    live = run.program.views.live(run, 0)
     game, screens, keys = Game(live, 0), [], iter([*[None] * 12, "q"])
     observations = []
 
@@ -69,8 +69,9 @@ def test_each_is_as_good_as_its_card_says(name):
     run = store.as_run(name)
     training = run.program.training(run.config)
     assert training.games is not None
-    claimed_score = policy_files.read_metadata(policy_files.file_of(name))["scores"][training.score]
+    metadata, score = policy_files.read_metadata(policy_files.file_of(name)), training.score.name
+    claimed_score = metadata["scores"][score]
     played = jax.jit(training.games(GAMES))(run.agents[0], jax.random.key(20))
-    scores = np.ravel(played.outcome[training.score]).astype(float)
+    scores = np.ravel(played.outcome[score]).astype(float)
     spread = max(scores.std(ddof=1), 0.02 * abs(claimed_score["mean"]))
     assert scores.mean() == pytest.approx(claimed_score["mean"], abs=5 * spread / np.sqrt(GAMES))

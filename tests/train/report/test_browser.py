@@ -216,8 +216,8 @@ def test_a_known_moment_has_the_right_colours(driver, page):
 @pytest.mark.slow
 def test_numbers_beside_the_player_are_those_recorded(driver, page):
     run = untrained.cart_pole()
-    assert run.program.episodes is not None
-    scene: Any = run.program.episodes(
+    assert run.program.views.episodes is not None
+    scene: Any = run.program.views.episodes(
         run,
         report.EpisodeSelection(3, report.jax.random.split(report.jax.random.key(FEW.key))[1], 60),
     )

@@ -18,6 +18,7 @@ from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.machine import compiled
+from train.host.program import Views
 from train.host.training import Evaluation
 from train.vector_field.config import make_env, make_learner, make_models
 from train.vector_field.experiment import scores
@@ -31,7 +32,7 @@ SMALL = (
     "--online.agent.first-steps=2 --online.agent.steps=1 --env.channels=5 "
     "--run.num-seeds=2 --run.total-steps=100 --run.chunk-steps=50 --run.checkpoint-every=1"
 )
-UNDRAWN = PROGRAM._replace(pictures=lambda *_, **__: (), tables=lambda run: ())
+UNDRAWN = PROGRAM._replace(views=Views(pictures=lambda *_, **__: ()))
 
 
 def parse_config(flags: str):

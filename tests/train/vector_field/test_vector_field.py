@@ -21,6 +21,7 @@ from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.machine import compiled
+from train.host.program import Views
 from train.host.training import Evaluation
 from train.vector_field.config import PRESETS, Config, World, make_env, policy
 from train.vector_field.experiment import scores
@@ -101,7 +102,7 @@ def test_stopping_and_resuming_changes_nothing(run_directory, tmp_path, monkeypa
         if str(last) in path.name:
             shutil.rmtree(path)
     assert checkpoint.steps(interrupted / CHECKPOINTS) == [first]
-    undrawn = PROGRAM._replace(pictures=lambda *_: (), tables=lambda run: ())
+    undrawn = PROGRAM._replace(views=Views(pictures=lambda *_: ()))
     assert command.main(undrawn, ["--resume", str(interrupted)]) == 0
     chex.assert_trees_all_equal(last_state_leaves(run_directory), last_state_leaves(interrupted))
     rows = [list(map(without_times, read_metrics(run))) for run in (run_directory, interrupted)]
@@ -191,7 +192,7 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, metrics = jax.eval_shape(training.update, state)
     chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
-    assert metrics.agent[training.score].shape == ()
+    assert metrics.agent[training.score.name].shape == ()
     assert metrics.agent["error"].shape == (len(config.env.fields), 1)
 
 

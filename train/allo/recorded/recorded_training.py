@@ -27,7 +27,7 @@ from train.allo.recorded.recordings import Recording
 from train.allo.scores import Truth
 from train.host.machine.progress import show_activity
 from train.host.scoring import scores as host_scores
-from train.host.training import Evaluation, TrainedAgents, Training
+from train.host.training import Evaluation, Score, TrainedAgents, Training
 
 SCORE = "similarity"
 _log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def make_training(config: Config) -> Training:
         snapshot=lambda state: {"features": features_of(state.agent)},
         steps_per_update=agent_config.steps_per_update,
         unit="gradient steps",
-        score=SCORE,
+        score=Score(SCORE),
         budget_shapes_learning=agent_config.schedule != "constant",
         converged_metric="settled" if agent_config.schedule == "measured" else "",
     )

@@ -98,7 +98,7 @@ def trace(
     except (ValueError, OverflowError) as error:
         raise UsageError(in_one_line(error)) from error
     memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config, count)
-    refuse_other_score(training.score, traced.chunk.out_info[1])
+    refuse_other_score(training.score.name, traced.chunk.out_info[1])
     return traced
 
 

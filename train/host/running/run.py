@@ -194,8 +194,8 @@ def train_program(
         errors_with_render_hint(result.directory),
         jax_settings.network_precision(settings.precision),
     ):
-        paths = program.pictures(finished_run, games, key, result.evaluation)
-        for table in program.tables(finished_run):
+        paths = program.views.pictures(finished_run, games, key, result.evaluation)
+        for table in program.views.tables(finished_run):
             Console().print(table)
         for path in paths:
             print(path)

@@ -205,7 +205,8 @@ class Session:
             rows = with_scores(rows, scores)
         self.record.append(rows)
         self.log.append(rows)
-        score = (self.training.score, mean_score(rows, self.training.score))
+        name = self.training.score.name
+        score = (name, mean_score(rows, name))
         self.display.update(self.fraction(counters), self.steps(counters), rate, score)
 
     def save(self, state: RunState, counters: Counters) -> None:

@@ -21,7 +21,7 @@ from train.host.machine.members import Members
 from train.host.numbers import quantity
 from train.host.scoring.matches import CompiledMatch, compile_match, to_match
 from train.host.scoring.scores import summaries
-from train.host.training import PlayConfig, Training
+from train.host.training import PlayConfig, Score, Training
 
 STREAM = 2**31 - 1
 """Folded into the key of a seed, so that no other games use the same random numbers."""
@@ -41,8 +41,7 @@ class BestTracker:
 
     folder: Path  # `best/` of the run
     members: Members
-    score: str
-    lower_is_better: bool  # is better
+    score: Score
     match: CompiledMatch  # of the agents and keys of all members
     policies: BestPolicies | None
     is_played: bool = False  # by this process
@@ -61,7 +60,7 @@ class BestTracker:
         for s in range(len(self.members.seeds)):
             member_episodes = jax.tree.map(lambda x, s=s: x[s], episodes) if several else episodes
             row = summaries(member_episodes)
-            measure = {k: row[self.score].get(k) for k in ("mean", "low", "high")}
+            measure = {k: row[self.score.name].get(k) for k in ("mean", "low", "high")}
             rows.append({"games": row["games"], **measure})
         self.keep(agents, [row["mean"] for row in rows], updates)
         return rows
@@ -83,8 +82,8 @@ class BestTracker:
             for name, x in parameters.items():
                 policies.arrays[name][s] = x[s]
         meta = {
-            "score": self.score,
-            "lower": self.lower_is_better,
+            "score": self.score.name,
+            "lower": self.score.lower_is_better,
             "scores": policies.scores,
             "updates": policies.updates,
         }
@@ -106,7 +105,7 @@ class BestTracker:
         ]
         more = f" and {quantity(len(entries) - 3, 'more seeds')}" if len(entries) > 3 else ""
         scores = f"{', '.join(entries[:3])}{more}"
-        return f"best {self.score} while training: {scores}; kept in {self.folder.name}/"
+        return f"best {self.score.name} while training: {scores}; kept in {self.folder.name}/"
 
     @property
     def line_without_scores(self) -> str:
@@ -124,7 +123,7 @@ class BestTracker:
     def is_better(self, score: float | None, than: float | None) -> bool:
         if score is None or than is None:
             return score is not None
-        return score < than if self.lower_is_better else score > than
+        return score < than if self.score.lower_is_better else score > than
 
     def evaluations_without_improvement(self, updates: int, period: int) -> int:
         """The number of evaluations, one each `period` updates, since any member improved."""
@@ -178,9 +177,7 @@ def make(
     agents = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), agents)  # on one device
     compiled = compile_match(match, agents, keys(members, 0))
     policies = read(folder, agents, members) if checkpoint.steps(folder) else None
-    return BestTracker(
-        folder, members, training.score, training.lower_is_better, compiled, policies
-    )
+    return BestTracker(folder, members, training.score, compiled, policies)
 
 
 def selection_bias_report(folder: Path, fresh: dict[str, Any]) -> list[str]:

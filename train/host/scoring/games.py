@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypedDict
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ from train.host.player import Player
 from train.host.scoring.limits import most_steps, time_limit
 from train.host.scoring.matches import Match, compile_match, to_match
 from train.host.scoring.scores import evaluation_table, have_score, summaries
-from train.host.training import EpisodesOf, Evaluation
+from train.host.training import EpisodesOf, Evaluation, Score
 
 ROWS, BYTES = 4_096, 2**24
 """A game is watched in pieces of at most so many steps, and bytes."""
@@ -38,13 +38,16 @@ class GameResults(NamedTuple):
 
 @dataclass(frozen=True)
 class GamesEvaluation:
-    """A `Training.evaluate` that plays games; `Evaluation.detail` is `GameResults`."""
+    """A `Training.evaluate` that plays games; `Evaluation.detail` is `GameResults`.
+
+    Its `fields` are those of the training: `Training(..., **evaluation.fields)`.
+    """
 
     match: Match
     of_size: Callable[[int], Match] | None = None
     """`count -> match` of another number of games, where that can be chosen."""
-    score: str = "return"
-    """"return", "length" or a name in the environment's outcome. `Training` puts its own here."""
+    score: Score = Score()
+    """What of the games is the score."""
     place: str = ""
     """Where the games are played, for the progress: " on 8×8"."""
     is_watched: bool = False
@@ -59,12 +62,27 @@ class GamesEvaluation:
         results = play(self.match, agents, keys, activities)
         if not self.is_watched:
             results = results._replace(replay=None)
-        content = evaluation_content(seeds, results, self.score)
+        content = evaluation_content(seeds, results, self.score.name)
         return Evaluation(content, evaluation_table(content), results)
 
-    def with_score(self, score: str) -> "GamesEvaluation":
-        """The same with another score; `Training` calls it with its own."""
-        return replace(self, score=score)
+    @property
+    def fields(self) -> "GamesFields":
+        """What a training has from it."""
+        return {
+            "evaluate": self,
+            "games": self.of_size,
+            "player": self.player,
+            "score": self.score,
+        }
+
+
+class GamesFields(TypedDict):
+    """Fields of a `Training`; its docstrings say what they are."""
+
+    evaluate: GamesEvaluation
+    games: Callable[[int], Match] | None
+    player: Player | None
+    score: Score
 
 
 def of_player(
@@ -75,6 +93,7 @@ def of_player(
     limit: int | None = None,
     place: str = "",
     deterministic: bool = False,
+    score: Score = Score(),
 ) -> GamesEvaluation:
     """The `Training.evaluate` in which `player` plays `games_each` complete games.
 
@@ -88,8 +107,9 @@ def of_player(
         return match_of(env, env_params, player, games, longest, rows, deterministic)
 
     watched_match = match(games_each, watched_rows(env, env_params, longest))
+    acting_player = Player(env, env_params, player)
     return GamesEvaluation(
-        watched_match, match, place=place, is_watched=True, player=Player(env, env_params, player)
+        watched_match, match, score, place, is_watched=True, player=acting_player
     )
 
 
@@ -131,9 +151,9 @@ def watched_rows(env: Environment, env_params: PyTree, limit: int) -> int:
     return max(1, min(int(limit), ROWS, BYTES // max(size, 1)))
 
 
-def of_episodes(episodes_of: EpisodesOf) -> GamesEvaluation:
+def of_episodes(episodes_of: EpisodesOf, score: Score = Score()) -> GamesEvaluation:
     """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function."""
-    return GamesEvaluation(to_match(episodes_of))
+    return GamesEvaluation(to_match(episodes_of), score=score)
 
 
 def play(

@@ -36,7 +36,7 @@ class Judge:
         """`training` is of `slots.slot_functions`, `kind` the type of its states before; the best
         that was trained for `budget` updates is kept in `directory`."""
         self.training, self.kind, self.budget, self.directory = training, kind, budget, directory
-        self.sign = -1.0 if training.lower_is_better else 1.0
+        self.sign = -1.0 if training.score.lower_is_better else 1.0
         self.judge = jax.jit(make_judge(rule, budget))
         init: Init = training.init  # pyright: ignore[reportAssignmentType]
         self.replace = jax.jit(make_replace(init), donate_argnums=0)
@@ -57,8 +57,9 @@ class Judge:
     def scores(self, report: compiled.Report) -> np.ndarray:
         """The score of each slot in a chunk `[M]`, higher is better; NaN: no episode ended."""
         scores = np.full(report.finite.shape[1], np.nan, np.float32)
+        name = self.training.score.name
         for m in range(len(scores)):
-            value = (agent_means(report, m) | episode_means(report, m)).get(self.training.score)
+            value = (agent_means(report, m) | episode_means(report, m)).get(name)
             if value is not None:
                 scores[m] = self.sign * value if np.isfinite(value) else -np.inf
         return scores

@@ -43,7 +43,7 @@ class Search(Sweep):
         """Trains all slots, and writes, draws and confirms what was found."""
         self.train()
         rows = metrics_file.read_metrics(self.batch_directory)
-        name, better = self.training.score, self.better
+        name, better = self.training.score.name, self.better
         pool = candidates.candidates(rows, name)
         ordered = candidates.configurations(pool, better)
         candidates.write_table(self.directory, pool, name)
@@ -131,7 +131,7 @@ class Search(Sweep):
         aged_rows = [row | {"member": row["candidate"], "steps": row["age"]} for row in rows]
         members = list(map(candidates.member_of, pool))
         title = f"Search of {self.program.address} {self.preset}, {self.kind}"
-        labels = (self.training.score, title, self.better, self.training.unit)
+        labels = (self.training.score.name, title, self.better, self.training.unit)
         for path in gallery.draw(self.directory, aged_rows, members, ordered, *labels):
             print(path)
 
@@ -158,5 +158,5 @@ class Search(Sweep):
             trial.member, self.restore_best(), self.schedule.budget, True, ""
         )
         row = batches.score(self.program, self.group._replace(trials=[trial]), [trained])
-        value = batches.value_of(row[trial.member], self.training.score)
+        value = batches.value_of(row[trial.member], self.training.score.name)
         return chosen._replace(scores=[] if value is None else [value], iqm=value)

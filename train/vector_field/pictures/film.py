@@ -100,7 +100,7 @@ def repeat_experiment(
             moments.append(moment(done))
             samples = moments[-1].samples
             rate = samples / (time.perf_counter() - began)
-            display.update(done / updates, samples, rate, (training.score, moments[-1].error))
+            display.update(done / updates, samples, rate, (training.score.name, moments[-1].error))
     return np.asarray(look(state.agent[name])[0]), moments
 
 

@@ -29,7 +29,7 @@ from train.host.machine import memory
 from train.host.machine.progress import print_line, show_activity
 from train.host.numbers import quantity
 from train.host.scoring import scores
-from train.host.training import Evaluation, TrainedAgents, Training
+from train.host.training import Evaluation, Score, TrainedAgents, Training
 from train.vector_field.config import Config
 from train.vector_field.data import episodes, step_time
 from train.vector_field.data.recordings import Data, load, oddities
@@ -158,7 +158,7 @@ def make_training(config: Config) -> Training:
         evaluate=partial(evaluate, config, problem),
         steps_per_update=GRADIENT_STEPS,
         unit="gradient steps",
-        score=SCORE,
+        score=Score(SCORE),
         converged_metric="has_ended",
         has_small_products=True,
         budget_shapes_learning=False,

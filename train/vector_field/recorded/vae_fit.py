@@ -29,7 +29,7 @@ from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.scoring import scores
 from train.host.showing.pictures import BLUE, GREY, legend_below, save
-from train.host.training import Evaluation, TrainedAgents, Training
+from train.host.training import Evaluation, Score, TrainedAgents, Training
 from train.vector_field.config import Config, make_model
 from train.vector_field.data import episodes, step_time
 from train.vector_field.data.recordings import Data, load, oddities, unusual_scales
@@ -109,7 +109,7 @@ def make_training(config: Config) -> Training:
         evaluate=partial(evaluate, config, model, training, held_out),
         steps_per_update=GRADIENT_STEPS,
         unit="gradient steps",
-        score=SCORE,
+        score=Score(SCORE),
     )
 
 
