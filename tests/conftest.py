@@ -81,12 +81,14 @@ LONG_FILES = (
     "test_colab.py",
     "train/snake/test_snake.py",
     "train/allo/test_allo.py",
-    "train/host/test_run.py",
+    "train/host/running/test_run.py",
     "train/durotaxis/",
     "train/vector_field/",
     "train/goals/test_goals.py",
     "train/test_programs.py",
     "jaxrl/agents/",
+    "jaxrl/dynamics/learners/",
+    "jaxrl/spectral/learning/",
     "envs/test_contract.py",
 )
 """Begun in this order, before all others, so that no worker is left with one of them at the end."""
