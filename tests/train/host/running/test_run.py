@@ -1,120 +1,40 @@
 """A run gives the same numbers however it is interrupted, and never loses what it has."""
 
-import dataclasses
 import json
 import logging
 import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxrl import checkpoint
 from jaxrl.evaluate import evaluate
-from jaxrl.loop import Config as LoopConfig
-from jaxrl.loop import LoopMetrics, TrainState, make_loop
 from tests.train import tiny
 from tests.train.host.crashes import bits, timeless_rows
+from tests.train.host.running.short_runs import (
+    UPDATES,
+    Healthy,
+    configure,
+    start,
+    state_in,
+    train,
+    wait_for_rows,
+)
 from train.host.command_line.command import main, parse
-from train.host.errors import INTERRUPTED, QUIT, Interrupted, NonFiniteError, UsageError
+from train.host.errors import INTERRUPTED, QUIT, Interrupted, UsageError
 from train.host.files import metrics_file
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.machine import compiled, jax_settings
 from train.host.running import preparation
 from train.host.running.run import Result, run
-
-ROOT = Path(__file__).resolve().parents[4]
-UPDATES = 20
-
-
-def configure(
-    preset: str = "slow", updates: int = UPDATES, agent: Any = None, **run
-) -> tiny.Config:
-    """A preset of the tiny training without evaluation, and with other fields."""
-    config = tiny.PRESETS[preset].config
-    run = {"evaluation_games": 0, "total_steps": updates * tiny.PER_UPDATE, **run}
-    return dataclasses.replace(
-        config,
-        agent=dataclasses.replace(config.agent, **(agent or {})),
-        run=dataclasses.replace(
-            config.run, **{k: str(v) if k in PATHS else v for k, v in run.items()}
-        ),
-    )
-
-
-PATHS = ("directory", "resume")
-
-
-def train(config: tiny.Config) -> Result:
-    return run(tiny.make_training(config), config, tiny.PROGRAM.address, "slow")
-
-
-def start(*arguments: str | int | Path) -> subprocess.Popen[str]:
-    """The tiny training in a process of its own."""
-    command = [sys.executable, "-W", "error", "-m", "tests.train.tiny", *map(str, arguments)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=ROOT, text=True, stdout=pipe, stderr=pipe)
-
-
-def wait_for_rows(process: subprocess.Popen, directory: Path, count: int) -> None:
-    """Until the record has that many rows."""
-    path = directory / "metrics.jsonl"
-    for _ in range(6000):
-        if path.exists() and path.read_bytes().count(b"\n") >= count:
-            return
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    raise TimeoutError(f"fewer than {count} rows in {path}")
-
-
-def state_in(directory: Path, like: Any) -> Any:
-    return checkpoint.restore(directory / "checkpoints", like)[0]
-
-
-@pytest.fixture(scope="module")
-def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """An uninterrupted run."""
-    return train(configure(directory=tmp_path_factory.mktemp("whole") / "run"))
-
-
-class Healthy(NamedTuple):
-    """The first updates of the same run in a plain loop."""
-
-    update: Callable[[TrainState], tuple[TrainState, LoopMetrics]]  # jitted
-    states: list[TrainState]  # before each update
-    reports: list[LoopMetrics]
-
-    def poison(self, number: int) -> float:
-        """What makes update `number`, counted from 1, yield NaN."""
-        return float(self.reports[number - 1].agent["bits"])
-
-
-@pytest.fixture(scope="module")
-def healthy() -> Healthy:
-    training = tiny.make_training(configure("plain"))  # the idle work of "slow" changes nothing
-    update = jax.jit(training.update)
-    states, reports = [jax.jit(training.init)(compiled.keys_of(0)[0])], []
-    for _ in range(8):
-        state, report = update(states[-1])
-        states.append(state)
-        reports.append(jax.device_get(report))
-    return Healthy(update, states, reports)
-
-
-def assert_close(state: Any, other: TrainState) -> None:
-    """Equal but for the rounding of another compilation."""
-    for a, b in zip(*(jax.tree.leaves((s.agent, s.obs)) for s in (state, other)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
 def assert_equal_runs(directory: Path, state: Any, whole_run: Result) -> None:
@@ -346,101 +266,6 @@ def test_enough_episodes_end_a_run(tmp_path: Path):
     rows = metrics_file.read_metrics(result.directory)
     assert rows[-2]["episodes"] < 5 <= rows[-1]["episodes"]
     assert checkpoint.steps(result.directory / "checkpoints")[-1] == rows[-1]["updates"] < UPDATES
-
-
-class Breaking(tiny.Walk):
-    """One episode in five or so turns into NaN in its seventh step, and never ends."""
-
-    def reset(self, key, params):
-        chance_key, key = jax.random.split(key)
-        obs, (position, time) = super().reset(key, params)
-        return obs, (position, jnp.where(jax.random.bernoulli(chance_key, 0.2), -1_000, time))
-
-    def step(self, key, state, action, params):
-        obs, after, reward, terminated, truncated, info = super().step(key, state, action, params)
-        broken = (state[1] < 0) & (state[1] >= -994)
-        nothing = jnp.where(broken, jnp.nan, 0.0)
-        after = (after[0] + nothing, jnp.where(broken, state[1] + 1, after[1]))
-        info = info | {"final_observation": info["final_observation"] + nothing}
-        return obs + nothing, after, reward + nothing, terminated & ~broken, truncated, info
-
-
-class TestNonFinite:
-    """One update of the timeline yields NaN: the one whose random `bits` are known."""
-
-    def poisoned_config(self, tmp_path: Path, poison: float, **fields) -> tiny.Config:
-        fields = {"directory": tmp_path / "run", "checkpoint_every": 2, **fields}
-        return configure("plain", 8, {"poison": poison}, **fields)
-
-    def test_raise(self, tmp_path: Path, healthy: Healthy):
-        with pytest.raises(
-            NonFiniteError, match=r"update 6 of seed 0: loss is not finite: .*--resume"
-        ):
-            train(self.poisoned_config(tmp_path, healthy.poison(6)))
-        assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [4]
-        assert [row["updates"] for row in metrics_file.read_metrics(tmp_path / "run")] == [2, 4]
-
-    def test_skip(self, tmp_path: Path, healthy: Healthy):
-        """The agent stays as it was before that update; environments and keys have moved on."""
-        result = train(self.poisoned_config(tmp_path, healthy.poison(6), on_nonfinite="skip"))
-        after = healthy.states[6]
-        state = after._replace(agent=healthy.states[5].agent, key=jax.random.clone(after.key))
-        for _ in range(2):
-            state, _ = healthy.update(state)
-        assert_close(result.state, state)
-        assert result.updates == 8
-        assert int(result.state.agent.updates) == 7
-        rows = metrics_file.read_metrics(result.directory)
-        assert [row["skipped"] for row in rows] == [0, 0, 1, 1]
-        assert rows[2]["agent"]["bits"] == healthy.reports[4].agent["bits"]  # of the one kept
-
-    def test_skip_stops_where_nothing_is_left(self, tmp_path: Path):
-        with pytest.raises(NonFiniteError, match="update 1 of seed 0"):
-            train(self.poisoned_config(tmp_path, float("inf"), on_nonfinite="skip"))
-
-    def test_skip_starts_broken_environments_anew(self, tmp_path: Path, capsys):
-        """Else they would stay broken, and no update of the last chunks would count."""
-        result = self.run_broken_environment(tmp_path, "skip")
-        rows = metrics_file.read_metrics(result.directory)
-        assert 0 < rows[0]["skipped"] < rows[-1]["skipped"] < 20
-        state: Any = result.state
-        assert np.isfinite(state.obs).all()
-        line = r"of seed 0: environment \d pays a reward that is not finite in its step \d+: undone"
-        assert re.search(line, " ".join(capsys.readouterr().out.split()))
-
-    @pytest.mark.slow
-    def test_an_environment_is_blamed_for_what_it_pays(self, tmp_path: Path):
-        match = (
-            r"environment \d pays a reward .*: mend the environment, or try --resume .*restore or"
-        )
-        with pytest.raises(NonFiniteError, match=match):
-            self.run_broken_environment(tmp_path, "raise")
-
-    def run_broken_environment(self, tmp_path: Path, on_nonfinite: str) -> Result:
-        fields = {"directory": tmp_path / "run", "chunk_steps": 10 * tiny.PER_UPDATE}
-        config = configure("plain", 20, **fields, on_nonfinite=on_nonfinite)
-        agent, size = tiny.make_agent(config.agent), LoopConfig(tiny.NUM_ENVS, tiny.NUM_STEPS)
-        init, update = make_loop(Breaking(), (), agent, size)
-        training = tiny.make_training(config)._replace(init=init, update=update)
-        return run(training, config, tiny.PROGRAM.address, "plain")
-
-    def test_restore(self, tmp_path: Path, healthy: Healthy, capsys: pytest.CaptureFixture):
-        """Back to update 4, and another way on from there."""
-        result = train(self.poisoned_config(tmp_path, healthy.poison(6), on_nonfinite="restore"))
-        assert "back to update 4" in capsys.readouterr().out
-        rows = metrics_file.read_metrics(result.directory)
-        assert [row["updates"] for row in rows] == [2, 4, 6, 8]
-        assert [row["restores"] for row in rows] == [0, 0, 1, 1]
-        state = healthy.states[4]
-        state = state._replace(key=jax.random.fold_in(jax.random.clone(state.key), 1))
-        for _ in range(4):
-            state, _ = healthy.update(state)
-        assert_close(result.state, state)
-
-    @pytest.mark.slow
-    def test_restore_gives_up(self, tmp_path: Path):
-        with pytest.raises(NonFiniteError, match="so after each of 3 restores"):
-            train(self.poisoned_config(tmp_path, float("inf"), on_nonfinite="restore", num_seeds=2))
 
 
 def test_a_command_from_beginning_to_end(tmp_path: Path, capsys: pytest.CaptureFixture):
