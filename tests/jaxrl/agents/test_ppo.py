@@ -1,6 +1,7 @@
 """PPO's loss and updates against calculations by hand."""
 
 from dataclasses import replace
+from functools import partial
 
 import chex
 import jax
@@ -63,6 +64,7 @@ def test_the_weight_of_the_entropy_adapts_to_a_target(key):
 def test_entropy_and_value_are_in_the_gradient(key):
     params, batch = batch_of(key, 16)
 
+    @jax.jit
     def gradient(value_weight, entropy_weight):
         config = ppo.Config(value_weight=value_weight, entropy_weight=entropy_weight)
         return jax.grad(lambda p: ppo.loss(NETWORK, p, batch, config)[0])(params)
@@ -73,12 +75,12 @@ def test_entropy_and_value_are_in_the_gradient(key):
     only_policy = gradient(0.0, 0.0)
     entropy_of = lambda p: jnp.mean(NETWORK.apply(p, batch.obs)[0].entropy())
     value_of = lambda p: jnp.mean(0.5 * (NETWORK.apply(p, batch.obs)[1] - batch.target) ** 2)
-    from_entropy = jax.tree.map(jnp.negative, jax.grad(entropy_of)(params))
+    from_entropy = jax.tree.map(jnp.negative, jax.jit(jax.grad(entropy_of))(params))
     chex.assert_trees_all_close(
         difference(gradient(0.0, 1.0), only_policy), from_entropy, atol=1e-5
     )
     chex.assert_trees_all_close(
-        difference(gradient(1.0, 0.0), only_policy), jax.grad(value_of)(params), atol=1e-5
+        difference(gradient(1.0, 0.0), only_policy), jax.jit(jax.grad(value_of))(params), atol=1e-5
     )
     assert optax.tree.norm(from_entropy) > 1e-3
 
@@ -229,5 +231,6 @@ def test_truncated_steps_bootstrap_from_the_true_successor():
         extras=ppo.Extras(jnp.zeros((2, 1)), jnp.array([[1.0], [2.0]])),
     )
     config = ppo.Config(discount=0.5, gae_lambda=0.9, minibatches=1)
-    batch = ppo.make_batch(Table(), None, rollout, config)  # pyright: ignore
+    make_batch = jax.jit(partial(ppo.make_batch, Table(), None))  # pyright: ignore
+    batch = make_batch(rollout, config)
     np.testing.assert_allclose(batch.target, [[10 + 0.5 * 5], [20 + 0.5 * 7]])

@@ -1,6 +1,7 @@
-"""A run that is drawn once for the tests of a file."""
+"""A run that is made, and drawn, once for the tests of a file."""
 
 import json
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,12 @@ def finished_run(tmp_path_factory) -> FinishedRun:
     with metrics_file.MetricsFile(directory) as record:
         record.append(rows)
     (directory / "eval.json").write_text(json.dumps(evaluation_of(SMALL)))
-    agents = scores.agents_of(state.agent, 2)
-    traces = run_pictures.traces_of(SMALL, state)
-    paths = run_pictures.draw_all(directory, SMALL, agents, traces)
-    return FinishedRun(SMALL, states, rows, paths)
+    return FinishedRun(SMALL, states, rows, directory)
+
+
+@pytest.fixture(scope="module")
+def paths(finished_run) -> list[Path]:
+    """The pictures of that run, and the arrays that they show."""
+    agents = scores.agents_of(finished_run.states[-1].agent, 2)
+    traces = run_pictures.traces_of(SMALL, finished_run.states[-1])
+    return run_pictures.draw_all(finished_run.directory, SMALL, agents, traces)

@@ -42,12 +42,12 @@ def evaluation_of(config: Config, steps: int = 4) -> dict:
 
 
 class FinishedRun(NamedTuple):
-    """A run of two seeds and two policies, drawn."""
+    """A run of two seeds and two policies, and the folder of its record."""
 
     config: Config
     states: list[State]  # after 0, 50 and 100 samples
     rows: list[dict]
-    paths: list[Path]
+    directory: Path
 
 
 def replay_training(finished_run: FinishedRun) -> Training:

@@ -23,8 +23,7 @@ from train.vector_field.training import field_snapshot
 
 
 @pytest.mark.slow
-def test_a_run_leaves_its_arrays_and_four_pictures(finished_run):
-    paths = finished_run.paths
+def test_a_run_leaves_its_arrays_and_four_pictures(finished_run, paths):
     names = ["experiments.npz", "fields.png", "information.png", "errors.png", "forecasts.png"]
     assert [path.name for path in paths] == names
     with np.load(paths[0]) as arrays:
@@ -56,16 +55,16 @@ def test_a_run_leaves_its_arrays_and_four_pictures(finished_run):
 
 
 @pytest.mark.slow
-def test_pictures_drawn_again_have_the_trails_of_before(finished_run, monkeypatch):
-    directory, state = finished_run.paths[0].parent, finished_run.states[-1]
+def test_pictures_drawn_again_have_the_trails_of_before(finished_run, paths, monkeypatch):
+    directory, state = finished_run.directory, finished_run.states[-1]
     drawn_trails = []
     for name, place in (("fields", 4), ("information", 3)):
         record_trails = lambda *arguments, place=place: drawn_trails.append(arguments[place])
         monkeypatch.setattr(maps, name, record_trails)
-    arrays = finished_run.paths[0].read_bytes()
+    arrays = paths[0].read_bytes()
     agents, traces = scores.agents_of(state.agent, 2), run_pictures.traces_of(SMALL, state)
-    assert run_pictures.draw_all(directory, SMALL, agents, traces) == finished_run.paths
-    assert finished_run.paths[0].read_bytes() == arrays
+    assert run_pictures.draw_all(directory, SMALL, agents, traces) == paths
+    assert paths[0].read_bytes() == arrays
     assert len(drawn_trails) == 2
     for trails in drawn_trails:
         for place, name in enumerate(SMALL.policies):
