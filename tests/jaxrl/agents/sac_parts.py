@@ -48,10 +48,8 @@ def agent(config: sac.Config, **options: Any):
 
 def init_learner(config: sac.Config, seed: int = 0) -> sac.Learner:
     """A learner whose target critics differ from its critics."""
-    one, other = (
-        jax.jit(agent(config).init)(jax.random.key(x), jnp.zeros(D)).learner
-        for x in (seed, seed + 1)
-    )
+    init = jax.jit(agent(config).init)
+    one, other = (init(jax.random.key(x), jnp.zeros(D)).learner for x in (seed, seed + 1))
     return one._replace(target_params=other.target_params)
 
 

@@ -146,9 +146,10 @@ def test_targets_average_the_critics_exponentially(tau):
     """θ⁻ after M updates: (1 - τ)^M θ⁻₀ + Σ τ (1 - τ)^(M - m) θₘ."""
     config = replace(WARM, tau=tau, critic_learning_rate=0.1)
     learner = init_learner(config)
+    gradient_step = jax.jit(partial(sac.gradient_step, NETWORKS, config))
     expected = as64(learner.target_params.critic["v"])
     for m, key in enumerate(jax.random.split(jax.random.key(0), 4)):
-        learner, _ = sac.gradient_step(NETWORKS, config, learner, random_batch(m), key)
+        learner, _ = gradient_step(learner, random_batch(m), key)
         expected = (1 - tau) * expected + tau * as64(learner.params.critic["v"])
         np.testing.assert_allclose(learner.target_params.critic["v"], expected, rtol=1e-5)
 
@@ -269,7 +270,7 @@ def test_the_replay_holds_scaled_actions_and_true_successors():
     one = agent(WARM, num_envs=N)
     state = jax.jit(one.init)(jax.random.key(0), jnp.zeros(D))
     rollout = random_rollout(0)
-    state, _ = one.update(state, rollout, jax.random.key(1))
+    state, _ = jax.jit(one.update)(state, rollout, jax.random.key(1))
     row, ring = jnp.array([[0] * N, [1] * N]), state.replay
     stored = uniform.take(ring, ring.data, row, jnp.arange(N))
     chex.assert_trees_all_equal(stored, rollout._replace(action=rollout.extras, extras=()))

@@ -17,7 +17,7 @@ from scipy import stats
 from envs.grid.env import Grid
 from envs.grid.layouts import parse
 from jaxrl.spectral import hitting_times
-from tests.train.allo.test_directed import MAZE as RING
+from tests.train.allo.directed.test_directed import MAZE as RING
 from tests.train.host import crashes
 from tests.train.snake.snake_runs import make_run
 from train.allo import directed_scores

@@ -4,103 +4,36 @@ import json
 import pickle
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax.traverse_util import flatten_dict
 
 import train
 from jaxrl import checkpoint
-from tests.train.snake.snake_runs import make_run
+from tests.train.policies.exports import (
+    assert_refused,
+    begin,
+    config_change,
+    contents,
+    flip_bit,
+    metadata,
+    rewrite,
+    scores,
+)
 from train import evaluate, render
 from train.host.command_line import command
 from train.host.errors import UsageError
 from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
-from train.host.program import Run
 from train.host.running import runs, store
 from train.policies import card as cards
 from train.policies import export as policies
 from train.snake.program import PROGRAM
 from train.snake.training import make_player
-
-GAME = "--env.rows 5 --env.cols 6 --loop.num_envs 4 --network.hidden 8 7"
-FLAGS = {
-    "ppo": f"ppo {GAME} --env.mirror --env.rewards.food 2 --run.seed 3 --run.num_seeds 2",
-    "dqn": f"dqn {GAME} --agent.capacity 40 --network.dueling",
-}
-
-
-def randomised_agent(agent: Any) -> Any:
-    """Random numbers, so that its parameters differ from all else it keeps."""
-    rng = np.random.default_rng(9)
-    draw = lambda x: jnp.asarray(rng.standard_normal(x.shape), x.dtype)
-    return jax.tree.map(lambda x: draw(x) if x.dtype == "f4" else x, agent)
-
-
-@pytest.fixture(scope="module")
-def ppo_export(tmp_path_factory) -> tuple[Run, Path]:
-    """A run of PPO, and the policy of its last seed."""
-    return export("ppo", tmp_path_factory)
-
-
-@pytest.fixture(scope="module", params=["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
-def each_export(request, tmp_path_factory) -> tuple[Run, Path]:
-    """A run of each agent, and the policy of its last seed."""
-    return export(request.param, tmp_path_factory)
-
-
-def export(preset: str, tmp_path_factory) -> tuple[Run, Path]:
-    folder = tmp_path_factory.mktemp(preset)
-    directory = make_run(folder / "run", FLAGS[preset], randomised_agent)
-    run, path = runs.load(directory), folder / "small.safetensors"
-    (directory / "eval.json").write_text(json.dumps({"score": "score", "seeds": [scores(run)]}))
-    flags = [str(directory), str(path), f"--seed={run.seeds[-1]}", "--hardware=an abacus"]
-    assert policies.main(["export", *flags]) == 0
-    return run, path
-
-
-def scores(run: Run) -> dict[str, Any]:
-    summary = {"mean": 7.25, "low": 6.5, "high": 8.125, "median": 7.0, "max": 11.0}
-    return {"seed": run.seeds[-1], "games": 40, "score": summary}
-
-
-def contents(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Header and body of a safetensors file, read as its format is published."""
-    data = path.read_bytes()
-    end = 8 + int.from_bytes(data[:8], "little")
-    return json.loads(data[8:end]), data[end:]
-
-
-def rewrite(path: Path, change: Callable[[dict[str, Any]], Any], body: bytes | None = None):
-    """Changes the header, or the numbers, and signs the file again."""
-    header, new_body = contents(path)
-    change(header)
-    new_body = new_body if body is None else body
-    if "__metadata__" in header:
-        header["__metadata__"]["sha256"] = json.dumps(signature(header, new_body))
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + new_body)
-
-
-def signature(header: dict[str, Any], body: bytes) -> str:
-    arrays = {
-        name: np.frombuffer(body[slice(*x["data_offsets"])], "<f4").reshape(x["shape"])
-        for name, x in header.items()
-        if name != "__metadata__"
-    }
-    return policy_files.checksum(header["__metadata__"], arrays)
-
-
-def flip_bit(path: Path) -> None:
-    """Another last bit in the last number."""
-    data = path.read_bytes()
-    path.write_bytes(data[:-4] + bytes([data[-4] ^ 1]) + data[-3:])
 
 
 def test_a_file_holds_the_parameters_and_nothing_else(each_export):
@@ -203,30 +136,6 @@ def test_what_a_newer_version_asks_has_the_value_of_the_preset(ppo_export, tmp_p
 
     rewrite(copy, forget)
     assert store.as_run(copy).config.network == run.config.network
-
-
-def metadata(**changes: Any) -> Callable[[Path], object]:
-    def change(header):
-        header["__metadata__"] |= {name: json.dumps(x) for name, x in changes.items()}
-
-    return lambda path: rewrite(path, change)
-
-
-def config_change(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], object]:
-    def edit(header):
-        config = json.loads(header["__metadata__"]["config"])
-        change(config)
-        header["__metadata__"]["config"] = json.dumps(config)
-
-    return lambda path: rewrite(path, edit)
-
-
-def begin(directory: Path, policy: Path | str, preset: str, flags: str = "") -> int:
-    """One update too small to be seen, after a beginning with a policy."""
-    run = f"--run.total_steps 1 --run.chunk_steps 1 --run.evaluation_games 0 --run.policy {policy}"
-    small = f"--agent.learning_rate 1e-12 --run.directory {directory}"
-    words = f"{FLAGS[preset]} {run} {small} {flags}".split()
-    return command.main(PROGRAM, words)
 
 
 @pytest.mark.slow
@@ -359,13 +268,6 @@ def test_a_mistake_is_answered_in_one_line(
     assert not list(tmp_path.iterdir())
 
 
-def assert_refused(capsys, message: str) -> None:
-    out, err = capsys.readouterr()
-    assert message in err
-    assert err.count("\n") == 1
-    assert out == ""
-
-
 @pytest.mark.parametrize(
     ("place", "name", "value", "message"),
     [
@@ -381,72 +283,3 @@ def test_what_cannot_be_kept_is_not_exported(place, name, value, message, ppo_ex
     with pytest.raises(UsageError, match=message):
         policies.export(run.directory, "a", run.seeds[0], package=True)
     assert not list(package.glob("*"))
-
-
-def test_names_are_found_in_the_package(ppo_export, tmp_path, monkeypatch, capsys):
-    run, path = ppo_export
-    monkeypatch.setattr(policy_files, "TRAINED", tmp_path)
-    policies.export(run.directory, "tiny-5x6", run.seeds[-1], package=True)
-    assert store.as_run("tiny-5x6").config.env == run.config.env
-    foreign = tmp_path / "foreign.safetensors"
-    foreign.write_bytes(path.read_bytes())
-    metadata(entry_point="nowhere.to.be_found")(foreign)
-    assert policies.main(["list"]) == 0
-    assert "tiny-5x6" in (listing := capsys.readouterr().out)
-    assert "7.25" in listing
-    assert re.search(r"foreign +\?", listing)
-    with pytest.raises(UsageError, match="is a policy of the package"):
-        policies.export(run.directory, "tiny-5x6", run.seeds[-1])
-
-
-@pytest.mark.slow
-def test_other_names_are_files_of_the_current_directory(ppo_export, tmp_path, monkeypatch, capsys):
-    run, _ = ppo_export
-    monkeypatch.chdir(tmp_path)
-    directory, seed = str(run.directory), f"--seed={run.seeds[-1]}"
-    for name, card in (("mine", "mine.safetensors"), ("some/mine", "some/mine.safetensors")):
-        assert policies.main(["export", directory, name, seed]) == 0
-        assert capsys.readouterr().out == f"{card}\n{card.replace('safetensors', 'md')}\n"
-        assert f"--policy {card} " in Path(card).with_suffix(".md").read_text()
-        for source in (name, card):
-            assert store.as_run(source).config.env == run.config.env
-        assert policies.main(["export", directory, name, seed]) == 2
-        assert_refused(capsys, f"{card} exists already")
-        assert policies.main(["export", directory, name, seed, "--overwrite"]) == 0
-        capsys.readouterr()
-    assert "mine" not in policy_files.names()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(x, marks=[pytest.mark.slow] * (x != "snake-6x6")) for x in policy_files.names()],
-)
-def test_a_policy_of_the_package_can_be_loaded_and_has_a_card(name):
-    run = store.as_run(name)
-    if run.program.name == "snake":
-        obs = jnp.zeros(make_player(run.config)[0].observation_space().shape)
-        action, _, _ = make_player(run.config)[2].act(run.agents[0], (), obs, jax.random.key(0))
-        assert 0 <= int(action) < 3
-    numbers = [
-        x
-        for x in jax.tree.leaves(run.agents[0])
-        if jnp.issubdtype(jnp.result_type(x), jnp.floating)
-    ]
-    assert numbers
-    assert all(np.isfinite(x).all() for x in numbers)
-    card = policy_files.file_of(name).with_suffix(".md").read_text()
-    assert f"# {name}\n" in card
-    assert f"train.render --policy {name}" in card
-
-
-@pytest.mark.parametrize(
-    ("run", "policy", "name"),
-    [
-        ("runs/lr0.0003", None, "lr0.0003"),
-        ("runs/a b/", None, "a b"),
-        (None, "policies/snake.v2.safetensors", "snake.v2"),
-        (None, "snake.v2", "snake.v2"),
-    ],
-)
-def test_names_keep_what_follows_a_dot(run, policy, name):
-    assert store.name_of(run, policy) == name

@@ -12,7 +12,7 @@ import pytest
 from jaxrl.dynamics import posterior
 from jaxrl.dynamics.planning.input_limits import Limits
 from jaxrl.dynamics.planning.next_inputs import Question
-from tests.train.vector_field.test_recorded import config_with_data, damped_rotation
+from tests.train.vector_field.recorded.test_recorded import config_with_data, damped_rotation
 from tests.train.vector_field.test_vector_field import SMALL
 from train.host.command_line import command
 from train.host.errors import UsageError

@@ -18,7 +18,7 @@ from jaxrl.dynamics.state_space.information import gather, zero_information
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement
 from jaxrl.dynamics.state_space.smoother import smooth_states
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
-from tests.train.vector_field.test_recorded import damped_rotation
+from tests.train.vector_field.recorded.test_recorded import damped_rotation
 from train.host.errors import UsageError
 from train.host.running import run as host_run
 from train.host.running import runs

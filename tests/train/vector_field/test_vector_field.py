@@ -287,7 +287,7 @@ def test_forecasts_are_compared_with_what_was_seen_so_many_steps_later():
     for t in range(12 - ahead):
         expected[t, 0] = obs[t]
         expected[t, 2] = obs[t + 2] + 0.1
-    r2 = scores.forecast_r2(*(jnp.asarray(x, jnp.float32) for x in (expected, obs)))
+    r2 = jax.jit(scores.forecast_r2)(*(jnp.asarray(x, jnp.float32) for x in (expected, obs)))
     assert r2.shape == (4,)
     for k in range(ahead + 1):
         shares = []
