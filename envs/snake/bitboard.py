@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs import bounded_loop
+
 Bits = tuple[jax.Array, ...]  # words of uint32, lowest cells first
 WORD = 32
 
@@ -31,6 +33,16 @@ class Board:
     @property
     def num_cells(self) -> int:
         return self.rows * self.cols
+
+    @property
+    def longest_path(self) -> int:
+        """No shortest path within any set of cells has more cells, both ends included.
+
+        A shortest path of L cells has no shortcut: they share L - 1 sides, and the other 2 L + 2
+        face cells that are not on it, four sides each, or the edge of the board. So 2 L + 2 is at
+        most 4 (rows * cols - L) + 2 (rows + cols).
+        """
+        return (2 * self.num_cells + self.rows + self.cols - 1) // 3
 
     @property
     def num_words(self) -> int:
@@ -187,4 +199,10 @@ def flood(board: Board, seeds: Bits, free: Bits) -> Bits:
         return expanded, intersects(difference(expanded, reached), free)
 
     seeds = intersection(seeds, free)
-    return jax.lax.while_loop(lambda carry: carry[1], grow, (seeds, jnp.bool_(True)))[0]
+    return bounded_loop.while_loop(
+        lambda carry: carry[1],
+        grow,
+        (seeds, jnp.bool_(True)),
+        most_rounds=board.longest_path,
+        to_fixed_point=True,
+    )[0]

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs import bounded_loop
 from envs.snake import bitboard
 from envs.snake import rules as game
 from envs.snake.bitboard import Bits, Board
@@ -92,5 +93,8 @@ def _search(board: Board, rules: Rules, state: State, goal: Bits) -> tuple[Bits,
         reached, has_grown, _ = carry
         return has_grown & ~bitboard.intersects(reached, doors)
 
-    reached, _, steps = jax.lax.while_loop(continues, grow, (goal, jnp.bool_(True), jnp.int32(0)))
+    start = goal, jnp.bool_(True), jnp.int32(0)
+    reached, _, steps = bounded_loop.while_loop(
+        continues, grow, start, most_rounds=board.longest_path
+    )
     return bitboard.intersection(reached, doors), steps

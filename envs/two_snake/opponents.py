@@ -14,6 +14,7 @@ other's tail counts as blocked, as it stays if that snake eats; the own tail is 
 import jax
 import jax.numpy as jnp
 
+from envs import bounded_loop
 from envs.snake import bitboard
 from envs.snake.bitboard import Bits, Board, distance
 from envs.two_snake.views import (
@@ -82,8 +83,10 @@ def flood_from_food(board: Board, view: View) -> Bits:
         return expanded, has_grown & ~bitboard.intersects(expanded, goal)
 
     seed = bitboard.intersection(bitboard.single(view.food, board.num_words), free)
-    is_searching = ~bitboard.intersects(seed, goal)
-    return jax.lax.while_loop(lambda carry: carry[1], grow, (seed, is_searching))[0]
+    start = seed, ~bitboard.intersects(seed, goal)
+    return bounded_loop.while_loop(
+        lambda carry: carry[1], grow, start, most_rounds=board.longest_path
+    )[0]
 
 
 def defensive(board: Board, view: View, greedy: jax.Array) -> jax.Array:

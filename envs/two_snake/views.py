@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from envs import bounded_loop
 from envs.snake import bitboard
 from envs.snake import rules as snake
 from envs.snake.bitboard import Bits, Board
@@ -123,7 +124,9 @@ def territory(board: Board, view: View) -> Bits:
         bitboard.single(body.head, board.num_words) for body in (view.own, view.other)
     )
     start = head, their_head, jnp.bool_(True)
-    mine, theirs, _ = jax.lax.while_loop(lambda carry: carry[2], grow, start)
+    mine, theirs, _ = bounded_loop.while_loop(
+        lambda carry: carry[2], grow, start, most_rounds=board.longest_path, to_fixed_point=True
+    )
     return bitboard.intersection(bitboard.difference(mine, theirs), empty)
 
 
