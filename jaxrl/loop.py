@@ -1,6 +1,7 @@
 """Act, step, learn: one training update as a pure function. Knows no agent and no environment."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -153,20 +154,26 @@ def _update(
 ) -> tuple[TrainState, LoopMetrics]:
     env_params = curriculum.params(state.course)
 
-    def step(world: World, _):
-        return acting.step(env, env_params, agent, state.agent, world)
+    # Of finished episodes only sums are wanted: each environment keeps its own from step to step.
+    def step(carry: tuple[World, PyTree], _):
+        world, sums = carry
+        world, (transition, totals) = acting.step(env, env_params, agent, state.agent, world)
+        done = transition.terminated | transition.truncated  # [N]
+        add = lambda total, x: total + jnp.where(done, x, 0)
+        return (world, jax.tree.map(add, sums, totals)), transition
 
-    num_steps = config.num_steps
-    world, (rollout, totals) = jax.lax.scan(step, world_of(state), length=num_steps)
+    world, num_steps = world_of(state), config.num_steps
+    totals = jax.eval_shape(partial(acting.step, env, env_params, agent), state.agent, world)[1][1]
+    no_sums = jax.tree.map(lambda x: jnp.zeros(x.shape, jax.eval_shape(jnp.sum, x).dtype), totals)
+    (world, sums), rollout = jax.lax.scan(step, (world, no_sums), length=num_steps)
     if mends:
         chosen = nonfinite.broken_environments(rollout)
         world = acting.restart(env, env_params, agent, world, chosen)
     key, update_key = jax.random.split(world.key)
     agent_state, agent_metrics = agent.update(state.agent, rollout, update_key)
-    done = rollout.terminated | rollout.truncated  # [T, N]
     metrics = LoopMetrics(
-        episodes=jnp.sum(done),
-        finished=jax.tree.map(lambda x: jnp.sum(jnp.where(done, x, 0)), totals),
+        episodes=jnp.sum(rollout.terminated | rollout.truncated),
+        finished=jax.tree.map(jnp.sum, sums),
         agent=agent_metrics,
         origin=nonfinite.origin(rollout, state.updates * num_steps),
     )

@@ -13,6 +13,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from jaxrl.numerics.recurrence import linear_recurrence
 from jaxrl.types import Observation, PyTree, Transition
 
 
@@ -44,17 +45,9 @@ def gae(
     chex.assert_equal_shape([reward, value, next_value, terminated, truncated])
     chex.assert_type([terminated, truncated], bool)
     delta = reward + discount * jnp.where(terminated, 0.0, next_value) - value
-    decay = discount * lambda_
-
-    def step(next_advantage, inputs):
-        delta, ended = inputs
-        advantage = delta + jnp.where(ended, 0.0, decay * next_advantage)
-        return advantage, advantage
-
-    inputs = (delta, terminated | truncated)
+    decay = jnp.where(terminated | truncated, 0.0, discount * lambda_).astype(delta.dtype)
     after_last = jnp.zeros(delta.shape[1:], delta.dtype)
-    _, advantage = jax.lax.scan(step, after_last, inputs, reverse=True)
-    return advantage
+    return linear_recurrence(decay, delta, after_last, reverse=True)
 
 
 def lambda_returns(
@@ -73,16 +66,11 @@ def lambda_returns(
     chex.assert_equal_shape([reward, next_value, terminated, truncated])
     chex.assert_type([terminated, truncated], bool)
 
-    def step(next_return, inputs):
-        reward, next_value, terminated, truncated = inputs
-        mixed = (1 - lambda_) * next_value + lambda_ * jnp.where(truncated, next_value, next_return)
-        return_ = reward + discount * jnp.where(terminated, 0.0, mixed)
-        return return_, return_
-
-    inputs = (reward, next_value, terminated, truncated)
+    bootstrap_share = jnp.where(truncated, 1.0, 1.0 - lambda_)
+    bootstrap = jnp.where(terminated, 0.0, discount * bootstrap_share * next_value)
+    decay = jnp.where(terminated | truncated, 0.0, discount * lambda_).astype(reward.dtype)
     last_value = jnp.sum(next_value[-1:], axis=0)  # of the last row, or 0 where T = 0
-    _, return_ = jax.lax.scan(step, last_value, inputs, reverse=True)
-    return return_
+    return linear_recurrence(decay, reward + bootstrap, last_value, reverse=True)
 
 
 class NStep(NamedTuple):

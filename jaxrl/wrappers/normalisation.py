@@ -18,6 +18,7 @@ from flax import struct
 from jaxrl import checks
 from jaxrl.checks import Positive, Share, Span
 from jaxrl.dependent_fields import needs
+from jaxrl.numerics.recurrence import linear_recurrence
 from jaxrl.types import Agent, AgentState, Memory, Metrics, Observation, PyTree, Transition
 
 
@@ -176,11 +177,9 @@ def add_returns(
     reward = rollout.reward  # [T, N] or [T, N, K]
     reward = jnp.sum(reward, -1) if reward.ndim > rollout.terminated.ndim else reward
 
-    def step(return_: jax.Array, reward_and_end: tuple) -> tuple[jax.Array, jax.Array]:
-        reward, ended = reward_and_end
-        return_ = discount * return_ + jnp.where(jnp.isfinite(reward), reward, 0.0)
-        return jnp.where(ended, 0.0, return_), return_
-
-    inputs = (reward, rollout.terminated | rollout.truncated)
-    return_, returns = jax.lax.scan(step, state.return_, inputs)
-    return add_batch(state.returns, returns), return_
+    ended = rollout.terminated | rollout.truncated
+    begins = jnp.concatenate([jnp.zeros_like(ended[:1]), ended[:-1]])  # an episode with this step
+    decay = jnp.where(begins, 0.0, discount).astype(reward.dtype)
+    finite_reward = jnp.where(jnp.isfinite(reward), reward, 0.0)
+    returns = linear_recurrence(decay, finite_reward, state.return_)
+    return add_batch(state.returns, returns), jnp.where(ended[-1], 0.0, returns[-1])

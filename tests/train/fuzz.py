@@ -262,7 +262,7 @@ OPTIONS = {
 def flags_of(name: str) -> list[str]:
     """The flags of a program: those of all its presets."""
     names: dict[str, None] = {}
-    for config, _ in find(name, "a test").presets.values():
+    for config, *_ in find(name, "a test").presets.values():
         names |= dict.fromkeys(names_below(config, ""))
     short = {"env.maze_file": "maze-file", "env.allow_disconnected": "allow-disconnected"}
     return [f"--{short.get(x, x).replace('_', '-')}" for x in names]

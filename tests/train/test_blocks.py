@@ -11,7 +11,7 @@ QUICK = [("snake", "a2c"), ("gymnax", "dqn")]
 LEARNERS = {  # the first preset of each kind of learner, as the others differ in numbers alone
     (name, type(config), type(config.agent)): (name, preset)
     for name in flags.PROGRAMS
-    for preset, (config, _) in reversed(list(find(name, "a test").presets.items()))
+    for preset, (config, *_) in reversed(list(find(name, "a test").presets.items()))
     if hasattr(config, "loop")
 }
 OTHERS = [case for case in LEARNERS.values() if case not in QUICK]

@@ -108,7 +108,7 @@ def test_a_flag_without_effect_is_refused_with_its_reason(name, preset, field, r
 CONFIGS = {
     f"{name} {preset}": config
     for name in (*flags.PROGRAMS, "goals")
-    for preset, (config, _) in find(name, "a test").presets.items()
+    for preset, (config, *_) in find(name, "a test").presets.items()
 } | {
     "goals tasks": tasks.Config(),
     "goals learner": q_learning.Config(),
@@ -177,7 +177,7 @@ def test_every_preset_has_a_line_that_says_what_it_is():
 def test_fields_that_are_idle_or_static_exist():
     for name in flags.PROGRAMS:
         program = find(name, "a test")
-        for config, _ in program.presets.values():
+        for config, *_ in program.presets.values():
             for field in (*command.idle_fields(program, config), *program.static):
                 field_of(config, field)
             assert dataclasses.is_dataclass(config)

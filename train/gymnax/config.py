@@ -191,16 +191,28 @@ def idle(config: AnyConfig) -> dict[str, str]:
 def preset_for(preset: str, config: AnyConfig) -> str:
     """The preset of an algorithm whose defaults suit the environment of a configuration.
 
-    Raises ValueError for an environment that cannot be made.
+    One of the same shape, if there is one for the environment. Raises ValueError for an environment
+    that cannot be made.
     """
-    preset_name = f"{preset}_{environments.make(config.env).family}"
-    return preset_name if preset_name in PRESETS else preset
+    algorithm = preset.removesuffix(WIDE)
+    of_family = f"{algorithm}_{environments.make(config.env).family}"
+    suited = of_family if of_family in PRESETS else algorithm
+    wide = f"{suited}{WIDE}"
+    return wide if preset.endswith(WIDE) and wide in PRESETS else suited
 
 
+WIDE = "_wide"  # how the names of presets for GPUs and TPUs end
 MINATAR = Game("Breakout-MinAtar")
 IMAGES = Network(hidden=(128,), activation="relu")
 PRESETS: dict[str, Preset] = {
-    "ppo": Preset(PPO(), "PPO for vectors and few actions, as CartPole-v1."),
+    "ppo": Preset(PPO(), "PPO for vectors and few actions, as CartPole-v1.", wide="ppo_wide"),
+    "ppo_wide": Preset(
+        PPO(
+            loop=LoopConfig(num_envs=512, num_steps=32),
+            agent=ppo.Config(learning_rate=2e-3, epochs=4, minibatches=4),
+        ),
+        "The same in the shape for GPUs and TPUs: more environments, shorter rollouts.",
+    ),
     "ppo_minatar": Preset(
         PPO(
             env=MINATAR,

@@ -104,6 +104,9 @@ class Preset(NamedTuple):
     """A dataclass with a field `run`, a `training.Config`."""
     summary: str = ""
     """A line for `--help`: what it is."""
+    wide: str = ""
+    """The preset that learns the same in the same number of steps, shaped for GPUs and TPUs:
+    thousands of environments, short rollouts, few large minibatches. Empty: there is none."""
 
 
 class Program(NamedTuple):

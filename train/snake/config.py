@@ -312,11 +312,17 @@ def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -
     )
 
 
+WIDE = LoopConfig(num_envs=8192, num_steps=16)  # a step of so many games costs a GPU that of a few
 ONE_STEP = ppo.Config(epochs=1, minibatches=1, standardise=False, gae_lambda=1.0)
 PRESETS: dict[str, Preset] = {
     "ppo": Preset(
         PPO(),
         "PPO that observes a flood fill and the way to its tail, classic rules on 10×10.",
+        wide="ppo_wide",
+    ),
+    "ppo_wide": Preset(
+        PPO(agent=ppo.Config(discount=0.995, learning_rate=2e-3), loop=WIDE),
+        "The same in the shape for GPUs and TPUs: more games, shorter rollouts.",
     ),
     "a2c": Preset(
         PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=256, num_steps=5)),

@@ -113,7 +113,7 @@ def test_presets_are_what_they_are_called():
         assert name_of(PRESETS[name].config.env.weights) == name
     isotropic = make_env(PRESETS["isotropic"].config.env)[0]
     assert (isotropic.num_actions, isotropic.spawning) == (1, "isotropic")
-    for config, _ in PRESETS.values():  # no preset pays for being alive, but that of the original
+    for config, *_ in PRESETS.values():  # no preset pays for being alive, but that of the original
         if not isinstance(config.env.weights, registry.SETS["normal"]):
             assert not {"survival", "company"} & set(type(config.env.weights).NAMES)
 

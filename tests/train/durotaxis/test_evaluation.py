@@ -186,7 +186,7 @@ def test_a_run_is_drawn_at_its_end_and_again(run: Run, episodes, monkeypatch):
 
 
 def test_other_runs_know_no_such_flags(tmp_path: Path, capsys):
-    preset, (config, _) = next(iter(ALLO.presets.items()))
+    preset, (config, *_) = next(iter(ALLO.presets.items()))
     RunDirectory(tmp_path).write_config("allo", preset, config)
     assert evaluate_command.main([str(tmp_path), "--m", "1"]) == 2
     assert "Unrecognized options: --m" in capsys.readouterr().err

@@ -2,4 +2,4 @@
 
 from train.vector_field.config import PRESETS
 
-EXPERIMENTS = tuple(name for name, (config, _) in PRESETS.items() if config.env.noise != "auto")
+EXPERIMENTS = tuple(name for name, (config, *_) in PRESETS.items() if config.env.noise != "auto")

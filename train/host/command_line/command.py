@@ -15,7 +15,14 @@ from typing import Any
 from jaxrl import checks, dependent_fields
 from jaxrl.numerics.precision import in_float32
 from train.host.arguments import flag_value
-from train.host.command_line.defaults import fields_in, follow_budget, preset_line, suited_preset
+from train.host.command_line.defaults import (
+    fields_in,
+    first_preset,
+    follow_budget,
+    preset_line,
+    shape_line,
+    suited_preset,
+)
 from train.host.command_line.flags import parse_flags
 from train.host.command_line.saved_config import (
     preset_and_config,
@@ -145,7 +152,9 @@ def parse(
             place = program.environment(config)
             print_line(f"{program.name}: {file} is of {preset}, though {suited} is for {place}")
     else:
-        preset = chosen or next(iter(presets))
+        preset = chosen or first_preset(program)
+        if line := shape_line(program, preset, is_named=chosen is not None):
+            print_line(line)
         config = read(preset, presets[preset].config)
         if (suited := suited_preset(program, preset, config)) != preset:
             print_line(preset_line(program, preset, suited, config))

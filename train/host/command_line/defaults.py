@@ -4,6 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+import jax
+
 from train.host.program import Program
 from train.host.training import Config
 
@@ -17,6 +19,30 @@ def fields_in(arguments: Sequence[str]) -> set[str]:
     """The dotted names of the fields that flags set: `run.chunk_steps`."""
     flags = (x.partition("=")[0] for x in arguments if x.startswith("--"))
     return {x.removeprefix("--").replace("-", "_") for x in flags}
+
+
+def first_preset(program: Program) -> str:
+    """The preset where none is named: the first or, on a GPU or TPU, the one shaped for it."""
+    first, preset = next(iter(program.presets.items()))
+    return preset.wide if preset.wide and on_accelerator() else first
+
+
+def shape_line(program: Program, preset: str, is_named: bool) -> str:
+    """What is said of presets in two shapes; nothing on CPUs, and of a preset in one shape."""
+    first, wide = next(iter(program.presets)), program.presets[preset].wide
+    if not on_accelerator():
+        return ""
+    device = jax.devices()[0].device_kind
+    if is_named and wide:
+        return f"{program.name}: {wide} is {preset} in the shape for this device ({device})"
+    if not is_named and preset != first:
+        return f"{program.name}: {preset} on this device ({device}); name {first} to have that"
+    return ""
+
+
+def on_accelerator() -> bool:
+    """Whether this process computes on a GPU or TPU."""
+    return jax.default_backend() != "cpu"
 
 
 def suited_preset(program: Program, preset: str, config: Any) -> str:

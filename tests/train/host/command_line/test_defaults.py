@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.train import tiny
+from train.host.command_line import defaults
 from train.host.command_line.command import parse
 from train.host.command_line.defaults import LEAST_ROWS, beginning, chunks
 from train.host.files.run_directory import RunDirectory
@@ -20,7 +21,7 @@ PROGRAMS = ("snake", "two_snake", "durotaxis", "gymnax", "allo", "vector_field")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_budget_of_the_usual_size_or_more_has_the_usual_chunks(name):
     program = find(name, "a test")
-    for config, _ in program.presets.values():
+    for config, *_ in program.presets.values():
         for times in (1, 3):
             run = replace(config.run, total_steps=times * config.run.total_steps)
             assert chunks(run, config.run) == {}
@@ -79,3 +80,39 @@ def test_a_run_that_goes_on_keeps_its_chunks(tmp_path):
         assert parse(tiny.PROGRAM, flags)[0].run.chunk_steps == saved.run.chunk_steps
     fewer = ["--config", str(tmp_path), "--run.total-steps", "20"]
     assert parse(tiny.PROGRAM, fewer)[0].run.chunk_steps == 1
+
+
+def test_without_a_name_an_accelerator_gets_the_preset_in_its_shape(monkeypatch, capsys):
+    program = find("snake", "a test")
+    assert parse(program, [])[1] == "ppo"
+    monkeypatch.setattr(defaults, "on_accelerator", lambda: True)
+    config, preset = parse(program, [])
+    assert preset == "ppo_wide"
+    assert config == program.presets["ppo_wide"].config
+    assert "snake: ppo_wide on this device (cpu); name ppo to have that" in capsys.readouterr().out
+    # What is named is taken, with a word on the other shape; presets in one shape stay silent.
+    assert parse(program, ["ppo"])[1] == "ppo"
+    line = "snake: ppo_wide is ppo in the shape for this device (cpu)"
+    assert capsys.readouterr().out.splitlines() == [line]
+    for name in ("ppo_wide", "dqn"):
+        assert parse(program, [name])[1] == name
+        assert not capsys.readouterr().out
+
+
+def test_the_shape_is_kept_where_the_environment_asks_for_another_preset():
+    program = find("gymnax", "a test")
+    config = program.presets["ppo_wide"].config
+    assert program.preset_for("ppo_wide", config) == "ppo_wide"
+    minatar = replace(config, env=replace(config.env, id="Asterix-MinAtar"))
+    assert program.preset_for("ppo_wide", minatar) == "ppo_minatar"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_presets_for_accelerators_learn_the_same_in_no_more_steps(name):
+    presets = find(name, "a test").presets
+    for config, _, wide in presets.values():
+        if wide:
+            other = presets[wide].config
+            assert (other.env, other.network) == (config.env, config.network)
+            assert other.run.total_steps <= config.run.total_steps
+            assert other.loop.num_envs > config.loop.num_envs
