@@ -37,7 +37,7 @@ def _step_by_step(
 ) -> jax.Array:
     def step(before: jax.Array, inputs: tuple) -> tuple[jax.Array, jax.Array]:
         decay, addition = inputs
-        after = addition + _decayed(decay, before)
+        after = addition + _product(decay, before)
         return after, after
 
     return jax.lax.scan(step, start, (decay, addition), reverse=reverse)[1]
@@ -48,12 +48,13 @@ def _in_parallel(
 ) -> jax.Array:
     def join(early: tuple, late: tuple) -> tuple[jax.Array, jax.Array]:
         """The map y -> addition + decay y of some steps and then of others."""
-        return early[0] * late[0], late[1] + _decayed(late[0], early[1])
+        return early[0] * late[0], late[1] + _product(late[0], early[1])
 
     first = -1 if reverse else 0
-    addition = addition.at[first].add(_decayed(decay[first], start))
+    addition = addition.at[first].add(_product(decay[first], start))
     return jax.lax.associative_scan(join, (decay, addition), reverse=reverse)[1]
 
 
-def _decayed(decay: jax.Array, value: jax.Array) -> jax.Array:
+def _product(decay: jax.Array, value: jax.Array) -> jax.Array:
+    """`decay * value`, and 0 where the decay is 0, whatever the value is."""
     return jnp.where(decay == 0, 0.0, decay * value)
