@@ -21,7 +21,8 @@ os.environ.setdefault(  # what one worker or run has compiled, no other has to
     "JAX_COMPILATION_CACHE_DIR",
     str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "jax"),
 )
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+# Down to programs of a single operation: nearly all tests need the same ones.
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
 
 # Tests compile for longer than they compute; subprocesses, whose runs are compared bit by bit, too.

@@ -177,8 +177,9 @@ def test_dead_nodes_may_hold_anything():
         policy = PerNode(logits, live)
         return policy.log_prob(action) + policy.entropy() + policy.kl(PerNode(2 * logits, live))
 
-    single_node = jax.value_and_grad(measures)(logits[:1], live[:1], action[:1])
-    value, gradient = jax.value_and_grad(measures)(logits, live, action)
+    value_and_gradient = jax.jit(jax.value_and_grad(measures))
+    single_node = value_and_gradient(logits[:1], live[:1], action[:1])
+    value, gradient = value_and_gradient(logits, live, action)
     np.testing.assert_allclose(value, single_node[0], rtol=1e-6)
     np.testing.assert_allclose(gradient, np.pad(single_node[1], ((0, 2), (0, 0))), rtol=1e-6)
     assert PerNode(logits, live & False).log_prob(action) == 0
