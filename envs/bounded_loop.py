@@ -28,7 +28,7 @@ def while_loop(
 ) -> Carry:
     """`lax.while_loop` of a condition that is False after `most_rounds` rounds at the latest.
 
-    `to_fixed_point` says that a step after the end changes nothing, which saves a third of the
+    `to_fixed_point` says that a step after the end changes nothing, which saves a quarter of the
     work. The same on all platforms, bit for bit. For a carry of a few arrays that a step computes
     entry by entry, as from bits: only of such does the compiler join many rounds to one kernel.
     """

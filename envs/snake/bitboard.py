@@ -191,7 +191,10 @@ def neighbourhood(board: Board, bits: Bits) -> Bits:
 
 
 def flood(board: Board, seeds: Bits, free: Bits) -> Bits:
-    """All cells of `free` that a 4-connected path within `free` joins to a cell of `seeds`."""
+    """All cells of `free` that a 4-connected path within `free` joins to a cell of `seeds`.
+
+    On a CPU until nothing changes, on accelerators for as long as any flood may take.
+    """
 
     def grow(carry: tuple[Bits, jax.Array]) -> tuple[Bits, jax.Array]:
         reached, _ = carry
