@@ -170,7 +170,7 @@ def successor_values(
 
     def fill_at_once() -> jax.Array:
         mask = missing.reshape(*missing.shape, *[1] * (value.ndim - 2))
-        rows_at_once = max(1, AT_ONCE // value.shape[1])
+        rows_at_once = max(1, AT_ONCE // max(1, value.shape[1]))
         values = jax.lax.map(value_of, rollout.next_obs, batch_size=rows_at_once)
         return jnp.where(mask, values, shifted)
 
