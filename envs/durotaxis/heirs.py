@@ -4,6 +4,9 @@
 a colony may fall apart. `tree` hands them to the leftmost of them, and that one to the parent, so
 it never does: it is the rule of the original's later versions, whose links lead from left to right.
 C slots; `parent` int32 `[C]` is -1 for roots and beyond the last cell, `survives` bool `[C]`.
+
+On a CPU a loop ends when nothing is left to do; on accelerators, where asking for that takes longer
+than a round, after as many rounds as may be needed. The result is the same.
 """
 
 from typing import Literal, get_args
@@ -45,7 +48,14 @@ def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
         jumped = jump(pointers)
         return jumped, jnp.any(jumped != pointers)
 
-    return jax.lax.while_loop(lambda carry: carry[1], advance, (parent, jnp.bool_(True)))[0]
+    def jump_until_still(parent: jax.Array) -> jax.Array:
+        return jax.lax.while_loop(lambda carry: carry[1], advance, (parent, jnp.bool_(True)))[0]
+
+    def jump_often_enough(parent: jax.Array) -> jax.Array:
+        rounds = (parent.size - 1).bit_length()  # no chain has more than C links
+        return jax.lax.fori_loop(0, rounds, lambda _, pointers: jump(pointers), parent)
+
+    return jax.lax.platform_dependent(parent, cpu=jump_until_still, default=jump_often_enough)
 
 
 def tree_heirs(parent: jax.Array, x: jax.Array, survives: jax.Array) -> jax.Array:
@@ -70,4 +80,13 @@ def tree_heirs(parent: jax.Array, x: jax.Array, survives: jax.Array) -> jax.Arra
     # only those with a parent or a child leave a gap, and no slot beyond the last cell has either
     has_child = jnp.zeros_like(survives).at[jnp.maximum(parent, 0)].max(parent >= 0)
     dead = ~survives & ((parent >= 0) | has_child)
-    return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), remove, (parent, dead))[0]
+
+    any_dead = lambda carry: jnp.any(carry[1])
+    remove_if_any = lambda _, carry: jax.tree.map(
+        lambda after, before: jnp.where(any_dead(carry), after, before), remove(carry), carry
+    )
+    return jax.lax.platform_dependent(
+        (parent, dead),
+        cpu=lambda carry: jax.lax.while_loop(any_dead, remove, carry),
+        default=lambda carry: jax.lax.fori_loop(0, slot.size, remove_if_any, carry),
+    )[0]

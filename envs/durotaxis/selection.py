@@ -79,12 +79,24 @@ def nth(members: jax.Array, ranks: jax.Array) -> jax.Array:
 
 
 def _smallest(keys: jax.Array, candidates: jax.Array, count: jax.Array) -> jax.Array:
-    """The `count` candidates of smallest (key, slot), for keys uint32 `[C]` below `SENTINEL`.
-
-    Bisection, bit by bit, for the largest threshold with fewer than `count` keys below it: that is
-    the key of the last one chosen.
-    """
+    """The `count` candidates of smallest (key, slot), for keys uint32 `[C]` below `SENTINEL`."""
     keys = jnp.where(candidates, keys, SENTINEL)
+    smallest = jax.lax.platform_dependent(keys, count, cpu=_bisect, default=_count_smaller)
+    return candidates & smallest
+
+
+def _count_smaller(keys: jax.Array, count: jax.Array) -> jax.Array:
+    """Bool `[C]`: of fewer than `count` others (key, slot) is smaller. O(C²) work in one go."""
+    slot, (own, other) = jnp.arange(keys.size), (keys[:, None], keys[None])
+    is_smaller = (other < own) | ((other == own) & (slot[None] < slot[:, None]))
+    return jnp.sum(is_smaller, axis=1, dtype=jnp.int32) < count
+
+
+def _bisect(keys: jax.Array, count: jax.Array) -> jax.Array:
+    """`_count_smaller` by bisection, bit by bit, for the key of the last one chosen.
+
+    That is the largest threshold with fewer than `count` keys below it.
+    """
     padded = jnp.pad(keys, (0, -keys.size % LANES), constant_values=SENTINEL)
 
     def settle_bit(i: jax.Array, threshold: jax.Array) -> jax.Array:
@@ -93,7 +105,7 @@ def _smallest(keys: jax.Array, candidates: jax.Array, count: jax.Array) -> jax.A
 
     threshold = jax.lax.fori_loop(0, 32, settle_bit, jnp.uint32(0))
     below, tied = keys < threshold, keys == threshold
-    return candidates & (below | (tied & (rank(tied) < count - size(below))))
+    return below | (tied & (rank(tied) < count - size(below)))
 
 
 def _sort_keys(x: jax.Array) -> jax.Array:

@@ -16,6 +16,9 @@ import jax.numpy as jnp
 from jaxrl.numerics.recurrence import linear_recurrence
 from jaxrl.types import Observation, PyTree, Transition
 
+AT_ONCE = 8192
+"""Successors that accelerators evaluate in one go, or those of one step, if these are more."""
+
 
 def gae(
     reward: jax.Array,
@@ -112,12 +115,15 @@ def n_step(
 def successor_values(
     value_of: Callable[[Observation], jax.Array], rollout: Transition, value: jax.Array
 ) -> jax.Array:
-    """V(next_obs) of a rollout, with as few evaluations of the critic as possible.
+    """V(next_obs) of a rollout, on a CPU with as few evaluations of the critic as possible.
 
     The successor of step t is the observation of step t + 1, whose value is known, except on the
     last row and where an episode was truncated. Only for those is `value_of` called, in passes of
     one row per environment: one pass for the last row, another only if some environment was
     truncated earlier, and so on; none if nothing is missing. Not differentiable in reverse.
+
+    Accelerators would wait for the answer whether anything is missing: they evaluate every
+    successor, many at once.
 
     Args:
       value_of: `next_obs [N, ...] -> [N, ...]`, the critic.
@@ -131,6 +137,7 @@ def successor_values(
     chex.assert_equal_shape_prefix([rollout.terminated, value], 2)
     if not len(value):
         return value
+    value_of = jax.jit(value_of, inline=True)  # traced once for both ways
     steps = jnp.arange(value.shape[0])[:, None]  # [T, 1]
     is_last = steps == value.shape[0] - 1
     missing = (rollout.truncated | is_last) & ~rollout.terminated  # [T, N]
@@ -144,10 +151,18 @@ def successor_values(
         return missing & ~chosen, jnp.where(mask, value_of(rows)[None], successor)
 
     shifted = jnp.concatenate([value[1:], jnp.zeros_like(value[:1])])
-    _, successor = jax.lax.while_loop(
-        lambda carry: jnp.any(carry[0]), fill_one_each, (missing, shifted)
-    )
-    return successor
+
+    def fill_while_missing() -> jax.Array:
+        any_missing = lambda carry: jnp.any(carry[0])
+        return jax.lax.while_loop(any_missing, fill_one_each, (missing, shifted))[1]
+
+    def fill_at_once() -> jax.Array:
+        mask = missing.reshape(*missing.shape, *[1] * (value.ndim - 2))
+        rows_at_once = max(1, AT_ONCE // max(1, value.shape[1]))
+        values = jax.lax.map(value_of, rollout.next_obs, batch_size=rows_at_once)
+        return jnp.where(mask, values, shifted)
+
+    return jax.lax.platform_dependent(cpu=fill_while_missing, default=fill_at_once)
 
 
 def row(tree: PyTree, t: jax.Array) -> PyTree:

@@ -4,6 +4,9 @@
 in 100 slots is 94 per cent padding. The shapes of a compiled program are fixed, so it holds `act`
 and `update` for a few sizes, and picks one when it runs. Padding has no effect
 (`jaxrl.networks.graph`), so neither has the size, up to rounding. The state is that of the agent.
+
+Only on a CPU: among the many graphs of an accelerator is always a large one, and it would wait for
+the choice. There the agent sees all slots.
 """
 
 import jax
@@ -36,9 +39,14 @@ def make(agent: Agent) -> Agent:
         def act_branch(size: int):
             return lambda inputs: agent.act(inputs[0], inputs[1], crop(inputs[2], size), inputs[3])
 
-        sizes = sizes_of(obs)
-        return batched_cond.switch_max(
-            size_index(sizes, obs), [act_branch(size) for size in sizes], (state, memory, obs, key)
+        def act_in_fewest(*inputs):
+            sizes = sizes_of(obs)
+            return batched_cond.switch_max(
+                size_index(sizes, obs), [act_branch(size) for size in sizes], inputs
+            )
+
+        return jax.lax.platform_dependent(
+            *(state, memory, obs, key), cpu=act_in_fewest, default=agent.act
         )
 
     def update(
@@ -47,10 +55,13 @@ def make(agent: Agent) -> Agent:
         def update_branch(size: int):
             return lambda inputs: agent.update(inputs[0], crop_all(inputs[1], size), inputs[2])
 
-        sizes = sizes_of(rollout.obs)
-        index = jnp.maximum(size_index(sizes, rollout.obs), size_index(sizes, rollout.next_obs))
-        return batched_cond.switch_max(
-            index, [update_branch(size) for size in sizes], (state, rollout, key)
+        def update_in_fewest(*inputs):
+            sizes = sizes_of(rollout.obs)
+            index = jnp.maximum(size_index(sizes, rollout.obs), size_index(sizes, rollout.next_obs))
+            return batched_cond.switch_max(index, [update_branch(size) for size in sizes], inputs)
+
+        return jax.lax.platform_dependent(
+            *(state, rollout, key), cpu=update_in_fewest, default=agent.update
         )
 
     return Agent(init, agent.memory, act, update, agent.explain)

@@ -4,6 +4,9 @@ Gift wrapping (Jarvis 1973): from each vertex a line rotates until it meets the 
 costs one pass over the points. If several points lie on that line, up to `TOLERANCE`, the farthest
 is the next vertex. So a point that lies beyond a straight side by rounding only is not a vertex,
 and of points that coincide only the one in the lowest slot is.
+
+A CPU walks from vertex to vertex. Accelerators, on which a loop that the data end is dear, find the
+next point of every point at once, and then those that a walk would come to.
 """
 
 from collections.abc import Callable
@@ -64,10 +67,12 @@ def convex_hull(x: jax.Array, y: jax.Array, mask: jax.Array) -> Hull:
     is_flat = height[third] <= TOLERANCE * length
     corners = jnp.stack([first, second, third])
     centre = jnp.mean(x[corners]), jnp.mean(y[corners])  # inside by more than rounding
-    walk = _walk(x, y, mask, first, centre, is_flat)
-    is_vertex = jnp.where(is_flat, _extremes(x, y, mask), walk.is_vertex)
+    is_vertex, twice_area = jax.lax.platform_dependent(
+        *(x, y, mask, first, centre, is_flat), cpu=_walk, default=_walk_at_once
+    )
+    is_vertex = jnp.where(is_flat, _extremes(x, y, mask), is_vertex)
     is_vertex = jnp.where(num_points < 3, mask, is_vertex)
-    return Hull(is_vertex, 0.5 * walk.twice_area)
+    return Hull(is_vertex, 0.5 * twice_area)
 
 
 def _walk(
@@ -77,11 +82,11 @@ def _walk(
     first: jax.Array,
     centre: tuple[jax.Array, jax.Array],
     is_flat: jax.Array,
-) -> Walk:
-    """Walks around the hull from the vertex `first`; not at all if the points are flat.
+) -> tuple[jax.Array, jax.Array]:
+    """Vertices, bool `[P]`, and twice the area, by a walk around the hull from the vertex `first`.
 
     It ends after a full turn around `centre`, a point inside: within the tolerance it may miss
-    `first`.
+    `first`. Where the points are flat there is no walk.
     """
     slots = jnp.arange(x.size)
     start_x, start_y = x[first] - centre[0], y[first] - centre[1]
@@ -111,7 +116,42 @@ def _walk(
         past_half=jnp.zeros_like(is_flat),
         is_closed=is_flat,
     )
-    return jax.lax.while_loop(lambda walk: ~walk.is_closed, step, start)
+    end = jax.lax.while_loop(lambda walk: ~walk.is_closed, step, start)
+    return end.is_vertex, end.twice_area
+
+
+def _walk_at_once(
+    x: jax.Array,
+    y: jax.Array,
+    mask: jax.Array,
+    first: jax.Array,
+    centre: tuple[jax.Array, jax.Array],
+    is_flat: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """`_walk` without a step, by O(P²) numbers at once; the area up to the rounding of its sum.
+
+    A walk has the start on its one side until it is halfway round, then on the other, and closes
+    with the step that changes this back: so where it goes from a point is a matter of that point.
+    The points it comes to are found by doubling (Wyllie 1979): those within n steps, and where n
+    more steps lead from them, are those within 2 n.
+    """
+    slots = jnp.arange(x.size, dtype=jnp.int32)
+    here_x, here_y = x - centre[0], y - centre[1]
+    is_left = (here_x[first] * here_y - here_y[first] * here_x >= 0) | (slots == first)
+    following = _next_of_all(x, y, mask, centre)
+    closes = ~is_left & is_left[following]
+
+    def double(_: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        is_reached, target = carry
+        is_hit = is_reached[:, None] & (target[:, None] == slots[None])
+        return is_reached | jnp.any(is_hit, axis=0), target[target]
+
+    start = (slots == first, jnp.where(closes, slots, following))
+    rounds = (x.size - 1).bit_length()  # the last of P vertices is P - 1 steps away
+    is_vertex, _ = jax.lax.fori_loop(0, rounds, double, start)
+    there = jnp.where(closes, first, following)
+    cross = here_x * here_y[there] - here_y * here_x[there]
+    return is_vertex, jnp.sum(jnp.where(is_vertex & ~is_flat, cross, 0.0))
 
 
 def _next(
@@ -119,9 +159,36 @@ def _next(
 ) -> jax.Array:
     """The vertex that follows the one in `slot`: all other points lie left of the line to it.
 
+    It is the farthest point in any direction that leaves no point more than `TOLERANCE` to its
+    right.
+    """
+    limits, cotangent, squared = _directions(x, y, mask, slot, centre)
+    # The barrier is for speed: XLA for CPU fuses the minimum badly with what follows.
+    limit, cotangent, squared = jax.lax.optimization_barrier((_least(limits), cotangent, squared))
+    return _argmax(jnp.where(cotangent <= limit, squared, -1.0))
+
+
+def _next_of_all(
+    x: jax.Array, y: jax.Array, mask: jax.Array, centre: tuple[jax.Array, ...]
+) -> jax.Array:
+    """`_next` of every slot, int32 `[P]`."""
+    directions = jax.vmap(_directions, in_axes=(None, None, None, 0, None))  # [P, P] each
+    slots = jnp.arange(x.size)
+    limit = jnp.min(directions(x, y, mask, slots, centre)[0], axis=1, keepdims=True)
+    # The barrier is for memory: no `[P, P]` array waits for the limits, all are computed again.
+    x, y, limit = jax.lax.optimization_barrier((x, y, limit))
+    _, cotangent, squared = directions(x, y, mask, slots, centre)
+    return jnp.argmax(jnp.where(cotangent <= limit, squared, -1.0), axis=1).astype(jnp.int32)
+
+
+def _directions(
+    x: jax.Array, y: jax.Array, mask: jax.Array, slot: jax.Array, centre: tuple[jax.Array, ...]
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The limit that every point sets, its direction and distance², all as seen from `slot`.
+
     A direction is the angle clockwise from the direction of the centre, between 0 and 180 degrees;
-    angles are compared by their cotangents, which decrease. The result is the farthest point in any
-    direction that leaves no point more than `TOLERANCE` to its right.
+    angles are compared by their cotangents, which decrease. Beyond the limit of a point it lies
+    more than `TOLERANCE` to the right.
     """
     to_x, to_y = x - x[slot], y - y[slot]
     centre_x, centre_y = centre[0] - x[slot], centre[1] - y[slot]
@@ -133,10 +200,7 @@ def _next(
     # Rotated left by the angle whose sine is tolerance / distance: the limit set by this point.
     tangent = TOLERANCE * jax.lax.rsqrt(jnp.maximum(squared - TOLERANCE**2, TOLERANCE**4))
     rotated = (cotangent + tangent) / (1 - cotangent * tangent)
-    limit = _least(jnp.where(cotangent * tangent < 1, rotated, jnp.inf))
-    # The barrier is for speed: XLA for CPU fuses the minimum badly with what follows.
-    limit, cotangent, squared = jax.lax.optimization_barrier((limit, cotangent, squared))
-    return _argmax(jnp.where(cotangent <= limit, squared, -1.0))
+    return jnp.where(cotangent * tangent < 1, rotated, jnp.inf), cotangent, squared
 
 
 def _farthest(

@@ -1,7 +1,8 @@
 """The expensive features of a colony: its convex hull, and how far its cells are from each other.
 
-Both look at pairs of cells, so they are computed for as few slots as the largest colony of a batch
-needs: padding is most of a small colony.
+Both look at pairs of cells, so on a CPU they are computed for as few slots as the largest colony of
+a batch needs: padding is most of a small colony. Accelerators wait longer for that choice than for
+all slots.
 """
 
 import jax
@@ -43,13 +44,15 @@ def _features(x: jax.Array, y: jax.Array, num_nodes: jax.Array) -> Features:
         return Features(jnp.pad(is_vertex, padding), hull_area, jnp.pad(distances, padding))
 
     few = max(LEAST_FEW, -(-capacity // FEW))
+    features_of_all = lambda: features_of_slots(capacity)
     if few >= capacity:
-        return features_of_slots(capacity)
-    return jax.lax.cond(
-        jnp.max(num_nodes) > few,
-        lambda: features_of_slots(capacity),
-        lambda: features_of_slots(few),
-    )
+        return features_of_all()
+
+    def features_of_needed() -> Features:
+        is_large = jnp.max(num_nodes) > few
+        return jax.lax.cond(is_large, features_of_all, lambda: features_of_slots(few))
+
+    return jax.lax.platform_dependent(cpu=features_of_needed, default=features_of_all)
 
 
 def initial_colony_features(colony: Colony, num_founders: int, pairwise: bool = True) -> Features:
@@ -73,9 +76,28 @@ def initial_colony_features(colony: Colony, num_founders: int, pairwise: bool = 
 def mean_distance(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
     """The mean distance, px, of each point x, y `[P]` (px) from those in `mask`; float32 `[P]`.
 
-    Only points more than `SAME_PLACE` away count; 0 where there are none, and outside
-    `mask`. The sum runs over tiles of points up to the last in `mask`, so no `[P, P]` matrix is
-    ever held, and small colonies cost little.
+    Only points more than `SAME_PLACE` away count; 0 where there are none, and outside `mask`.
+    """
+    total, count = jax.lax.platform_dependent(x, y, mask, cpu=_add_tiles, default=_add_all)
+    return jnp.where(mask, total / jnp.maximum(count, 1), 0.0)
+
+
+def _add_all(x: jax.Array, y: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Sum and number of the distances of each point from those elsewhere: float32 `[P]` each."""
+    # A barrier and a diagonal: a compiler that computes x once for rows and once for columns may
+    # round it differently, so that a point were elsewhere than itself.
+    x, y = jax.lax.optimization_barrier((x, y))
+    is_other = ~jnp.eye(x.size, dtype=bool)
+    squared = (x[:, None] - x[None]) ** 2 + (y[:, None] - y[None]) ** 2  # [P, P]
+    counts = mask[None] & is_other & (squared > SAME_PLACE**2)
+    distance = jnp.where(counts, jnp.sqrt(squared), 0.0)
+    return jnp.sum(distance, axis=1), jnp.sum(counts, axis=1, dtype=jnp.float32)
+
+
+def _add_tiles(x: jax.Array, y: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """`_add_all` by tiles of points up to the last in `mask`.
+
+    So no `[P, P]` matrix is ever held, and small colonies cost little.
     """
     nearest = SAME_PLACE**2
     padding = (0, -x.size % TILE)
@@ -96,4 +118,4 @@ def mean_distance(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
     zeros = jnp.zeros_like(x)
     start = (jnp.zeros_like(last), zeros, zeros)
     _, total, count = jax.lax.while_loop(lambda carry: carry[0] * TILE <= last, add, start)
-    return jnp.where(mask, total / jnp.maximum(count, 1), 0.0)
+    return total, count

@@ -15,6 +15,7 @@ from envs.durotaxis import actions, rules
 from envs.durotaxis.env import Durotaxis, Params, goal
 from envs.durotaxis.rewards import registry
 from envs.durotaxis.rules import Colony
+from tests.accelerator_branches import compile_as_on_accelerators
 
 LOCAL: Any = {"observation": "local"}  # compiles faster; what is observed has tests of its own
 FAST = jnp.array([0.55, 15.0, 0.5, 0.5, 0.0])  # holds the colony at 6 nodes and goes right
@@ -66,6 +67,36 @@ def test_another_form_keeps_the_contract():
     form = {"spawning": "isotropic", "action": "nodes", "reward_set": "state_machine"}
     env, params = envs.make("Durotaxis-v0", **form, capacity=16, observation="local")
     env_checker(env, replace(params, threshold_nodes=16.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deletion", ["forest", "tree"])
+def test_accelerators_play_the_same_game(deletion: str):
+    env = Durotaxis(capacity=12, deletion=deletion)
+    params = replace(env.default_params, threshold_nodes=12.0, max_steps_in_episode=9)
+
+    def watch(key: jax.Array, action: jax.Array):
+        reset_key, key = jax.random.split(key)
+        _, state = env.reset(reset_key, params)
+
+        def step(carry, _):
+            key, state = carry
+            key, step_key = jax.random.split(key)
+            obs, after, *rest = env.step(step_key, state, action, params)
+            return (key, after), (obs, after, *rest)
+
+        return jax.lax.scan(step, (key, state), length=STEPS)[1]
+
+    watch_all = jax.vmap(jax.vmap(watch, (0, None)), (None, 0))
+    actions = jnp.stack([FAST.at[0].add(share) for share in (0.0, 0.1, -0.2)])
+    inputs = jax.random.split(jax.random.key(3), 2), actions
+    expected = jax.jit(watch_all)(*inputs)
+    actual = compile_as_on_accelerators(watch_all, *inputs)(*inputs)
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        if a.dtype == jnp.float32:
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+        else:
+            np.testing.assert_array_equal(a, b)
 
 
 def test_an_episode_arrives_and_adds_up():

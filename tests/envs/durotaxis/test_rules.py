@@ -10,6 +10,7 @@ from scipy import stats
 
 from envs.durotaxis import heirs, rules, selection
 from envs.durotaxis.substrate import Law, intensity
+from tests.accelerator_branches import compile_as_on_accelerators
 from tests.envs.durotaxis import oracle
 
 WIDTH, HEIGHT = jnp.float32(600), jnp.float32(400)
@@ -196,7 +197,10 @@ def test_whole_episodes():
 @pytest.mark.parametrize("capacity", [1, 100])
 def test_leftmost_and_rightmost(capacity: int):
     random = np.random.default_rng(capacity)
-    choose = jax.jit(lambda *a: (rules.leftmost(*a), rules.rightmost(*a)))
+    choose_both = lambda *a: (rules.leftmost(*a), rules.rightmost(*a))
+    shapes = [jax.ShapeDtypeStruct((capacity,), kind) for kind in (float, bool)]
+    shapes.append(jax.ShapeDtypeStruct((), jnp.int32))
+    ways = [jax.jit(choose_both), compile_as_on_accelerators(choose_both, *shapes)]
     pool = np.array([-np.inf, -3.5, -1e-30, -0.0, 0.0, 1e-30, 2, 6, 6, 594, 3e38], np.float32)
     for trial in range(60):
         x = random.choice(pool, capacity) if trial % 2 else random.normal(size=capacity)
@@ -205,11 +209,12 @@ def test_leftmost_and_rightmost(capacity: int):
         count = [-1, 0, 1, capacity, capacity + 9, some, some][trial % 7]
         slots = np.flatnonzero(candidates).tolist()
         values = x[slots].astype(float)
-        left, right = choose(x, candidates, np.int32(count))
         first = [slots[i] for i in oracle.leftmost(values.tolist(), count)]
         last = [slots[i] for i in oracle.leftmost((-values).tolist(), count)]
-        assert np.flatnonzero(left).tolist() == sorted(first)
-        assert np.flatnonzero(right).tolist() == sorted(last)
+        for choose in ways:
+            left, right = choose(x, candidates, np.int32(count))
+            assert np.flatnonzero(left).tolist() == sorted(first)
+            assert np.flatnonzero(right).tolist() == sorted(last)
 
 
 @pytest.mark.parametrize("capacity", [1, 100])
@@ -245,12 +250,15 @@ def test_the_nearest_survivor():
         return nearest
 
     random, find = np.random.default_rng(0), jax.jit(heirs.nearest_survivor)
+    shapes = [jax.ShapeDtypeStruct((128,), kind) for kind in (jnp.int32, bool)]
+    find_as_accelerators = compile_as_on_accelerators(heirs.nearest_survivor, *shapes)
     path = np.arange(-1, 127)
     for share in (0, 0.02, 0.2, 0.5, 0.9, 1):
         for parent in (path, random.integers(-1, np.arange(128)), np.maximum(path - 2, -1)):
             survives = random.random(128) < share
             expected = climb(parent.tolist(), survives)
-            assert find(parent.astype(np.int32), survives).tolist() == expected
+            for way in (find, find_as_accelerators):
+                assert way(parent.astype(np.int32), survives).tolist() == expected
 
 
 def test_the_ratio_is_taken_in_float32():

@@ -1,6 +1,7 @@
 """Deletion that keeps a colony one tree, against the rule told in lists, cell by cell."""
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import pytest
 
 from envs.durotaxis import heirs, rules
 from envs.durotaxis.env import Durotaxis
+from tests.accelerator_branches import compile_as_on_accelerators
 
 CAPACITY, SIZE = 64, (600.0, 400.0)
 
@@ -62,6 +64,12 @@ def random_colony(random: np.random.Generator, size: int) -> tuple[rules.Colony,
 find = jax.jit(heirs.heirs, static_argnums=3)
 
 
+@cache
+def find_as_accelerators():
+    shapes = [jax.ShapeDtypeStruct((CAPACITY,), kind) for kind in (jnp.int32, float, bool)]
+    return compile_as_on_accelerators(heirs.tree_heirs, *shapes)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
 def test_the_leftmost_child_takes_the_place_of_the_dead(share: float):
     random = np.random.default_rng(int(10 * share))
@@ -73,6 +81,8 @@ def test_the_leftmost_child_takes_the_place_of_the_dead(share: float):
         for name in reversed(np.flatnonzero(~survives[:size])):
             slow.delete(int(name), oriented=False)
         heir_slots = np.asarray(find(colony.parent, colony.x, survives, "tree"))
+        same_heirs = find_as_accelerators()(colony.parent, colony.x, survives)
+        np.testing.assert_array_equal(same_heirs, heir_slots)
         surviving_slots = np.flatnonzero(survives)
         assert {
             (int(heir_slots[i]), int(i)) for i in surviving_slots if heir_slots[i] >= 0

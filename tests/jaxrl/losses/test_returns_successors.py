@@ -9,6 +9,7 @@ import pytest
 
 from jaxrl.losses import returns
 from jaxrl.types import Transition
+from tests.accelerator_branches import compile_as_on_accelerators
 from tests.jaxrl.losses.return_parts import DISCOUNT, N, T
 
 
@@ -45,6 +46,20 @@ def test_successor_values_are_those_of_next_obs(ending, steps):
     alive = ~rollout.terminated
     np.testing.assert_allclose(actual[alive], expected[alive], rtol=1e-5, atol=1e-5)
     assert np.all(np.isfinite(actual))
+
+
+@pytest.mark.parametrize("at_once", [1, 2 * N, 4 * N, 100 * N])
+def test_accelerators_evaluate_all_successors(at_once, monkeypatch):
+    """So many at a time; as above, for several heads and seeds."""
+    monkeypatch.setattr(returns, "AT_ONCE", at_once)
+    rollout = jax.tree.map(lambda *x: np.stack(x), *[random_rollout(s, 0.3) for s in range(3)])
+    heads = lambda obs: jnp.stack([value_of(obs), -value_of(obs)], axis=-1)  # [..., 2]
+    fill = jax.vmap(lambda r: returns.successor_values(heads, r, heads(r.obs)))
+    accelerators = compile_as_on_accelerators(fill, rollout)(rollout)
+    alive = ~rollout.terminated
+    expected = heads(rollout.next_obs)
+    np.testing.assert_allclose(accelerators[alive], expected[alive], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(accelerators[alive], fill(rollout)[alive], rtol=1e-5, atol=1e-5)
 
 
 def passes(terminated: Any, truncated: Any) -> int:

@@ -14,6 +14,7 @@ from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic
 from jaxrl.types import Agent, Transition
 from jaxrl.wrappers import graph_cropping
 from jaxrl.wrappers.graph_cropping import crop, sizes_of
+from tests.accelerator_branches import compile_as_on_accelerators
 
 C, T, N = 48, 4, 3
 SMALL, MIDDLE, LARGE = 6, 15, 47  # nodes of the largest graph; the sizes are 8, 16, 48
@@ -150,6 +151,34 @@ def test_only_the_size_that_is_needed_is_computed():
         jax.block_until_ready(jax.jit(all_update)(members, rollout, jax.random.key(0)))
         jax.effects_barrier()
         assert sizes == [size] * 3
+
+
+def test_accelerators_do_not_choose_a_size():
+    sizes = []
+
+    def act(state, memory, obs, key):
+        del key
+        sizes.append(obs.nodes.shape[-2] - 1)
+        return state + obs.nodes.sum(), memory, ()
+
+    def update(state, rollout, key):
+        del key
+        sizes.append(rollout.obs.nodes.shape[-2] - 1)
+        return state + rollout.next_obs.nodes.sum(), {}
+
+    agent = graph_cropping.make(Agent(lambda key, obs: jnp.zeros(()), lambda: (), act, update))
+    key, obs, next_obs = jax.random.key(0), graphs(SMALL, N), graphs(MIDDLE, T, N)
+    act_all = jax.vmap(agent.act, (None, None, 0, None))
+    action, *_ = compile_as_on_accelerators(act_all, jnp.zeros(()), (), obs, key)(
+        jnp.zeros(()), (), obs, key
+    )
+    np.testing.assert_allclose(action, obs.nodes.sum((1, 2)), rtol=1e-5)
+    rollout = Transition(graphs(SMALL, T, N), (), (), next_obs, (), (), ())  # pyright: ignore[reportArgumentType]
+    state, _ = compile_as_on_accelerators(agent.update, jnp.zeros(()), rollout, key)(
+        jnp.zeros(()), rollout, key
+    )
+    np.testing.assert_allclose(state, next_obs.nodes.sum(), rtol=1e-5)
+    assert set(sizes) == {C}
 
 
 def test_what_was_cropped_is_the_same_graph_in_fewer_slots():

@@ -14,6 +14,7 @@ import pytest
 from envs.durotaxis.rewards import registry
 from jaxrl.loop import LoopMetrics
 from jaxrl.networks.graph import PooledTorso
+from tests.accelerator_branches import trace_as_on_accelerators
 from tests.train.images import assert_drawn
 from train import evaluate, render
 from train.durotaxis.config import PRESETS, Config, make_env, name_of
@@ -21,6 +22,7 @@ from train.durotaxis.program import PROGRAM
 from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
 from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
+from train.host.machine.compiled import equations
 from train.policies import export
 
 SMALL = (
@@ -122,6 +124,22 @@ def test_weights_of_another_set_come_from_the_command_line():
     config = parse_config("normal --env.weights.hull 0.7 --env.weights.arrived 9")
     _, params = make_env(config.env)
     assert params.weights == registry.weights_of("normal", hull=0.7, arrived=9.0)
+
+
+@pytest.mark.parametrize("deletion", ["forest", "tree"])
+def test_no_loop_of_accelerators_is_ended_by_data(deletion: str):
+    """Their host would have to look, each round, whether it goes on."""
+    flags = SMALL.replace("local", "full").replace("pooled", "graph")
+    training = make_training(parse_config(f"{flags} --env.deletion={deletion}"))
+    state = jax.eval_shape(training.init, jax.random.key(0))
+    traces = (
+        trace_as_on_accelerators(training.update, state),
+        jax.jit(training.update).trace(state),
+    )
+    accelerator, cpu = ({x.primitive.name for x in equations(t.jaxpr.jaxpr)} for t in traces)
+    assert "scan" in accelerator
+    assert "while" not in accelerator
+    assert "while" in cpu
 
 
 def test_a_curriculum_moves_the_goal_away():

@@ -1,4 +1,9 @@
-"""The hull against Qhull on generic points, and against its definition in float64 on lines."""
+"""The hull against Qhull on generic points, and against its definition in float64 on lines.
+
+Every hull is found as a CPU does and as accelerators do, which must agree on the vertices.
+"""
+
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -7,9 +12,16 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from envs.durotaxis.graph import hull
+from tests.accelerator_branches import compile_as_on_accelerators
 
 POINTS, CLOUDS = 64, 40  # of one compilation
 convex_hulls = jax.jit(jax.vmap(hull.convex_hull))
+
+
+@cache
+def convex_hulls_of_accelerators():
+    shapes = [jax.ShapeDtypeStruct((CLOUDS, POINTS), kind) for kind in (float, float, bool)]
+    return compile_as_on_accelerators(jax.vmap(hull.convex_hull), *shapes)
 
 
 def pad_points(points, rng):
@@ -32,7 +44,12 @@ def compute_hulls(clouds, seed=0):
         np.pad(v, (empty, (0, 0))).reshape(-1, CLOUDS, POINTS)
         for v in (xy[..., 0], xy[..., 1], mask)
     )
-    parts = jax.device_get([convex_hulls(*part) for part in zip(x, y, counts, strict=True)])
+    inputs = list(zip(x, y, counts, strict=True))
+    parts = jax.device_get([convex_hulls(*part) for part in inputs])
+    for part, ours in zip(inputs, parts, strict=True):
+        theirs = convex_hulls_of_accelerators()(*part)
+        np.testing.assert_array_equal(theirs.is_vertex, ours.is_vertex)
+        np.testing.assert_allclose(theirs.area, ours.area, rtol=1e-5, atol=0.1)
     is_vertex, area = (np.concatenate(v)[: len(clouds)] for v in zip(*parts, strict=True))
     assert not np.any(is_vertex & ~mask)
     return [f[m] for f, m in zip(is_vertex, mask, strict=True)], area

@@ -15,6 +15,7 @@ from envs.durotaxis import rules, substrate
 from envs.durotaxis.graph import features, hull, observation, pairwise
 from envs.durotaxis.rules import Colony
 from envs.durotaxis.substrate import Law
+from tests.accelerator_branches import compile_as_on_accelerators
 
 C, W, H, TIME = 40, 600.0, 400.0, 9
 SIZE = jnp.float32(W), jnp.float32(H)
@@ -240,10 +241,14 @@ def test_features_of_founders():
 
 
 @pytest.mark.slow
-def test_features_of_a_batch_are_those_of_each(colonies):
-    """Few cells and many are computed in different numbers of slots."""
+@pytest.mark.parametrize("on_accelerators", [False, True])
+def test_features_of_a_batch_are_those_of_each(colonies, on_accelerators):
+    """Few cells and many are computed in different numbers of slots, but not on accelerators."""
     every = jax.jit(jax.vmap(jax.vmap(pairwise.colony_features)))
     few, many = [colonies[i] for i in (0, 1, 0)], [colonies[i] for i in (0, 4, 6)]
+    if on_accelerators:
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct((2, 3, *x.shape), x.dtype), few[0])
+        every = compile_as_on_accelerators(jax.vmap(jax.vmap(pairwise.colony_features)), shapes)
     for batch in ([few, few], [few, many]):
         rows = [jax.tree.map(lambda *x: np.stack(x), *row) for row in batch]
         batch_features = jax.device_get(every(jax.tree.map(lambda *x: np.stack(x), *rows)))

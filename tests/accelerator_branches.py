@@ -1,0 +1,26 @@
+"""What accelerators compute, on a CPU."""
+
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import jax
+
+
+def compile_as_on_accelerators(function: Callable[..., Any], *operands: Any) -> Callable[..., Any]:
+    """`function` for operands of these shapes, with every branch that is not a CPU's.
+
+    Only those of `jax.lax.platform_dependent` when it is called by that name. JAX forgets all that
+    it has traced, since it would not trace the same function of the other branch again.
+    """
+    return trace_as_on_accelerators(function, *operands).lower().compile()
+
+
+def trace_as_on_accelerators(function: Callable[..., Any], *operands: Any) -> Any:
+    """`function`, traced as `compile_as_on_accelerators` says."""
+    take_default = lambda *inputs, default, **_: default(*inputs)
+    jax.clear_caches()
+    with mock.patch.object(jax.lax, "platform_dependent", take_default):
+        traced = jax.jit(lambda *inputs: function(*inputs)).trace(*operands)
+    jax.clear_caches()
+    return traced
