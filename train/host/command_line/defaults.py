@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from train.host import device_presets
 from train.host.program import Program
 from train.host.training import Config
 
@@ -23,14 +24,13 @@ def fields_in(arguments: Sequence[str]) -> set[str]:
 
 def first_preset(program: Program) -> str:
     """The preset where none is named: the first or, on a GPU or TPU, the one shaped for it."""
-    first, preset = next(iter(program.presets.items()))
-    return preset.wide if preset.wide and on_accelerator() else first
+    return device_presets.preset_for_device(program, next(iter(program.presets)))
 
 
 def shape_line(program: Program, preset: str, is_named: bool) -> str:
     """What is said of presets in two shapes; nothing on CPUs, and of a preset in one shape."""
     first, wide = next(iter(program.presets)), program.presets[preset].wide
-    if not on_accelerator():
+    if not device_presets.on_accelerator():
         return ""
     device = jax.devices()[0].device_kind
     if is_named and wide:
@@ -38,11 +38,6 @@ def shape_line(program: Program, preset: str, is_named: bool) -> str:
     if not is_named and preset != first:
         return f"{program.name}: {preset} on this device ({device}); name {first} to have that"
     return ""
-
-
-def on_accelerator() -> bool:
-    """Whether this process computes on a GPU or TPU."""
-    return jax.default_backend() != "cpu"
 
 
 def suited_preset(program: Program, preset: str, config: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.train import tiny
-from train.host.command_line import defaults
+from train.host import device_presets
 from train.host.command_line.command import parse
 from train.host.command_line.defaults import LEAST_ROWS, beginning, chunks
 from train.host.files.run_directory import RunDirectory
@@ -85,7 +85,7 @@ def test_a_run_that_goes_on_keeps_its_chunks(tmp_path):
 def test_without_a_name_an_accelerator_gets_the_preset_in_its_shape(monkeypatch, capsys):
     program = find("snake", "a test")
     assert parse(program, [])[1] == "ppo"
-    monkeypatch.setattr(defaults, "on_accelerator", lambda: True)
+    monkeypatch.setattr(device_presets, "on_accelerator", lambda: True)
     config, preset = parse(program, [])
     assert preset == "ppo_wide"
     assert config == program.presets["ppo_wide"].config
