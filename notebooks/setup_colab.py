@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 PACKAGES = ("jaxrl", "envs", "train")
 REQUIRED = (
@@ -23,10 +23,12 @@ REQUIRED = (
     *("scipy", "safetensors", "tyro", "rich", "matplotlib", "pillow", "pyyaml"),
 )
 LOWEST, BELOW = (0, 10), (0, 12)  # versions of jax and jaxlib that the project runs on
+NEWER = "gymnax 1.0.1 forbids jax 0.12"  # why BELOW is what it is
 PLUGINS = {
     "cuda12": ("jax-cuda12-plugin", "jax-cuda12-pjrt"),
     "cuda13": ("jax-cuda13-plugin", "jax-cuda13-pjrt"),
 }
+OF_JAX = ("jax", "jaxlib", *PLUGINS["cuda12"], *PLUGINS["cuda13"], "libtpu")
 TPU_VARIABLES = ("TPU_ACCELERATOR_TYPE", "COLAB_TPU_1VM", "TPU_CHIPS_PER_HOST_BOUNDS")
 
 
@@ -38,6 +40,7 @@ def prepare(address: str = "") -> None:
     wrong = problems(kind, before, needs_of_jax())
     if project() is None or wrong:
         install(kind, locate(address), wrong)
+        print(replacement(before, installed()), flush=True)
     changed = stale(loaded, installed())
     if changed:
         restart(changed)
@@ -113,17 +116,18 @@ def problems(kind: str, versions: Mapping[str, str], needs: Iterable[str] = ()) 
     `needs` are the requirements of the installed jax: they name the libtpu that fits.
     """
     absent = [name for name in REQUIRED if name not in versions]
-    if absent:
-        return [f"{', '.join(absent)} not installed"]
-    found = []
+    found = [f"{', '.join(absent)} not installed"] if absent else []
+    if not {"jax", "jaxlib"} <= set(versions):
+        return found
     jax, jaxlib = versions["jax"], versions["jaxlib"]
     if not (LOWEST <= numbers(jaxlib) <= numbers(jax) < BELOW):
-        found.append(f"jax {jax} and jaxlib {jaxlib} are not {bounds()}")
+        newer = f": {NEWER}" if numbers(jax) >= BELOW else ""
+        found.append(f"jax {jax} and jaxlib {jaxlib} are not {bounds()}{newer}")
     elif kind != "cpu" and jax != jaxlib:
         found.append(f"jax {jax} and jaxlib {jaxlib} differ")
     for name in PLUGINS.get(kind, ()):
         if versions.get(name) != jaxlib:
-            found.append(f"{name} is {versions.get(name)}, jaxlib {jaxlib}")
+            found.append(f"{name} is {versions.get(name, 'missing')}, jaxlib {jaxlib}")
     found += [f"{name} {versions[name]} does not fit" for name in leftovers(kind, versions)]
     pinned = re.search(r"libtpu==([\d.]+)\.\*", "\n".join(needs))
     libtpu = versions.get("libtpu", "missing") + "."
@@ -258,10 +262,23 @@ def url(address: str) -> str:
     return f"git+{address}"
 
 
-def install(kind: str, source: str, why: Iterable[str] = ()) -> None:
+def replacement(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """A line on the parts of JAX that another version took the place of, that are new or gone."""
+    of_change: dict[tuple[str | None, str | None], list[str]] = {}
+    for name in OF_JAX:
+        if before.get(name) != after.get(name):
+            of_change.setdefault((before.get(name), after.get(name)), []).append(name)
+    changes = []
+    for (old, new), names in of_change.items():
+        change = f"{old} -> {new}" if old and new else f"{new} added" if new else f"{old} removed"
+        changes.append(f"{', '.join(names)} {change}")
+    return "; ".join(changes) or f"jax {after.get('jax')} stays"
+
+
+def install(kind: str, source: str, why: Sequence[str] = ()) -> None:
     """Installs the project with the extra of the accelerator, and removes plugins of others."""
-    for line in why:
-        print(line)
+    if why:
+        print("; ".join(why))
     wanted = requirement(kind, source)
     print(f"Installing {wanted}; a fresh machine needs a few minutes", flush=True)
     run_pip("install", wanted)

@@ -99,7 +99,7 @@ NEEDS = ["numpy>=2.0", 'libtpu==0.0.42.*; extra == "tpu"']
         ("cpu", SOUND | {"jax": "0.12.0", "jaxlib": "0.12.0"}, "are not >=0.10,<0.12"),
         ("cpu", SOUND | {"jax": "0.11.0", "jaxlib": "0.10.2"}, ""),  # jax decides
         ("cpu", SOUND | {"jaxlib": "0.11.0"}, "are not"),
-        ("cuda12", SOUND, "jax-cuda12-plugin is None"),
+        ("cuda12", SOUND, "jax-cuda12-plugin is missing"),
         ("cuda12", SOUND | OLD_CUDA12, "jax-cuda12-plugin is 0.7.2, jaxlib 0.10.2"),
         ("cuda12", SOUND | CUDA12, ""),
         ("cuda12", SOUND | CUDA12 | {"jax-cuda13-pjrt": "0.10.2"}, "jax-cuda13-pjrt"),
