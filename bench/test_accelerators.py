@@ -1,9 +1,13 @@
-"""Kernels, loops and bytes of compiled programs, against texts written by hand."""
+"""Kernels, loops and bytes of compiled programs: of texts written by hand, and of presets."""
+
+from pathlib import Path
 
 import pytest
 
 from bench.accelerators import model
+from bench.accelerators.__main__ import compile_case
 from bench.accelerators.chips import CHIPS
+from bench.accelerators.environment import python_with_compilers
 from bench.accelerators.kernels import Counts, count
 
 TEXT = """
@@ -90,3 +94,39 @@ def test_the_model_is_launches_or_bytes_and_waits():
     waits = Counts(kernels=1, open_loops=10)._asdict()
     assert model.seconds("h100", waits) == pytest.approx(model.LAUNCH + 10 * model.ROUND)
     assert model.seconds("v5e", waits) == pytest.approx(model.TPU_KERNEL)
+
+
+@pytest.fixture(scope="module")
+def compilers() -> Path:
+    """The Python of the environment that compiles for absent chips."""
+    try:
+        return python_with_compilers()
+    except RuntimeError as error:
+        pytest.skip(f"the compilers cannot be installed here: {error}")
+
+
+CEILINGS = {  # kernels a step of an environment, on one H100
+    "gymnax:ppo": 2.0,
+    "gymnax:ppo_wide": 0.15,
+    "snake:ppo": 0.13,
+    "snake:ppo_wide": 0.0135,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CEILINGS)
+def test_an_update_for_an_h100_starts_no_more_kernels_and_no_loop_of_unknown_length(
+    case: str, compilers: Path
+):
+    row = compile_case(compilers, (case, "h100", 1), None)
+    counts = row["update"]["counts"]
+    assert counts["open_loops"] == 0
+    assert counts["kernels"] / row["steps"] <= CEILINGS[case]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chip", ["h100", "v5e"])
+def test_eight_devices_exchange_nothing_but_sums(chip: str, compilers: Path):
+    row = compile_case(compilers, ("snake:ppo_wide", chip, 8), None)
+    assert row["update"]["counts"]["open_loops"] == 0
+    assert row["update"]["exchanged_bytes"].keys() == {"all-reduce"}

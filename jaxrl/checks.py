@@ -95,6 +95,11 @@ def may_be_positive(value: Any) -> bool:
     return not isinstance(value, int | float) or value > 0
 
 
+def may_be_finite(value: Any) -> bool:
+    """Whether a number is not infinite, or traced: whether something may ever reach it."""
+    return not isinstance(value, int | float) or math.isfinite(value)
+
+
 def declared_range(metadata: tuple) -> Range | None:
     """The first named tuple whose fields are some of those of `Range`: `envs` has its own."""
     bounds = (x._asdict() for x in metadata if {*getattr(x, "_fields", "?")} <= {*Range._fields})

@@ -20,6 +20,7 @@ import jax
 import jax.extend.core
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from bench import traffic
 from bench.accelerators import chips, kernels
 from bench.compiling import lower_chunk, lower_update, mesh_of, program_and_config
 from jaxrl import sharding
@@ -95,9 +96,18 @@ def measure(lowering: Callable[[], Any]) -> tuple[dict[str, Any], str]:
         "temporary_bytes": memory.temp_size_in_bytes,
         "code_bytes": memory.generated_code_size_in_bytes,
         "counts": kernels.count(text)._asdict(),
+        "exchanged_bytes": exchanged_bytes(text),
         "estimate": estimate,
     }
     return row, text
+
+
+def exchanged_bytes(text: str) -> dict[str, int]:
+    """Bytes of the results of collective operations in one execution, by kind."""
+    total = Counter()
+    for exchange in traffic.exchanges(text):
+        total[exchange.kind] += exchange.times * (exchange.arrays + exchange.scalars)
+    return dict(total)
 
 
 def products(program: Any) -> dict[str, int]:

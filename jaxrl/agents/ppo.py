@@ -117,7 +117,9 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics(config))
         group = minibatches.group_size(config, batch, num_envs=rollout.terminated.shape[1])
         sizes = (config.epochs, config.minibatches, group)
-        final, metrics = minibatches.epochs(step_unless_stopped, start, batch, key, *sizes)
+        # The conditional is left out where nothing stops: a GPU's host would wait for it.
+        step = step_unless_stopped if checks.may_be_finite(config.target_kl) else learn
+        final, metrics = minibatches.epochs(step, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "stopped": final.stopped.astype(jnp.float32),
             "learning_rate": jnp.asarray(annealed_config.learning_rate, jnp.float32),

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from jaxrl import blocks as in_blocks
 from jaxrl.blocks import BlockBatch
@@ -36,6 +37,7 @@ def epochs(
     """
     check(batch, num_minibatches, group)
     groups = jax.tree.map(lambda x: x.reshape(-1, group, *x.shape[1:]), batch)
+    unravel: Callable[[jax.Array], PyTree] = lambda vector: vector
 
     def epoch(carry, _):
         learning, key = carry
@@ -46,10 +48,13 @@ def epochs(
 
     def minibatch(learning, indices):
         take = lambda x: in_blocks.take(x, (indices,), 0, batch.blocks).reshape(-1, *x.shape[2:])
-        return step(learning, jax.tree.map(take, groups))
+        learning, metrics = step(learning, jax.tree.map(take, groups))
+        nonlocal unravel  # metrics are collected as one vector: a GPU would launch a kernel for each
+        vector, unravel = ravel_pytree(metrics)
+        return learning, vector
 
-    (end, _), metrics = jax.lax.scan(epoch, (start, key), length=num_epochs)
-    return end, metrics
+    (end, _), vectors = jax.lax.scan(epoch, (start, key), length=num_epochs)
+    return end, jax.vmap(jax.vmap(unravel))(vectors)
 
 
 def mean_of_parts(function: Callable[[PyTree], PyTree], batch: BlockBatch, size: int) -> PyTree:

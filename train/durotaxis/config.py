@@ -282,7 +282,16 @@ SPAWN_ONLY = registry.weights_of(
     "combined", distance=0.0, growth=0.0, delete=0.0, spawn=1.0, boundary=1.0
 )
 PRESETS: dict[str, Preset] = {
-    "linear": Preset(Config(), "Linear stiffness; progress and arrival are rewarded."),
+    "linear": Preset(
+        Config(), "Linear stiffness; progress and arrival are rewarded.", wide="linear_wide"
+    ),
+    "linear_wide": Preset(
+        Config(
+            agent=replace(Config().agent, learning_rate=4e-3, minibatches=8),
+            loop=LoopConfig(num_envs=1024, num_steps=8),
+        ),
+        "The same in the shape for GPUs and TPUs: more colonies, shorter rollouts.",
+    ),
     "shallow": Preset(Config(env=experiment(slope=0.01)), "The same with a fifth of the slope."),
     "exponential": Preset(
         Config(env=experiment(ground="exponential", slope=0.02)),
