@@ -49,7 +49,8 @@ def epochs(
     def minibatch(learning, indices):
         take = lambda x: in_blocks.take(x, (indices,), 0, batch.blocks).reshape(-1, *x.shape[2:])
         learning, metrics = step(learning, jax.tree.map(take, groups))
-        nonlocal unravel  # metrics are collected as one vector: a GPU would launch a kernel for each
+        # Metrics are collected as one vector: a GPU would launch a kernel for each of them.
+        nonlocal unravel
         vector, unravel = ravel_pytree(metrics)
         return learning, vector
 

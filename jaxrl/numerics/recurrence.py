@@ -1,5 +1,7 @@
 """First-order linear recurrences over time: step by step on CPUs, in parallel on accelerators."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -27,8 +29,8 @@ def linear_recurrence(
         decay,
         addition,
         start,
-        cpu=lambda *x: _step_by_step(*x, reverse),
-        default=lambda *x: _in_parallel(*x, reverse),
+        cpu=partial(_step_by_step, reverse=reverse),
+        default=partial(_in_parallel, reverse=reverse),
     )
 
 

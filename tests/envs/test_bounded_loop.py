@@ -14,7 +14,7 @@ from envs.snake import bitboard, moves
 from envs.snake.bitboard import Board
 from envs.snake.rules import MODERN
 from envs.two_snake import opponents, views
-from tests.envs.search_boards import (
+from tests.envs.snake.search_boards import (
     NUM_BOARDS,
     Boards,
     ahead_of,
@@ -28,7 +28,7 @@ from tests.envs.search_boards import (
     state_of,
     view_of,
 )
-from tests.envs.stacked_boards import pack
+from tests.envs.snake.stacked_boards import pack
 
 SIZES = [(4, 4), (5, 9), (10, 10), (11, 4), (13, 7), (20, 20)]
 WAYS = {"early": bounded_loop.while_loop, "known": bounded_loop.all_rounds}

@@ -29,16 +29,17 @@ def test_values_are_those_of_a_loop(method, reverse, length):
     decay = rng.uniform(0.8, 1.0, (length, 3, 2)) * rng.integers(0, 5, (length, 3, 2)).clip(0, 1)
     addition, start = rng.normal(size=(length, 3, 2)), rng.normal(size=(3, 2))
     inputs = [x.astype(np.float32) for x in (decay, addition, start)]
-    values = jax.jit(METHODS[method], static_argnums=3)(*inputs, reverse)
-    np.testing.assert_allclose(values, reference(*inputs, reverse), rtol=2e-5, atol=2e-5)
+    values = jax.jit(METHODS[method], static_argnames="reverse")(*inputs, reverse=reverse)
+    np.testing.assert_allclose(values, reference(*inputs, reverse=reverse), rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_decay_of_zero_drops_even_what_is_not_finite(method):
-    decay, addition = np.float32([0.9, 0.0, 0.9, 0.0]), np.float32([np.nan, 1.0, np.inf, 2.0])
-    values = METHODS[method](jnp.array(decay), jnp.array(addition), jnp.zeros(()), False)
+    decay, addition = jnp.array([0.9, 0.0, 0.9, 0.0]), jnp.array([np.nan, 1.0, np.inf, 2.0])
+    values = METHODS[method](decay, addition, jnp.zeros(()), reverse=False)
     np.testing.assert_array_equal(values[1::2], [1.0, 2.0])
 
 
 def test_no_rows_give_none():
-    assert recurrence.linear_recurrence(*np.zeros((2, 0, 3)), np.zeros(3)).shape == (0, 3)
+    rows = jnp.zeros((0, 3))
+    assert recurrence.linear_recurrence(rows, rows, jnp.zeros(3)).shape == (0, 3)

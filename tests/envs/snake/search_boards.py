@@ -9,7 +9,7 @@ import numpy as np
 from envs.snake import rules as snake
 from envs.snake.rules import Body
 from envs.two_snake import views
-from tests.envs.stacked_boards import pack, unpack
+from tests.envs.snake.stacked_boards import pack, unpack
 
 Cell = tuple[int, int]
 NUM_BOARDS = 24
