@@ -209,7 +209,7 @@ PRESETS: dict[str, Preset] = {
     "ppo_wide": Preset(
         PPO(
             loop=LoopConfig(num_envs=512, num_steps=32),
-            agent=ppo.Config(learning_rate=2e-3, epochs=4, minibatches=4),
+            agent=replace(PPO().agent, learning_rate=2e-3),
         ),
         "The same in the shape for GPUs and TPUs: more environments, shorter rollouts.",
     ),
