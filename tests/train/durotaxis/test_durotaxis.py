@@ -192,7 +192,7 @@ def test_a_mean_takes_the_place_of_messages():
         ),
         (
             "steep",
-            "there is no preset steep (perhaps tree): choose one of linear, shallow, exponential",
+            "there is no preset steep (perhaps tree): choose one of linear, linear_wide, shallow",
         ),
     ],
 )
