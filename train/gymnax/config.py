@@ -204,6 +204,14 @@ def preset_for(preset: str, config: AnyConfig) -> str:
 WIDE = "_wide"  # how the names of presets for GPUs and TPUs end
 MINATAR = Game("Breakout-MinAtar")
 IMAGES = Network(hidden=(128,), activation="relu")
+PPO_MINATAR = PPO(
+    env=MINATAR,
+    network=Network(channels=(), activation="relu"),
+    normalise=normalisation.Config(),
+    loop=LoopConfig(num_envs=64, num_steps=128),
+    agent=ppo.Config(learning_rate=5e-3, epochs=4, minibatches=8, shuffle_group=16),
+    run=budget(10_000_000),
+)
 PRESETS: dict[str, Preset] = {
     "ppo": Preset(PPO(), "PPO for vectors and few actions, as CartPole-v1.", wide="ppo_wide"),
     "ppo_wide": Preset(
@@ -214,15 +222,17 @@ PRESETS: dict[str, Preset] = {
         "The same in the shape for GPUs and TPUs: more environments, shorter rollouts.",
     ),
     "ppo_minatar": Preset(
-        PPO(
-            env=MINATAR,
-            network=Network(channels=(), activation="relu"),
-            normalise=normalisation.Config(),
-            loop=LoopConfig(num_envs=64, num_steps=128),
-            agent=ppo.Config(learning_rate=5e-3, epochs=4, minibatches=8, shuffle_group=16),
-            run=budget(10_000_000),
-        ),
+        PPO_MINATAR,
         "PPO for small images, as the games of MinAtar; convolutions by flag.",
+        wide="ppo_minatar_wide",
+    ),
+    "ppo_minatar_wide": Preset(
+        replace(
+            PPO_MINATAR,
+            loop=LoopConfig(num_envs=1024, num_steps=32),
+            agent=replace(PPO_MINATAR.agent, learning_rate=1e-2),
+        ),
+        "The same in the shape for GPUs and TPUs.",
     ),
     "ppo_continuous": Preset(
         PPO(

@@ -104,7 +104,7 @@ def test_the_shape_is_kept_where_the_environment_asks_for_another_preset():
     config = program.presets["ppo_wide"].config
     assert program.preset_for("ppo_wide", config) == "ppo_wide"
     minatar = replace(config, env=replace(config.env, id="Asterix-MinAtar"))
-    assert program.preset_for("ppo_wide", minatar) == "ppo_minatar"
+    assert program.preset_for("ppo_wide", minatar) == "ppo_minatar_wide"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
