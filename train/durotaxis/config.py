@@ -287,7 +287,7 @@ PRESETS: dict[str, Preset] = {
     ),
     "linear_wide": Preset(
         Config(
-            agent=replace(Config().agent, learning_rate=4e-3, minibatches=8),
+            agent=replace(Config().agent, learning_rate=6e-3, minibatches=4),
             loop=LoopConfig(num_envs=1024, num_steps=8),
         ),
         "The same in the shape for GPUs and TPUs: more colonies, shorter rollouts.",
