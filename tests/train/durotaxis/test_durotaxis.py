@@ -100,7 +100,7 @@ def test_every_preset_fits_together(preset: str):
     after, metrics = jax.eval_shape(training.update, state)
     chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
     kind = type(config.env.weights)
-    assert state.env.earned.shape == (64, len(kind.NAMES))
+    assert state.env.earned.shape == (config.loop.num_envs, len(kind.NAMES))
     head = state.agent.params["params"]["value"]["bias"]
     assert head.shape == (len(kind.NAMES),)
     assert metrics.finished[training.score.name].shape == ()
