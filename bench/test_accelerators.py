@@ -109,7 +109,7 @@ CEILINGS = {  # kernels a step of an environment, on one H100
     "gymnax:ppo": 2.0,
     "gymnax:ppo_wide": 0.15,
     "snake:ppo": 0.13,
-    "snake:ppo_wide": 0.021,
+    "snake:ppo_wide": 0.0135,
 }
 
 

@@ -321,7 +321,7 @@ PRESETS: dict[str, Preset] = {
         wide="ppo_wide",
     ),
     "ppo_wide": Preset(
-        PPO(agent=ppo.Config(discount=0.995, learning_rate=4e-3, minibatches=16), loop=WIDE),
+        PPO(agent=ppo.Config(discount=0.995, learning_rate=5e-3), loop=WIDE),
         "The same in the shape for GPUs and TPUs: more games, shorter rollouts.",
     ),
     "a2c": Preset(
