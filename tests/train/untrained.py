@@ -50,3 +50,7 @@ def colony(preset: str = "linear") -> Run:
 @cache
 def cart_pole() -> Run:
     return untrained_run(GYMNAX, replace(GYMNAX.presets["ppo"].config, env=Game("CartPole-v1")))
+
+
+RUNS = {"snake": snake, "two_snake": two_snakes, "durotaxis": colony, "gymnax": cart_pole}
+"""One of each program whose games are watched step by step."""

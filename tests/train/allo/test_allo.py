@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jaxrl import checkpoint
 from jaxrl.spectral.learning import allo_state, allo_walks
 from tests.train.host import crashes
 from train import evaluate, render
@@ -20,7 +19,6 @@ from train.allo.program import PROGRAM
 from train.allo.training import make_problem, make_training
 from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
-from train.host.files.run_directory import CHECKPOINTS
 from train.host.machine import compiled
 from train.host.program import EpisodeSelection
 from train.host.running import runs
@@ -148,19 +146,11 @@ def assert_resuming_changes_nothing(finished_run: Path, tmp_path: Path) -> None:
     interrupted = tmp_path / "run"
     crashes.after_the_first_checkpoint(finished_run, interrupted)
     assert allo_command(arguments=["--resume", str(interrupted)]) == 0
-    chex.assert_trees_all_equal(last_state_leaves(finished_run), last_state_leaves(interrupted))
-    chex.assert_trees_all_equal(read_arrays(finished_run), read_arrays(interrupted))
-    rows = [list(map(without_times, read_metrics(run))) for run in (finished_run, interrupted)]
+    runs = (finished_run, interrupted)
+    chex.assert_trees_all_equal(*(crashes.last_state_leaves(PROGRAM, run) for run in runs))
+    chex.assert_trees_all_equal(*map(read_arrays, runs))
+    rows = [list(map(without_times, read_metrics(run))) for run in runs]
     assert rows[0] == rows[1]
-
-
-def last_state_leaves(directory: Path) -> list:
-    """The last state of a run."""
-    config = parse_config(f"--resume {directory}")
-    init_all = compiled.init_all(make_training(config).init, config.run.members.starts)
-    template = jax.eval_shape(init_all, config.run.members.starts)
-    state = checkpoint.restore(directory / CHECKPOINTS, template)[0]
-    return jax.tree.leaves(state._replace(key=jax.random.key_data(state.key)))
 
 
 @pytest.mark.slow

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl import checkpoint
+from train.host.command_line.command import parse
 from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
+from train.host.machine import compiled
+from train.host.program import Program
 
 
 def after_the_first_checkpoint(finished: Path, directory: Path) -> None:
@@ -37,8 +40,18 @@ def timeless_rows(directory: Path) -> list[dict[str, Any]]:
 
 def bits(state: Any) -> list[bytes]:
     """The bytes of every leaf, typed keys included."""
-    raw = [
-        jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x
-        for x in jax.tree.leaves(state)
-    ]
-    return [np.asarray(x).tobytes() for x in raw]
+    return [np.asarray(x).tobytes() for x in plain_leaves(state)]
+
+
+def last_state_leaves(program: Program, directory: Path) -> list[jax.Array]:
+    """The `plain_leaves` of the last state of a run."""
+    config, _ = parse(program, ["--resume", str(directory)])
+    starts = config.run.members.starts
+    template = jax.eval_shape(compiled.init_all(program.training(config).init, starts), starts)
+    return plain_leaves(checkpoint.restore(directory / CHECKPOINTS, template)[0])
+
+
+def plain_leaves(state: Any) -> list[jax.Array]:
+    """The leaves of a state, keys as their numbers."""
+    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return [jax.random.key_data(x) if is_key(x) else x for x in jax.tree.leaves(state)]

@@ -50,17 +50,11 @@ def tables():
 
 
 pytestmark = pytest.mark.slow
-KINDS = {
-    "snake": untrained.snake,
-    "two_snake": untrained.two_snakes,
-    "durotaxis": untrained.colony,
-    "gymnax": untrained.cart_pole,
-}
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", untrained.RUNS)
 def test_a_policy_plays_without_complaints(driver, tables, name):
-    show(driver, tables(name, KINDS[name]).url, PHONE)
+    show(driver, tables(name, untrained.RUNS[name]).url, PHONE)
     wait_until(lambda: driver.execute_script("return game.moment > 3 || game.ending"))
     driver.execute_script("game.pause()")
     driver.execute_script(

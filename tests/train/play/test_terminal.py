@@ -17,12 +17,6 @@ from train.play import __main__ as command
 from train.play import terminal
 
 CELL = re.compile(r"\x1b\[38;2;(\d+);(\d+);(\d+);48;2;(\d+);(\d+);(\d+)m▀")
-RUNS = {
-    "snake": untrained.snake,
-    "two_snake": untrained.two_snakes,
-    "durotaxis": untrained.colony,
-    "gymnax": untrained.cart_pole,
-}
 
 
 def pixels_of(lines: list[str]) -> np.ndarray:
@@ -66,10 +60,10 @@ def play_keys(make, keys: list[str | None]) -> tuple[Game, list[str]]:
 
 @pytest.mark.parametrize(
     "name",  # a page of tests/train/report shows a colony, too
-    [pytest.param(x, marks=[pytest.mark.slow] * (x == "durotaxis")) for x in RUNS],
+    [pytest.param(x, marks=[pytest.mark.slow] * (x == "durotaxis")) for x in untrained.RUNS],
 )
 def test_every_program_is_drawn_and_goes_on(name):
-    game, screens = play_keys(RUNS[name], [None, None])
+    game, screens = play_keys(untrained.RUNS[name], [None, None])
     assert game.moment == 2
     assert "step 2" in screens[-2]
     assert pixels_of(screens[-2].splitlines()).std() > 1

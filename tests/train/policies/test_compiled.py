@@ -25,12 +25,7 @@ with np.load(sys.argv[2]) as inputs:
     out = policy.call(*(inputs[name] for name in inputs))
 np.savez(sys.argv[3], *map(np.asarray, out))
 """
-RUNS = {
-    "snake": untrained.snake,
-    "two_snake": untrained.two_snakes,
-    "durotaxis": lambda: untrained.colony("hybrid"),
-    "gymnax": untrained.cart_pole,
-}
+RUNS = {**untrained.RUNS, "durotaxis": lambda: untrained.colony("hybrid")}
 
 
 def run_in_subprocess(program: bytes, arrays: list, folder) -> list[np.ndarray]:

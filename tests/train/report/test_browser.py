@@ -30,12 +30,6 @@ from train.report import inline
 from train.snake.training import ENDINGS, make_player
 
 FEW = report.Options(episodes=3, steps=60, games=0)
-RUNS = {
-    "snake": untrained.snake,
-    "two_snake": untrained.two_snakes,
-    "durotaxis": untrained.colony,
-    "gymnax": untrained.cart_pole,
-}
 APPLE = (212, 48, 31)
 BOXES = """[".board canvas", ".controls"].map((name) => {
     const box = document.querySelector(name).getBoundingClientRect();
@@ -56,7 +50,7 @@ def page(tmp_path_factory) -> Callable[[str], str]:
 
     @cache
     def address(name: str) -> str:
-        make = RUNS.get(name, untrained.snake)
+        make = untrained.RUNS.get(name, untrained.snake)
         runs = {each: make() for each in (("one", "two") if name == "two" else (name,))}
         path = folder / f"{name}.html"
         path.write_text(report.build_page(runs, FEW))
@@ -87,7 +81,7 @@ def assert_in_sight(boxes: list[list[float]], size: tuple[int, int], is_single: 
             marks=[pytest.mark.slow] * ((name, size) != ("gymnax", DESKTOP)),
             id=f"{name}-{'desktop' if size == DESKTOP else 'phone'}",
         )
-        for name, size in product((*RUNS, "two"), (DESKTOP, PHONE))
+        for name, size in product((*untrained.RUNS, "two"), (DESKTOP, PHONE))
     ],
 )
 def test_pages_show_without_complaints_and_fit(driver, page, name, size):

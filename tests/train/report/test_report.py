@@ -10,13 +10,7 @@ from tests.train import untrained
 from train.report import __main__ as report
 from train.report import page
 
-RUNS = {
-    "snake": untrained.snake,
-    "two_snake": untrained.two_snakes,
-    "durotaxis": untrained.colony,
-    "hybrid": lambda: untrained.colony("hybrid"),
-    "gymnax": untrained.cart_pole,
-}
+RUNS = {**untrained.RUNS, "hybrid": lambda: untrained.colony("hybrid")}
 FEW = report.Options(episodes=3, steps=40, games=0)
 
 

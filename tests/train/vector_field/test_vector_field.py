@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -16,11 +15,11 @@ import pytest
 from rich.table import Table
 
 from jaxrl import checkpoint
+from tests.train.host import crashes
 from tests.train.vector_field.presets import EXPERIMENTS
 from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
-from train.host.machine import compiled
 from train.host.program import Views
 from train.host.training import Evaluation
 from train.vector_field.config import PRESETS, Config, World, make_env, policy
@@ -92,31 +91,14 @@ def test_stopping_and_resuming_changes_nothing(run_directory, tmp_path, monkeypa
     unscored = Evaluation(nothing, Table())
     monkeypatch.setattr(scores, "evaluate", lambda *_: unscored)
     interrupted = tmp_path / "run"
-    interrupted.mkdir()
-    for name in ("config.yaml", "metrics.jsonl"):
-        shutil.copy(run_directory / name, interrupted)
-    shutil.copytree(run_directory / CHECKPOINTS, interrupted / CHECKPOINTS)
-    first, last = sorted(checkpoint.steps(interrupted / CHECKPOINTS))
-    assert (first, last) == (1, 2)
-    for path in (interrupted / CHECKPOINTS).iterdir():
-        if str(last) in path.name:
-            shutil.rmtree(path)
-    assert checkpoint.steps(interrupted / CHECKPOINTS) == [first]
+    assert sorted(checkpoint.steps(run_directory / CHECKPOINTS)) == [1, 2]
+    crashes.after_the_first_checkpoint(run_directory, interrupted)
     undrawn = PROGRAM._replace(views=Views(pictures=lambda *_: ()))
     assert command.main(undrawn, ["--resume", str(interrupted)]) == 0
-    chex.assert_trees_all_equal(last_state_leaves(run_directory), last_state_leaves(interrupted))
-    rows = [list(map(without_times, read_metrics(run))) for run in (run_directory, interrupted)]
+    runs = (run_directory, interrupted)
+    chex.assert_trees_all_equal(*(crashes.last_state_leaves(PROGRAM, run) for run in runs))
+    rows = [list(map(without_times, read_metrics(run))) for run in runs]
     assert rows[0] == rows[1]
-
-
-def last_state_leaves(directory: Path) -> list:
-    """The leaves of the last state of a run, keys as their numbers."""
-    config = parse_config(f"--resume {directory}")
-    beginning = compiled.init_all(make_training(config).init, config.run.members.starts)
-    template = jax.eval_shape(beginning, config.run.members.starts)
-    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, template)[0])
-    return [jax.random.key_data(x) if is_key(x) else x for x in leaves]
 
 
 # Configurations.

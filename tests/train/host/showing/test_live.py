@@ -9,13 +9,7 @@ from tests.train import untrained
 from train.host.program import Run
 from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, InvalidRequest, Live
 
-RUNS = {
-    "snake": untrained.snake,
-    "two_snake": untrained.two_snakes,
-    "durotaxis": untrained.colony,
-    "hybrid": lambda: untrained.colony("hybrid"),
-    "gymnax": untrained.cart_pole,
-}
+RUNS = {**untrained.RUNS, "hybrid": lambda: untrained.colony("hybrid")}
 
 
 def live_of(run: Run) -> Live:

@@ -1,6 +1,5 @@
 """Experiments where nobody knows how the state is observed: a run, its scores, what it refuses."""
 
-import shutil
 from functools import partial
 
 import chex
@@ -10,14 +9,12 @@ import numpy as np
 import pytest
 from rich.table import Table
 
-from jaxrl import checkpoint
 from jaxrl.dynamics.planning import stimulation
 from jaxrl.dynamics.state_space import move
 from jaxrl.dynamics.state_space.online import choice
+from tests.train.host import crashes
 from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
-from train.host.files.run_directory import CHECKPOINTS
-from train.host.machine import compiled
 from train.host.program import Views
 from train.host.training import Evaluation
 from train.vector_field.config import make_env, make_learner, make_models
@@ -25,7 +22,6 @@ from train.vector_field.experiment import scores
 from train.vector_field.experiment.experiments import fields_at, relative_error
 from train.vector_field.experiment.reach import scored_points
 from train.vector_field.program import PROGRAM
-from train.vector_field.training import make_training
 
 SMALL = (
     "latent --online.fields polynomial --policies bang50 --online.agent.first-fit=60 "
@@ -99,32 +95,15 @@ def test_stopping_and_resuming_changes_nothing(tmp_path, monkeypatch):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run = partial(command.main, UNDRAWN)
     assert run(arguments=[*SMALL.split(), f"--run.directory={whole}"]) == 0
-    broken.mkdir()
-    for name in ("config.yaml", "metrics.jsonl"):
-        shutil.copy(whole / name, broken)
-    shutil.copytree(whole / CHECKPOINTS, broken / CHECKPOINTS)
-    first, last = sorted(checkpoint.steps(broken / CHECKPOINTS))
-    for path in (broken / CHECKPOINTS).iterdir():
-        if str(last) in path.name:
-            shutil.rmtree(path)
-    assert checkpoint.steps(broken / CHECKPOINTS) == [first]
+    crashes.after_the_first_checkpoint(whole, broken)
     assert run(["--resume", str(broken)]) == 0
-    chex.assert_trees_all_equal(last_state_leaves(whole), last_state_leaves(broken))
+    states = [crashes.last_state_leaves(PROGRAM, directory) for directory in (whole, broken)]
+    chex.assert_trees_all_equal(*states)
     rows = read_metrics(whole)
     errors = [row["agent"]["error"][0][0] for row in rows]
     assert errors[:2] == pytest.approx([1.0, 1.0])  # nothing is known before the first fit
     assert errors[2] != 1.0
     assert np.isfinite(errors).all()
-
-
-def last_state_leaves(directory) -> list:
-    """The leaves of the last state of a run, keys as their numbers."""
-    config = parse_config(f"--resume {directory}")
-    beginning = compiled.init_all(make_training(config).init, config.run.members.starts)
-    template = jax.eval_shape(beginning, config.run.members.starts)
-    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, template)[0])
-    return [jax.random.key_data(x) if is_key(x) else x for x in leaves]
 
 
 @pytest.mark.parametrize(
