@@ -154,16 +154,19 @@ def _update(
 ) -> tuple[TrainState, LoopMetrics]:
     env_params = curriculum.params(state.course)
 
+    # traced once, for the shapes of the sums and for the rollout
+    play = jax.jit(partial(acting.step, env, env_params, agent), inline=True)
+
     # Of finished episodes only sums are wanted: each environment keeps its own from step to step.
     def step(carry: tuple[World, PyTree], _):
         world, sums = carry
-        world, (transition, totals) = acting.step(env, env_params, agent, state.agent, world)
+        world, (transition, totals) = play(state.agent, world)
         done = transition.terminated | transition.truncated  # [N]
         add = lambda total, x: total + jnp.where(done, x, 0)
         return (world, jax.tree.map(add, sums, totals)), transition
 
     world, num_steps = world_of(state), config.num_steps
-    totals = jax.eval_shape(partial(acting.step, env, env_params, agent), state.agent, world)[1][1]
+    _, (_, totals) = jax.eval_shape(play, state.agent, world)
     no_sums = jax.tree.map(lambda x: jnp.zeros(x.shape, jax.eval_shape(jnp.sum, x).dtype), totals)
     (world, sums), rollout = jax.lax.scan(step, (world, no_sums), length=num_steps)
     if mends:
