@@ -25,14 +25,18 @@ def while_loop(
     *,
     most_rounds: int,
     to_fixed_point: bool = False,
+    unroll: int | None = None,
 ) -> Carry:
     """`lax.while_loop` of a condition that is False after `most_rounds` rounds at the latest.
 
     `to_fixed_point` says that a step after the end changes nothing, which saves a quarter of the
-    work. The same on all platforms, bit for bit. For a carry of a few arrays that a step computes
-    entry by entry, as from bits: only of such does the compiler join many rounds to one kernel.
+    work. The same on all platforms, bit for bit. Of rounds that compute a few arrays entry by
+    entry, as from bits, the compiler joins many to one kernel; `unroll` says how many, and is 1
+    for rounds that gather or sum, which no kernel joins.
     """
-    rounds = partial(all_rounds, most_rounds=most_rounds, to_fixed_point=to_fixed_point)
+    rounds = partial(
+        all_rounds, most_rounds=most_rounds, to_fixed_point=to_fixed_point, unroll=unroll
+    )
     return jax.lax.platform_dependent(
         start,
         cpu=partial(jax.lax.while_loop, continues, step),
@@ -47,6 +51,7 @@ def all_rounds(
     *,
     most_rounds: int,
     to_fixed_point: bool = False,
+    unroll: int | None = None,
 ) -> Carry:
     """`while_loop` of a known length: once the condition is False, rounds change nothing."""
 
@@ -57,7 +62,7 @@ def all_rounds(
             after = jax.tree.map(lambda new, old: jnp.where(keeps_on, new, old), after, carry)
         return after, None
 
-    per_kernel = max(1, KERNEL // len(jax.tree.leaves(start)))
+    per_kernel = unroll or max(1, KERNEL // len(jax.tree.leaves(start)))
     num_kernels = -(-most_rounds // per_kernel)
     per_kernel = -(-most_rounds // num_kernels)  # no more than it takes: few are in vain
     return jax.lax.scan(go_round, start, length=num_kernels * per_kernel, unroll=per_kernel)[0]

@@ -5,14 +5,16 @@ a colony may fall apart. `tree` hands them to the leftmost of them, and that one
 it never does: it is the rule of the original's later versions, whose links lead from left to right.
 C slots; `parent` int32 `[C]` is -1 for roots and beyond the last cell, `survives` bool `[C]`.
 
-On a CPU a loop ends when nothing is left to do; on accelerators, where asking for that takes longer
-than a round, after as many rounds as may be needed. The result is the same.
+On a CPU a loop ends when nothing is left to do, on accelerators after as many rounds as may be
+needed (`envs.bounded_loop`). The result is the same.
 """
 
 from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
+
+from envs import bounded_loop
 
 Deletion = Literal["forest", "tree"]
 DELETIONS: tuple[str, ...] = get_args(Deletion)
@@ -43,19 +45,19 @@ def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
         following = jnp.where(survives, slot, pointers)
         return jnp.where(pointers >= 0, following[jnp.maximum(pointers, 0)], -1)
 
+    start = (parent, jnp.bool_(True))
+    still_moves = lambda carry: carry[1]
+
     def advance(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         pointers, _ = carry
         jumped = jump(pointers)
         return jumped, jnp.any(jumped != pointers)
 
-    def jump_until_still(parent: jax.Array) -> jax.Array:
-        return jax.lax.while_loop(lambda carry: carry[1], advance, (parent, jnp.bool_(True)))[0]
-
-    def jump_often_enough(parent: jax.Array) -> jax.Array:
-        rounds = (parent.size - 1).bit_length()  # no chain has more than C links
-        return jax.lax.fori_loop(0, rounds, lambda _, pointers: jump(pointers), parent)
-
-    return jax.lax.platform_dependent(parent, cpu=jump_until_still, default=jump_often_enough)
+    # no chain has more than C links, and one round more sees that nothing moves
+    rounds = (parent.size - 1).bit_length() + 1
+    return bounded_loop.while_loop(
+        still_moves, advance, start, most_rounds=rounds, to_fixed_point=True, unroll=1
+    )[0]
 
 
 def tree_heirs(parent: jax.Array, x: jax.Array, survives: jax.Array) -> jax.Array:
@@ -82,11 +84,6 @@ def tree_heirs(parent: jax.Array, x: jax.Array, survives: jax.Array) -> jax.Arra
     dead = ~survives & ((parent >= 0) | has_child)
 
     any_dead = lambda carry: jnp.any(carry[1])
-    remove_if_any = lambda _, carry: jax.tree.map(
-        lambda after, before: jnp.where(any_dead(carry), after, before), remove(carry), carry
-    )
-    return jax.lax.platform_dependent(
-        (parent, dead),
-        cpu=lambda carry: jax.lax.while_loop(any_dead, remove, carry),
-        default=lambda carry: jax.lax.fori_loop(0, slot.size, remove_if_any, carry),
+    return bounded_loop.while_loop(
+        any_dead, remove, (parent, dead), most_rounds=slot.size, unroll=1
     )[0]

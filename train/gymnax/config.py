@@ -194,14 +194,13 @@ def preset_for(preset: str, config: AnyConfig) -> str:
     One of the same shape, if there is one for the environment. Raises ValueError for an environment
     that cannot be made.
     """
-    algorithm = preset.removesuffix(WIDE)
+    algorithm = next((name for name, other in PRESETS.items() if other.wide == preset), preset)
     of_family = f"{algorithm}_{environments.make(config.env).family}"
     suited = of_family if of_family in PRESETS else algorithm
-    wide = f"{suited}{WIDE}"
-    return wide if preset.endswith(WIDE) and wide in PRESETS else suited
+    is_wide = algorithm != preset
+    return (is_wide and PRESETS[suited].wide) or suited
 
 
-WIDE = "_wide"  # how the names of presets for GPUs and TPUs end
 MINATAR = Game("Breakout-MinAtar")
 IMAGES = Network(hidden=(128,), activation="relu")
 PPO_MINATAR = PPO(
