@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import struct
-from optax import contrib
 
 from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range
 from jaxrl.dependent_fields import needs, unless
+from jaxrl.spectral.learning.muon import muon
 from jaxrl.spectral.learning.objectives import Method
 
 OF_TURNS = "it needs {}expectation sampled and {}turn_every"
@@ -118,7 +118,7 @@ def step_size(config: Config, steps: jax.Array, found_at: jax.Array) -> jax.Arra
 
 def make_optimizer(config: Config) -> optax.GradientTransformation:
     """Muon or Adam with a step size of 1."""
-    return contrib.muon(1.0) if config.optimizer == "muon" else optax.adam(1.0)
+    return muon() if config.optimizer == "muon" else optax.adam(1.0)
 
 
 def check_config(config: Config, num_states: int = 0) -> None:
