@@ -25,7 +25,8 @@ from train.host.machine import compiled
 from train.host.running import runs
 from train.host.running.run import run
 from train.host.scoring import scores
-from train.snake.config import DQN, PRESETS, AnyConfig, Network
+from train.snake.config import DQN, AnyConfig, Network
+from train.snake.presets import PRESETS
 from train.snake.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "snake_scores.json"

@@ -23,7 +23,8 @@ from bench.products import product_seconds
 from bench.snake_scores import ALGORITHMS
 from bench.snake_speed import append, machine
 from train.host.machine import compiled
-from train.snake.config import DQN, PRESETS, AnyConfig, make_env
+from train.snake.config import DQN, AnyConfig, make_env
+from train.snake.presets import PRESETS
 from train.snake.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "snake_training_speed.json"

@@ -78,11 +78,11 @@ def test_the_front_page_is_short():
 
 @pytest.mark.parametrize("name", PAGE_OF)
 def test_every_preset_is_explained_on_its_page(name: str):
-    config = importlib.import_module(f"train.{name}.config")
+    presets = importlib.import_module(f"train.{name}.program").PROGRAM.presets
     page = (DOCS / f"{PAGE_OF[name]}.md").read_text()
     section = page.partition("\n## Presets\n")[2].partition("\n## ")[0]
     explained_presets = re.findall(r"^\| `(\w+)`(?: \(default\))? \| \S", section, re.MULTILINE)
-    assert explained_presets == list(config.PRESETS)
+    assert explained_presets == list(presets)
 
 
 def test_every_package_of_the_library_is_in_the_reference():

@@ -1,7 +1,8 @@
 """Any environment on gymnax's interface as a program: `python -m train.gymnax`."""
 
 from train.gymnax import pictures, scene
-from train.gymnax.config import PRESETS, AnyConfig, idle, preset_for
+from train.gymnax.config import AnyConfig, idle
+from train.gymnax.presets import PRESETS, preset_for
 from train.gymnax.training import make_training
 from train.host.program import Program, Views
 from train.host.running.run import Result, train_program

@@ -1,4 +1,4 @@
-"""The configuration of `train.snake`: game, network, algorithm and budget; presets."""
+"""The configuration of `train.snake`: game, network, algorithm and budget."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
@@ -7,7 +7,7 @@ from flax import linen as nn
 
 from envs.snake.env import Params, Snake
 from envs.snake.observations import OBSERVATIONS
-from envs.snake.rewards import Rewards, cpu_rewards
+from envs.snake.rewards import Rewards
 from jaxrl import checks
 from jaxrl.agents import dqn, ppo, pqn
 from jaxrl.checks import Count, NonNegative, Range, Share
@@ -18,7 +18,6 @@ from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent
 from train.host import schedules
-from train.host.program import Preset
 from train.host.training import PlayConfig
 
 REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
@@ -238,127 +237,3 @@ def caution(config: AnyConfig) -> str:
     if not isinstance(config, DQN):
         return ""
     return schedules.caution(config.agent.warmup, config.run, config.loop.steps_per_update)
-
-
-RAINBOW = dqn.Config(
-    learning_rate=5e-4,
-    discount=0.995,
-    categorical=True,
-    value_low=-2.0,
-    value_high=30.0,
-    prioritised=True,
-    n_step=3,
-    epsilon_start=0.0,
-    epsilon_end=0.0,
-)
-
-
-def raw_board(size: int) -> DQN:
-    """The sizes of a published DQN that observes the bare board: one update every four steps."""
-    return DQN(
-        env=Game(size, size, "board", actions="absolute", max_steps_in_episode=2 * size * size),
-        network=Network(hidden=(256, 256, 128)),
-        loop=LoopConfig(num_envs=16, num_steps=16),
-        run=PlayConfig(total_steps=2_000_000, chunk_steps=20_480, evaluate_every=5),
-        agent=dqn.Config(
-            batch_size=32,
-            updates_per_rollout=64,
-            capacity=10_000,
-            target_period=100,
-            double=False,
-        ),
-        explore_share=0.002,
-        importance_share=1.0,
-    )
-
-
-def compass_dqn(size: int) -> DQN:
-    """What the authors of that DQN went on to: a compass, other rewards, an update every step."""
-    return DQN(
-        env=Game(
-            size,
-            size,
-            "compass",
-            actions="absolute",
-            max_steps_in_episode=2 * size * size,
-            rewards=cpu_rewards(size, size),
-        ),
-        network=Network(hidden=(256, 256, 128)),
-        loop=LoopConfig(num_envs=16, num_steps=4),
-        run=PlayConfig(total_steps=1_000_000, chunk_steps=20_480, evaluate_every=5),
-        agent=dqn.Config(
-            learning_rate=3e-4,
-            discount=0.95,
-            updates_per_rollout=64,
-            capacity=50_000,
-            target_period=500,
-            double=False,
-        ),
-        explore_share=0.2,
-        importance_share=1.0,
-    )
-
-
-def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -> DQN:
-    """Presets of the system with 256 games at once."""
-    return DQN(
-        env=Game(observation="flood"),
-        network=network,
-        loop=LoopConfig(num_envs=256, num_steps=1),
-        run=PlayConfig(total_steps=2_000_000, max_episodes=5_000, evaluate_every=3),
-        agent=agent,
-        explore_share=0.025,
-        importance_share=0.5,
-    )
-
-
-WIDE = LoopConfig(num_envs=8192, num_steps=16)  # a step of so many games costs a GPU that of a few
-ONE_STEP = ppo.Config(epochs=1, minibatches=1, standardise=False, gae_lambda=1.0)
-PRESETS: dict[str, Preset] = {
-    "ppo": Preset(
-        PPO(),
-        "PPO that observes a flood fill and the way to its tail, classic rules on 10×10.",
-        wide="ppo_wide",
-    ),
-    "ppo_wide": Preset(
-        PPO(agent=ppo.Config(discount=0.995, learning_rate=5e-3), loop=WIDE),
-        "The same in the shape for GPUs and TPUs: more games, shorter rollouts.",
-    ),
-    "a2c": Preset(
-        PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=256, num_steps=5)),
-        "A2C (Mnih et al. 2016): one gradient step from each short rollout.",
-    ),
-    "reinforce": Preset(
-        PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=64, num_steps=128)),
-        "REINFORCE with a baseline: one gradient step from long rollouts.",
-    ),
-    "pqn": Preset(PQN(), "Q(λ) without replay or target network (Gallici et al. 2024)."),
-    "dqn": Preset(q_learning(), "Double DQN with replay, 5,000 games of 256 side by side."),
-    "rainbow": Preset(
-        replace(
-            q_learning(RAINBOW, Network(layer_norm=True, dueling=True, noisy=True, atoms=51)),
-            anneal_steps=None,
-        ),
-        "Rainbow: DQN with the six extensions of Hessel et al. (2018).",
-    ),
-    "board": Preset(raw_board(10), "A DQN for CPUs that observes the bare 10×10 board."),
-    "board20": Preset(raw_board(20), "The same on 20×20."),
-    "compass": Preset(
-        compass_dqn(20),
-        "A DQN for CPUs with a compass, paid for length and against crowding, on 20×20.",
-    ),
-    "fill": Preset(
-        PPO(
-            env=Game(
-                observation="near",
-                rules="modern",
-                max_steps_in_episode=100_000,
-                rewards=replace(REWARDS, win=10.0),
-                mirror=True,
-            ),
-            agent=ppo.Config(discount=0.995, final_discount=0.9995),
-            run=PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000, evaluate_every=10),
-        ),
-        "PPO that learns to fill the board, modern rules on 10×10, 100 million steps.",
-    ),
-}

@@ -3,7 +3,8 @@
 from train.host.program import Evaluator, Program, Views
 from train.host.running.run import Result, train_program
 from train.snake import evaluation, pictures, scene
-from train.snake.config import PRESETS, AnyConfig, environment
+from train.snake.config import AnyConfig, environment
+from train.snake.presets import PRESETS
 from train.snake.training import make_training
 
 PROGRAM = Program(

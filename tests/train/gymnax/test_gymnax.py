@@ -20,9 +20,9 @@ from jaxrl.losses.distributions import Categorical, Normal, SquashedNormal
 from jaxrl.wrappers import normalisation
 from train import evaluate, render
 from train.gymnax import environments, networks
-from train.gymnax.config import PRESETS
 from train.gymnax.environments import Game
 from train.gymnax.networks import Network
+from train.gymnax.presets import PRESETS
 from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
 from train.host.command_line import command

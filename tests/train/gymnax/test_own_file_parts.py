@@ -15,8 +15,9 @@ from jaxrl.losses.distributions import Categorical, ClippedNormal, Joint, Normal
 from jaxrl.wrappers import normalisation
 from tests.train.gymnax.users_file import main, small_config
 from train.gymnax import environments, networks
-from train.gymnax.config import PRESETS, idle, make_agent, network_observation
+from train.gymnax.config import idle, make_agent, network_observation
 from train.gymnax.environments import Game
+from train.gymnax.presets import PRESETS
 from train.gymnax.training import make_training
 from train.policies.export import main as policies
 from train.report.__main__ import main as report

@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import partial
 
 from bench import flags
-from train.gymnax.config import PRESETS
 from train.gymnax.environments import Game
+from train.gymnax.presets import PRESETS
 from train.gymnax.program import PROGRAM
 from train.host.command_line import command
 

@@ -9,6 +9,7 @@ import pytest
 from jaxrl.agents import dqn
 from jaxrl.checks import INT32
 from train.gymnax import config as gymnax
+from train.gymnax import presets as gymnax_presets
 from train.host import schedules
 from train.host.command_line.command import parse
 from train.host.command_line.defaults import beginning
@@ -19,6 +20,7 @@ from train.host.schedules import Shares
 from train.host.training import Config
 from train.policies import card
 from train.snake import config as snake
+from train.snake import presets as snake_presets
 from train.two_snake import agents as two_snake
 
 SPANS = {  # of epsilon and of the importance weights, with the usual budget
@@ -53,17 +55,17 @@ def test_spans_are_those_of_the_preset_and_follow_the_budget(name, preset):
 
 
 def test_a_configuration_that_was_saved_without_shares_keeps_its_spans():
-    saved = plain(gymnax.PRESETS["dqn"].config)
+    saved = plain(gymnax_presets.PRESETS["dqn"].config)
     saved["agent"]["epsilon_transitions"] = 77
     del saved["explore_share"], saved["importance_share"]
-    agent = gymnax.with_annealing(rebuild(gymnax.PRESETS["dqn"].config, saved))
+    agent = gymnax.with_annealing(rebuild(gymnax_presets.PRESETS["dqn"].config, saved))
     assert (agent.epsilon_transitions, agent.importance_transitions) == (77, 1_000_000)
 
 
 @pytest.mark.parametrize("preset", ["dqn", "rainbow"])
 def test_a_run_that_was_saved_without_shares_goes_on_and_is_repeated(preset, tmp_path):
     """Neither is refused for what the preset has since; its budget may grow as it could."""
-    saved = plain(snake.PRESETS[preset].config)
+    saved = plain(snake_presets.PRESETS[preset].config)
     del saved["explore_share"], saved["importance_share"]
     content = {"name": "snake", "preset": preset, "config": saved}
     (tmp_path / "config.yaml").write_text(json.dumps(content))

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from train.snake.config import PRESETS, with_annealing
+from train.snake.config import with_annealing
+from train.snake.presets import PRESETS
 
 BUDGET = 1_000_000  # environment steps
 

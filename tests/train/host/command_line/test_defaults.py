@@ -94,7 +94,7 @@ def test_without_a_name_an_accelerator_gets_the_preset_in_its_shape(monkeypatch,
     assert parse(program, ["ppo"])[1] == "ppo"
     line = "snake: ppo_wide is ppo in the shape for this device (cpu)"
     assert capsys.readouterr().out.splitlines() == [line]
-    for name in ("ppo_wide", "dqn"):
+    for name in ("ppo_wide", "rainbow"):
         assert parse(program, [name])[1] == name
         assert not capsys.readouterr().out
 
