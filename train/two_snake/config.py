@@ -196,6 +196,14 @@ PRESETS: dict[str, Preset] = {
     "curriculum": Preset(
         PPO(),
         "Five stages, from an opponent that lies still to a pool of former selves.",
+        wide="curriculum_wide",
+    ),
+    "curriculum_wide": Preset(
+        PPO(
+            agent=ppo.Config(discount=0.995, learning_rate=3e-3, minibatches=16),
+            loop=LoopConfig(num_envs=8192, num_steps=16),
+        ),
+        "The same in the shape for GPUs and TPUs: more games, shorter rollouts.",
     ),
     "direct": Preset(
         PPO(curriculum=single_stage(Stage(Weights(rival=1.0)), "pool")),
