@@ -96,6 +96,12 @@ def test_the_model_is_launches_or_bytes_and_waits():
     assert model.seconds("v5e", waits) == pytest.approx(model.TPU_KERNEL)
 
 
+def test_sums_over_devices_cost_their_latency_and_their_way_around_the_ring():
+    link = CHIPS["h100"].links[8]
+    expected = 3 * link.latency + 2 * 7 / 8 * 1e6 / link.bandwidth
+    assert model.exchange_seconds("h100", 8, 3, 1e6) == pytest.approx(expected)
+
+
 @pytest.fixture(scope="module")
 def compilers() -> Path:
     """The Python of the environment that compiles for absent chips."""
@@ -124,9 +130,21 @@ def test_an_update_for_an_h100_starts_no_more_kernels_and_no_loop_of_unknown_len
     assert counts["kernels"] / row["steps"] <= CEILINGS[case]
 
 
+WIDE = (
+    "snake:ppo_wide",
+    "snake:pqn_wide",
+    "two_snake:curriculum_wide",
+    "durotaxis:linear_wide",
+    "gymnax:ppo_wide",
+    "gymnax:ppo_minatar_wide",
+    "gymnax:recurrent_wide",
+)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("case", WIDE)
 @pytest.mark.parametrize("chip", ["h100", "v5e"])
-def test_eight_devices_exchange_nothing_but_sums(chip: str, compilers: Path):
-    row = compile_case(compilers, ("snake:ppo_wide", chip, 8), None)
+def test_eight_devices_exchange_nothing_but_sums(case: str, chip: str, compilers: Path):
+    row = compile_case(compilers, (case, chip, 8), None)
     assert row["update"]["counts"]["open_loops"] == 0
     assert row["update"]["exchanged_bytes"].keys() == {"all-reduce"}

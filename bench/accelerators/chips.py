@@ -10,6 +10,19 @@ from typing import Any, NamedTuple
 TOPOLOGIES = {1: "1x1x1", 8: "1x1x8"}  # of GPUs: slices x hosts x devices
 
 
+class Link(NamedTuple):
+    """How devices exchange numbers."""
+
+    latency: float  # seconds of the smallest sum over all devices
+    bandwidth: float  # bytes a second that a device sends
+
+
+# Bandwidths are the vendors' figures, latencies of the size that NCCL's tests show.
+NVLINK_4, NVLINK_3, PCIE = Link(1.2e-5, 4.5e11), Link(1.5e-5, 3e11), Link(3e-5, 1e10)
+NETWORK = Link(4e-5, 5e10)  # a port of 400 Gb/s for each card
+SLOW_NETWORK = Link(6e-5, 1.25e10)  # of 100 Gb/s
+
+
 class Gpu(NamedTuple):
     """A graphics card, in the units of XLA's `DeviceDescription`."""
 
@@ -24,6 +37,7 @@ class Gpu(NamedTuple):
     shared: int  # bytes of shared memory of a core
     shared_of_block: int  # bytes that a block may ask for
     capability: tuple[int, int]
+    links: dict[int, Link]  # by the number of cards: 8 in a host, more by the network
 
     @property
     def target(self) -> str:
@@ -51,6 +65,7 @@ class Tpu(NamedTuple):
     memory: int  # bytes
     bandwidth: float  # bytes a second
     topologies: dict[int, str]  # by the number of chips
+    links: dict[int, Link]  # by the number of chips
 
 
 CHIPS: dict[str, Gpu | Tpu] = {
@@ -66,6 +81,7 @@ CHIPS: dict[str, Gpu | Tpu] = {
         shared=233_472,
         shared_of_block=232_448,
         capability=(9, 0),
+        links={8: NVLINK_4, 64: NETWORK},
     ),
     "a100": Gpu(
         "NVIDIA A100-SXM4-40GB",
@@ -79,6 +95,7 @@ CHIPS: dict[str, Gpu | Tpu] = {
         shared=167_936,
         shared_of_block=166_912,
         capability=(8, 0),
+        links={8: NVLINK_3, 64: NETWORK},
     ),
     "t4": Gpu(
         "Tesla T4",
@@ -92,9 +109,22 @@ CHIPS: dict[str, Gpu | Tpu] = {
         shared=65_536,
         shared_of_block=65_536,
         capability=(7, 5),
+        links={8: PCIE, 64: SLOW_NETWORK},
     ),
-    "v5e": Tpu("TPU v5e", 17_179_869_184, 8.19e11, {1: "v5e:2x2", 8: "v5e:2x4"}),
-    "v6e": Tpu("TPU v6e", 34_359_738_368, 1.64e12, {1: "v6e:2x2", 8: "v6e:2x4"}),
+    "v5e": Tpu(
+        "TPU v5e",
+        17_179_869_184,
+        8.19e11,
+        {1: "v5e:2x2", 8: "v5e:2x4"},
+        {8: Link(6e-6, 2e11), 64: Link(1.6e-5, 2e11)},
+    ),
+    "v6e": Tpu(
+        "TPU v6e",
+        34_359_738_368,
+        1.64e12,
+        {1: "v6e:2x2", 8: "v6e:2x4"},
+        {8: Link(6e-6, 4.48e11), 64: Link(1.6e-5, 4.48e11)},
+    ),
 }
 
 

@@ -21,7 +21,7 @@ import jax.extend.core
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from bench import traffic
-from bench.accelerators import chips, kernels
+from bench.accelerators import chips, kernels, model
 from bench.compiling import lower_chunk, lower_update, mesh_of, program_and_config
 from jaxrl import sharding
 from train.host.machine.compiled import equations
@@ -69,11 +69,19 @@ def parts(training: Any, shapes: Any, mesh: Mesh) -> dict[str, Callable[[], Any]
         games = jax.jit(training.games(GAMES), in_shardings=whole, out_shardings=whole)
         return games.lower(shapes.agent, key)
 
+    def lower_members() -> Any:
+        states = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((model.MEMBERS, *x.shape), x.dtype), shapes
+        )
+        return lower_update(jax.vmap(training.update), states, mesh)
+
     lowerings = {
         "init": lower_init,
         "update": lambda: lower_update(training.update, shapes, mesh),
         "chunk": lambda: lower_chunk(training, shapes, mesh),
     }
+    if mesh.size == 1:
+        lowerings["members"] = lower_members
     return lowerings if training.games is None else lowerings | {"evaluation": lower_evaluation}
 
 

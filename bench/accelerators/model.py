@@ -14,6 +14,7 @@ LAUNCH = 2.5e-6  # seconds of a kernel on a GPU
 ROUND = 15e-6  # seconds more of a round of a loop of unknown length
 TPU_KERNEL = 0.5e-6  # seconds between two kernels on a TPU, which starts them itself
 MEMORY_SHARE = 0.8  # of the bandwidth that a kernel reaches
+MEMBERS = 8  # of a run that are compiled side by side
 
 
 def seconds(chip: str, counts: dict[str, float]) -> float:
@@ -21,6 +22,12 @@ def seconds(chip: str, counts: dict[str, float]) -> float:
     launch, wait = (LAUNCH, ROUND) if isinstance(CHIPS[chip], Gpu) else (TPU_KERNEL, 0.0)
     moved = counts["bytes"] / (MEMORY_SHARE * CHIPS[chip].bandwidth)
     return max(counts["kernels"] * launch, moved) + counts["open_loops"] * wait
+
+
+def exchange_seconds(chip: str, devices: int, exchanges: float, size: float) -> float:
+    """The time of so many sums over 8 or 64 devices, of `size` bytes together, around a ring."""
+    link = CHIPS[chip].links[devices]
+    return exchanges * link.latency + 2 * (devices - 1) / devices * size / link.bandwidth
 
 
 def line(row: dict[str, Any]) -> str:

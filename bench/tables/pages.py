@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 TABLES: dict[str, Callable[[], str]] = {
     "accelerators": accelerators.compilations,
+    "accelerators_devices": accelerators.several_devices,
+    "accelerators_members": accelerators.members,
     "allo_accuracy": allo.accuracy,
     "allo_barrier": allo.barrier,
     "allo_directed": allo.directed_accuracy,
