@@ -24,7 +24,7 @@ from bench.snake_speed import append, machine
 from tests.train.host.crashes import bits, timeless_rows
 from train.host.errors import FAILED, INTERRUPTED
 from train.host.files.run_directory import RunDirectory
-from train.host.running import runs
+from train.host.running import saved_runs
 
 RESULTS = Path(__file__).parent / "results" / "faults.json"
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,7 +101,7 @@ def run_with_fault(name: str, arguments: list[str], fault: Fault) -> tuple[int, 
 
 def final_results(directory: Path) -> tuple[list[bytes], list[dict[str, Any]]]:
     """The arrays of the newest checkpoint, and the rows but for the times."""
-    return bits(runs.load(directory).state), timeless_rows(directory)
+    return bits(saved_runs.load(directory).state), timeless_rows(directory)
 
 
 def inject_faults(name: str, kills: int, rng: np.random.Generator) -> dict[str, int]:

@@ -22,7 +22,7 @@ from jaxrl.agents import dqn
 from jaxrl.loop import Config as LoopConfig
 from train.host.files.metrics_file import read_metrics
 from train.host.machine import compiled
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.running.run import run
 from train.host.scoring import scores
 from train.snake.config import DQN, AnyConfig, Network
@@ -97,7 +97,7 @@ def measure(name: str, observation: str, budget: str, seeds: int) -> dict[str, A
         last = read_metrics(result.directory)[-1]
     agents = scores.agents_of(result.state.agent, seeds)
     keys = [compiled.keys_of(seed)[1] for seed in config.run.seeds]
-    exploring = make_training(runs.with_run_fields(config, evaluation_greedy=False))
+    exploring = make_training(saved_runs.with_run_fields(config, evaluation_greedy=False))
     sampled = exploring.evaluate(agents, config.run.seeds, keys)
     assert result.evaluation
     return {

@@ -18,7 +18,7 @@ from train.host.errors import UsageError
 from train.host.machine import jax_settings
 from train.host.plain_config import check_options
 from train.host.program import Run
-from train.host.running import runs, store
+from train.host.running import saved_policies, saved_runs
 from train.host.scoring import best
 from train.host.scoring.scores import evaluation_keys, read_evaluation, write_evaluation
 from train.host.training import Games
@@ -45,17 +45,17 @@ class Options:
 
 def main(arguments: list[str]) -> int:
     def evaluate(arguments: list[str]) -> None:
-        program = store.program_of(arguments) or runs.program_of(arguments)
+        program = saved_policies.program_of(arguments) or saved_runs.program_of(arguments)
         if program and (own := program.evaluator):
             options = parse_flags("python -m train.evaluate", own.options, arguments)
-            run = store.load_run_or_policy(options.run, options.policy, options.best)
+            run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
             with jax_settings.network_precision(run.config.run.precision):
                 Console().print(own.evaluate(run, options))
             tell_luck(run, options)
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
         check_options(options)
-        run = store.load_run_or_policy(options.run, options.policy, options.best)
+        run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
         config, extra = requested_config(run, options)
         if options.sampled and (options.policy is not None or options.best):
             source = options.policy or str(run.directory)
@@ -87,7 +87,7 @@ def requested_config(run: Run, options: Options) -> tuple[Any, dict[str, Any]]:
     greedy = not options.sampled
     if run.plays_games:
         games = {"evaluation_games": options.games or 1_000, "evaluation_greedy": greedy}
-        return runs.with_run_fields(run.config, **games), {"greedy": greedy}
+        return saved_runs.with_run_fields(run.config, **games), {"greedy": greedy}
     if options.games is not None or options.sampled:
         raise UsageError(f"{run.directory} plays no games: leave out --games and --sampled")
     return run.config, {}

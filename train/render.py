@@ -19,7 +19,7 @@ from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
 from train.host.machine import jax_settings
 from train.host.plain_config import check_options
-from train.host.running import store
+from train.host.running import saved_policies
 from train.host.showing import diagnostics, films
 from train.host.training import Games
 
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     def render(arguments: list[str]) -> None:
         options = parse_flags("python -m train.render", Options, arguments)
         check_options(options)
-        run = store.load_run_or_policy(options.run, options.policy, options.best)
+        run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
         key = jax.random.key(options.key)
         precision = jax_settings.network_precision(run.config.run.precision)
         if options.policy is not None or options.best:

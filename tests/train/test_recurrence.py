@@ -11,8 +11,9 @@ from envs.snake.env import Params, Snake
 from jaxrl import evaluate
 from jaxrl.evaluate import Watch
 from jaxrl.types import Agent
-from train.host.running.runs import with_run_fields
+from train.host.running.saved_runs import with_run_fields
 from train.snake import config as snake
+from train.snake.presets import PRESETS
 from train.two_snake import agents as two_snake_agents
 from train.two_snake import config as two_snake
 from train.two_snake import tournament
@@ -51,7 +52,7 @@ def assert_same_games(one, other):
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["ppo", "dqn", "rainbow", "board", "fill"])
 def test_untrained_agents_play_the_same_games(preset):
-    config = snake.PRESETS[preset].config
+    config = PRESETS[preset].config
     config = replace(config, env=replace(config.env, max_steps_in_episode=LIMIT))
     env, params = snake.make_env(config.env, training=False)
     agent = snake.make_agent(config, env.num_actions, greedy=True)

@@ -12,7 +12,7 @@ from train.durotaxis.episodes.shown import look_of
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host.numbers import quantity
 from train.host.program import Evaluator, Program, Run, Views
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.running.run import Result, train_program
 from train.host.scoring import scores
 from train.host.showing import pictures as curves
@@ -32,7 +32,7 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
     """The climb of one of `games` colonies, and a line with the share of them that arrived."""
-    config = runs.with_run_fields(run.config, evaluation_greedy=True)
+    config = saved_runs.with_run_fields(run.config, evaluation_greedy=True)
     paths, content = draw_climb(run._replace(config=config), games, key, directory)
     arrived = scores.number_text(content["seeds"][0]["arrived"], ".1%")
     line = (
@@ -47,7 +47,7 @@ def draw_climb(
     run: Run, games: int, key: jax.Array, directory: Path, evaluation: Evaluation | None = None
 ) -> tuple[list[Path], dict[str, Any]]:
     """Pictures of a typical colony of `games` (`playing.typical_index`), and the scores of all."""
-    config = runs.with_run_fields(run.config, evaluation_games=games)
+    config = saved_runs.with_run_fields(run.config, evaluation_games=games)
     if evaluation is None:
         first_seed = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
         evaluation = make_training(config).evaluate(*first_seed)

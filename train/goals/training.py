@@ -22,7 +22,7 @@ from train.goals.scores import Arm
 from train.goals.tasks import Learner
 from train.host.errors import UsageError
 from train.host.program import Run
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.scoring import scores as host_scores
 from train.host.training import Evaluation, Score, TrainedAgents, Training
 
@@ -136,7 +136,7 @@ def make_experiment(config: Config) -> Experiment:
 
 def load(directory: str) -> Run:
     """The run of train.allo in `directory`. Raises UsageError if its features cannot be used."""
-    run = runs.load(directory)
+    run = saved_runs.load(directory)
     if run.program.name != "allo":
         raise UsageError(f"{directory} is a run of {run.program.name}; expected one of train.allo")
     if run.config.transitions or run.config.env.step or run.config.env.wind_spread:

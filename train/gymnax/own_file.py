@@ -10,8 +10,8 @@ from gymnax.environments.environment import Environment
 from envs.checker import check_contract, check_time_limit
 from envs.contract import ContractError
 from train.host.machine.progress import print_line
-from train.host.running.dependence import used_inputs
 from train.host.running.origin import explain
+from train.host.running.used_inputs import used_inputs
 
 CHECKED: set[tuple[type, str, tuple[str, ...]]] = set()
 """What has been checked in this process: the class of an environment, its parameters, options."""

@@ -14,7 +14,7 @@ from train.gymnax.training import make_training
 from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.program import Run
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.scoring import games, scores
 from train.host.scoring.games import GameResults
 from train.host.showing import pictures
@@ -30,7 +30,7 @@ def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = N
     task = environments.make(run.config.env)
     if not count or not drawing.can_draw(task.env):
         return paths
-    config = runs.with_run_fields(run.config, evaluation_games=count)
+    config = saved_runs.with_run_fields(run.config, evaluation_games=count)
     if evaluation is None:
         first_agent = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
         evaluation = make_training(config).evaluate(*first_agent)
@@ -39,7 +39,7 @@ def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = N
 
 def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path | str, ...]:
     """Films the best of `count` games; the path, and a line with the scores of all games."""
-    config = runs.with_run_fields(run.config, evaluation_games=count, evaluation_greedy=True)
+    config = saved_runs.with_run_fields(run.config, evaluation_games=count, evaluation_greedy=True)
     first_agent = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
     evaluation = make_training(config).evaluate(*first_agent)
     line = score_line(count, evaluation.content)

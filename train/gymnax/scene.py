@@ -14,10 +14,9 @@ from train.gymnax.drawings import drawing
 from train.gymnax.drawings.action_bars import bars
 from train.gymnax.drawings.tiles import COLOURS, SIDE, tile_pictures
 from train.gymnax.environments import Task
-from train.host import undrawn
 from train.host.machine.progress import show_activity
 from train.host.program import EpisodeSelection, Run
-from train.host.showing import episodes
+from train.host.showing import episodes, plain_scene
 from train.host.showing.episodes import Bars, Recording, Scene
 from train.host.showing.live import Live
 
@@ -37,11 +36,11 @@ def show(run: Run, selection: EpisodeSelection) -> Scene:
         with show_activity("drawing the episodes"):
             frames_by_game, constants = draw_episodes(task, recordings)
     else:
-        frames_by_game, constants = [undrawn.moments(recording) for recording in recordings], {}
+        frames_by_game, constants = [plain_scene.moments(recording) for recording in recordings], {}
     return Scene(
         scripts(task),
         [
-            undrawn.episode(game, frames, bars(game, task.action))
+            plain_scene.episode(game, frames, bars(game, task.action))
             for game, frames in zip(recordings, frames_by_game, strict=True)
         ],
         {"name": run.config.env.id, **constants},
@@ -55,7 +54,7 @@ def live(run: Run, member: int) -> Live:
     is_drawn = drawing.can_draw(task.env)
 
     def look(game: Recording) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
-        frames = undrawn.moments(game)
+        frames = plain_scene.moments(game)
         if is_drawn:
             state = jax.tree.map(lambda x: x[0], game.state)
             picture = Image.fromarray(drawing.frame(task.env, task.params, state)).quantize(COLOURS)
@@ -81,7 +80,7 @@ def live(run: Run, member: int) -> Live:
 
 def scripts(task: Task) -> list[Path]:
     """What draws an environment, or says that there is no drawing of it."""
-    return [SCRIPT if drawing.can_draw(task.env) else undrawn.SCRIPT]
+    return [SCRIPT if drawing.can_draw(task.env) else plain_scene.SCRIPT]
 
 
 def draw_episodes(

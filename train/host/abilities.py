@@ -9,11 +9,11 @@ train.render            `Views.film`
 from collections.abc import Callable
 from typing import Any
 
-from train.host import undrawn
 from train.host.errors import UsageError
 from train.host.player import Player
 from train.host.program import EpisodeSelection, Program, Run
-from train.host.running.runs import with_run_fields
+from train.host.running.saved_runs import with_run_fields
+from train.host.showing import plain_scene
 from train.host.showing.episodes import Scene
 from train.host.showing.live import Live
 
@@ -46,7 +46,7 @@ def live_of(run: Run, member: int) -> Live:
             f"policies of {program.address} cannot be watched live: the environment has no "
             f"{names}, and the Program no Views(live=...); {PAGE}"
         )
-    return undrawn.live(player, run.agents[member], program.address)
+    return plain_scene.live(player, run.agents[member], program.address)
 
 
 def scene_of(run: Run, selection: EpisodeSelection) -> Scene | None:
@@ -57,7 +57,7 @@ def scene_of(run: Run, selection: EpisodeSelection) -> Scene | None:
     player = program.training(run.config).player
     if player is None or missing_methods(player):
         return None
-    return undrawn.show(player, run.agents[selection.member], selection, program.address)
+    return plain_scene.show(player, run.agents[selection.member], selection, program.address)
 
 
 def film_of(program: Program) -> Callable[..., Any]:

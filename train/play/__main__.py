@@ -19,7 +19,7 @@ from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.plain_config import check_options
 from train.host.program import Run
-from train.host.running import store
+from train.host.running import saved_policies
 from train.host.showing.live import Game, Live
 from train.play import messages, server, terminal
 from train.report import page
@@ -79,13 +79,13 @@ def set_up(options: Options) -> server.Table:
     live = live_of(run, options.member)
     with show_activity(f"compiling {run.program.address}"):
         warm_up(live)
-    name = store.name_of(options.run, options.policy)
+    name = saved_policies.name_of(options.run, options.policy)
     return server.Table(page_of(name, run, live), lambda: Game(live, options.key))
 
 
 def load_run(options: Options) -> Run:
     """The run or policy asked for."""
-    return store.load_run_or_policy(options.run, options.policy, options.best)
+    return saved_policies.load_run_or_policy(options.run, options.policy, options.best)
 
 
 def live_of(run: Run, member: int) -> Live:

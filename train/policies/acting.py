@@ -25,8 +25,8 @@ from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
 from train.host.player import Player
 from train.host.program import Run
-from train.host.running import store
-from train.host.running.dependence import used_inputs
+from train.host.running import saved_policies
+from train.host.running.used_inputs import used_inputs
 from train.policies import dependence, export
 from train.policies.inputs import InputSpec
 
@@ -142,7 +142,7 @@ class Policy:
 @in_float32
 def load(source: str | Path, best: bool = False, seed: int | None = None) -> Policy:
     """What `train.load` returns."""
-    run = store.load_source(source, best)
+    run = saved_policies.load_source(source, best)
     player = abilities.player_of(run)
     seed = export.one_seed(run, seed, "seed")
     if run.state is None and not best:

@@ -12,7 +12,7 @@ from train.host.files import policy_files
 from train.host.numbers import quantity
 from train.host.plain_config import flag, plain
 from train.host.program import Run
-from train.host.running.runs import with_run_fields
+from train.host.running.saved_runs import with_run_fields
 
 CARD = """# {name}
 

@@ -25,7 +25,7 @@ from train.host.errors import UsageError
 from train.host.files import whole_files
 from train.host.files.provenance import provenance
 from train.host.program import Run
-from train.host.running import store
+from train.host.running import saved_policies
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 
@@ -48,12 +48,14 @@ class Compile:
 
 def write(options: Compile) -> list[Path]:
     """The paths of the program and of its description. Raises UsageError."""
-    run = store.load_run_or_policy(options.run, options.policy, options.best)
+    run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
     if options.out:
         whole_files.refuse_no_file(options.out)
-    path = options.out or Path(store.name_of(options.run, options.policy))
-    if path.suffix != store.COMPILED:  # what follows another dot, as in lr0.1, is part of the name
-        path = path.with_name(f"{path.name}{store.COMPILED}")
+    path = options.out or Path(saved_policies.name_of(options.run, options.policy))
+    if (
+        path.suffix != saved_policies.COMPILED
+    ):  # what follows another dot, as in lr0.1, is part of the name
+        path = path.with_name(f"{path.name}{saved_policies.COMPILED}")
     paths = [path, path.with_suffix(".json")]
     for file in paths:
         if file.exists() and not options.overwrite:

@@ -7,8 +7,8 @@ import jax
 from jaxrl.types import AgentState, below_params
 from train.host.errors import UsageError
 from train.host.program import Program, Run
-from train.host.running.dependence import used_inputs
-from train.host.running.runs import with_run_fields
+from train.host.running.saved_runs import with_run_fields
+from train.host.running.used_inputs import used_inputs
 from train.host.scoring.games import GamesEvaluation
 
 

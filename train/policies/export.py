@@ -30,7 +30,7 @@ from train.host.files.run_directory import RunDirectory
 from train.host.files.whole_files import write_whole
 from train.host.plain_config import plain
 from train.host.program import Run
-from train.host.running import runs, store
+from train.host.running import saved_policies, saved_runs
 from train.host.scoring import scores
 from train.policies import card, compiled, dependence
 
@@ -102,7 +102,7 @@ def export(
 def write(options: Export) -> Path:
     """`export`, as its command is given the arguments."""
     path = new_file(options)
-    run = runs.load(options.run, options.best)
+    run = saved_runs.load(options.run, options.best)
     seed = one_seed(run, options.seed)
     agent = run.agents[run.seeds.index(seed)]
     arrays = policy_files.parameters(agent)
@@ -112,7 +112,7 @@ def write(options: Export) -> Path:
     refuse_unkept(run, agent)
     directory, newest = RunDirectory(Path(options.run)), None if options.best else run.updates
     meta = checkpoint.read_meta(directory.checkpoints, newest)
-    config = runs.with_run_fields(run.config, seed=seed, num_seeds=1, directory="", resume="")
+    config = saved_runs.with_run_fields(run.config, seed=seed, num_seeds=1, directory="", resume="")
     content = {
         **facts(run, directory, seed, options.best),
         "config": plain(config),
@@ -214,7 +214,7 @@ def row(name: str) -> list[str]:
     """What a policy is, its updates, score and size. Raises UsageError if it cannot be used."""
     path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
-    run = store.as_run(name)
+    run = saved_policies.as_run(name)
     score = run.program.training(run.config).score.name
     mean = (content["scores"] or {}).get(score)
     mean = mean.get("mean") if isinstance(mean, dict) else mean

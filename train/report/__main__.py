@@ -19,7 +19,7 @@ from train.host.files.whole_files import refuse_no_file, write_whole
 from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options
 from train.host.program import EpisodeSelection, Run
-from train.host.running import runs, store
+from train.host.running import saved_policies, saved_runs
 from train.report import contents, live, page
 from train.report.arrays import Arrays
 
@@ -84,12 +84,12 @@ def follow(options: Options) -> None:
 
 def load_runs(options: Options) -> dict[str, Run]:
     """The runs and policies asked for, by the names that the page gives them."""
-    loaded_runs = [runs.load(directory, options.best) for directory in options.runs]
-    loaded_runs += [store.as_run(name) for name in options.policy]
+    loaded_runs = [saved_runs.load(directory, options.best) for directory in options.runs]
+    loaded_runs += [saved_policies.as_run(name) for name in options.policy]
     if not 1 <= len(loaded_runs) <= MOST_RUNS:
         raise UsageError(f"got {len(loaded_runs)} runs; give 1 to {MOST_RUNS} run directories")
-    names = [store.name_of(x, None) for x in options.runs]
-    names += [store.name_of(None, x) for x in options.policy]
+    names = [saved_policies.name_of(x, None) for x in options.runs]
+    names += [saved_policies.name_of(None, x) for x in options.policy]
     if len(set(names)) < len(names):
         names = [f"{i + 1}. {name}" for i, name in enumerate(names)]
     return dict(zip(names, loaded_runs, strict=True))

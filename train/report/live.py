@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from train.host.files.run_directory import RunDirectory
-from train.host.running import runs, store
+from train.host.running import saved_policies, saved_runs
 from train.host.showing.private_address import MACHINE, PrivateAddress, headers
 from train.report import contents, page
 
@@ -24,8 +24,8 @@ class Follower:
 
     def __init__(self, directory: str):
         """Raises UsageError if there is no run."""
-        self.run = runs.load_without_checkpoint(directory)
-        self.name = store.name_of(directory, None)
+        self.run = saved_runs.load_without_checkpoint(directory)
+        self.name = saved_policies.name_of(directory, None)
         self.training = self.run.program.training(self.run.config)
 
     def page(self) -> str:

@@ -16,7 +16,7 @@ from train.host.errors import UsageError
 from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.plain_config import check_options
 from train.host.program import Run
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.scoring import scores
 from train.host.training import Games
 from train.snake import rule_based
@@ -132,7 +132,7 @@ def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
     changes = {"evaluation_games": options.games, "evaluation_greedy": not options.sampled}
     if options.max_steps is not None:
         changes["evaluation_steps"] = options.max_steps
-    config = replace(runs.with_run_fields(run.config, **changes), env=game)
+    config = replace(saved_runs.with_run_fields(run.config, **changes), env=game)
     keys = scores.evaluation_keys(options.key, run.seeds)
     evaluation = make_training(config).evaluate(run.agents, run.seeds, keys)
     for row in evaluation.content["seeds"]:

@@ -15,7 +15,7 @@ from jaxrl.types import AgentState
 from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.program import Run
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.scoring import games, scores
 from train.host.scoring.games import GameResults
 from train.host.showing import outcomes, pictures
@@ -32,7 +32,7 @@ def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = N
         paths.append(path)
     if not count:
         return paths
-    config = runs.with_run_fields(run.config, evaluation_games=count)
+    config = saved_runs.with_run_fields(run.config, evaluation_games=count)
     if evaluation is None:
         first_agent = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
         evaluation = make_training(config).evaluate(*first_agent)
@@ -56,7 +56,7 @@ def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path, s
 
     Returns the path and a line with the scores of all games.
     """
-    config = runs.with_run_fields(run.config, evaluation_games=count, evaluation_greedy=True)
+    config = saved_runs.with_run_fields(run.config, evaluation_games=count, evaluation_greedy=True)
     first_agent = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
     evaluation = make_training(config).evaluate(*first_agent)
     episodes = short_games_first(evaluation.detail.episodes[0])

@@ -19,7 +19,7 @@ from train.host.machine.progress import plain_console, print_line
 from train.host.numbers import quantity
 from train.host.plain_config import field_of, flag, plain, rebuild
 from train.host.program import Program, find
-from train.host.running.runs import with_run_fields
+from train.host.running.saved_runs import with_run_fields
 from train.sweep import batches, cluster, files, plan
 from train.sweep.cluster import Cluster
 from train.sweep.plan import Trial, Variation

@@ -12,7 +12,7 @@ from jaxrl.checks import Seed
 from train.host.numbers import quantity
 from train.host.plain_config import check_options
 from train.host.program import Evaluator, Program, Run, Views
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.running.run import Result, train_program
 from train.host.scoring import scores
 from train.host.showing import outcomes
@@ -46,7 +46,7 @@ def evaluate(run: Run, options: Options) -> RenderableType:
     check_options(options)
     greedy = not options.sampled
     changes = {"evaluation_games": options.games, "evaluation_greedy": greedy}
-    config = runs.with_run_fields(run.config, **changes)
+    config = saved_runs.with_run_fields(run.config, **changes)
     keys = scores.evaluation_keys(options.key, run.seeds)
     learned = [parameters(agent) for agent in run.agents]
     tournament_result = evaluation.tournament(config, learned, run.seeds, keys)
@@ -65,7 +65,7 @@ def draw(
         paths.append(path)
     if not count:
         return paths
-    config = runs.with_run_fields(run.config, evaluation_games=count)
+    config = saved_runs.with_run_fields(run.config, evaluation_games=count)
     learned = parameters(run.agents[0])
     games, match = tournament_result.detail if tournament_result else games_of(config, learned, key)
     paths.append(pictures.draw_scores(run.directory, games[0]))
@@ -75,7 +75,7 @@ def draw(
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
     """Films of games against scripts, and a line with the share won against each."""
     changes = {"evaluation_games": games, "evaluation_greedy": True}
-    config, learned = runs.with_run_fields(run.config, **changes), parameters(run.agents[0])
+    config, learned = saved_runs.with_run_fields(run.config, **changes), parameters(run.agents[0])
     (games_by_opponent,), match = games_of(config, learned, key)
     paths = pictures.films(directory, config, learned, key, games_by_opponent, match)
     shares = {

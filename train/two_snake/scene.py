@@ -21,7 +21,7 @@ from envs.two_snake.feature_names import FEATURES
 from envs.two_snake.rules import OTHER, State
 from train.host.numbers import quantity
 from train.host.program import EpisodeSelection, Run
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.showing import episodes
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
 from train.host.showing.live import Edit, Live
@@ -44,7 +44,7 @@ OPPONENTS = ("greedy", "defensive", RIVAL)
 
 def show(run: Run, selection: EpisodeSelection) -> Scene:
     """Games against two scripts and itself, each from a side of the board by chance."""
-    config = runs.with_run_fields(run.config, evaluation_greedy=True)
+    config = saved_runs.with_run_fields(run.config, evaluation_greedy=True)
     learned = parameters(run.agents[selection.member])
     episode_lists = [
         _record_games(config, name, Sides(learned, learned), selection, key)
@@ -58,7 +58,7 @@ def show(run: Run, selection: EpisodeSelection) -> Scene:
 
 def live(run: Run, member: int) -> Live:
     """A game of the trained snake against itself, or against a person who steers the red one."""
-    config = runs.with_run_fields(run.config, evaluation_greedy=True)
+    config = saved_runs.with_run_fields(run.config, evaluation_greedy=True)
     _, params, agent, on_both_sides = make_player(config)
     env = tournament.make_env(config)
     return Live(

@@ -7,7 +7,7 @@ from jaxrl.types import AgentState
 from jaxrl.wrappers import self_play
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
-from train.host.running import store
+from train.host.running import saved_policies
 from train.two_snake.config import AnyConfig
 
 
@@ -26,10 +26,10 @@ def load(name: str, best: bool = False) -> Player:
     such snake.
     """
     is_run = RunDirectory(Path(name)).has_config
-    run = store.load_source(name, best)
+    run = saved_policies.load_source(name, best)
     if run.program.name != "two_snake":
         raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")
-    title = store.name_of(name, None) if is_run else store.name_of(None, name)
+    title = saved_policies.name_of(name, None) if is_run else saved_policies.name_of(None, name)
     return Player(title, run.config, parameters(run.agents[0]))
 
 

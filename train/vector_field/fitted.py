@@ -24,7 +24,7 @@ from jaxrl.numerics.precision import in_float32
 from jaxrl.types import PyTree
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.vector_field import fitted_dynamics
 from train.vector_field.config import make_env, make_learner, make_model, policies_of
 from train.vector_field.data import recordings
@@ -49,7 +49,7 @@ def load(
 
     Raises UsageError, in one line, for what the run does not have.
     """
-    loaded_run = runs.load(run)
+    loaded_run = saved_runs.load(run)
     if loaded_run.program.address != "vector_field":
         raise UsageError(f"{run} is a run of {loaded_run.program.address}, not of vector_field")
     seeds, config = list(loaded_run.seeds), loaded_run.config

@@ -21,7 +21,7 @@ from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
 from train.host.machine import compiled
 from train.host.program import EpisodeSelection
-from train.host.running import runs
+from train.host.running import saved_runs
 
 SMALL = (
     "--env.maze=GridMaze-9 --env.transitions=20000 --network.hidden 32 32 --agent.num-features=4 "
@@ -347,7 +347,7 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path,
 
 @pytest.mark.slow
 def test_the_report_shows_eigenvectors_while_they_are_learned(finished_run):
-    run = runs.load(finished_run)
+    run = saved_runs.load(finished_run)
     report_scene = scene.show(run, EpisodeSelection(5, jax.random.key(0), 100))
     assert report_scene is not None
     assert [x.title.split(",")[0] for x in report_scene.episodes] == ["seed 0", "seed 1"]

@@ -25,7 +25,7 @@ from train.durotaxis.episodes.record import Episode
 from train.durotaxis.training import make_parts
 from train.host.files.run_directory import RunDirectory
 from train.host.program import Run
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.scoring import games
 from train.host.training import Evaluation
 
@@ -78,7 +78,7 @@ def run(parts, tmp_path: Path, monkeypatch) -> Run:
     config = replace(PRESETS["linear"].config, env=SMALL)
     RunDirectory(tmp_path).write_config("durotaxis", "linear", config)
     run = Run(tmp_path, program.PROGRAM, config, 7, [()])
-    monkeypatch.setattr(runs, "load", lambda directory, best: run)
+    monkeypatch.setattr(saved_runs, "load", lambda directory, best: run)
     for module in (evaluation, program):
         monkeypatch.setattr(module, "make_parts", make)
     return run

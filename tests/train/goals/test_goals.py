@@ -36,7 +36,7 @@ from train.goals.training import make_training as make_goals
 from train.host import training as settings
 from train.host.command_line import command
 from train.host.program import EpisodeSelection, Run, Views
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.snake import program as snake
 
 SMALL = (
@@ -223,7 +223,7 @@ def test_other_runs_are_refused(tmp_path, capsys, monkeypatch):
         (allo.PROGRAM, one, "has learned 1 feature; expected at least 2"),
     ]:
         run = Run(tmp_path, program, config, 0, [])
-        monkeypatch.setattr(runs, "load", lambda directory, run=run: run)
+        monkeypatch.setattr(saved_runs, "load", lambda directory, run=run: run)
         assert goals(str(tmp_path)) == 2
         complaint = capsys.readouterr().err
         assert message in complaint
@@ -349,7 +349,7 @@ def test_one_goal_one_learner_and_one_checkpoint_are_drawn(tmp_path):
 
 @pytest.mark.slow
 def test_the_report_shows_a_walk_of_every_arm(finished_run: Path):
-    run = runs.load(finished_run)
+    run = saved_runs.load(finished_run)
     walks = scene.show(run, EpisodeSelection(7, jax.random.key(0), 60))
     assert walks is not None
     assert [x.title.split(":")[0] for x in walks.episodes] == [*NAMES, NAMES[0]]

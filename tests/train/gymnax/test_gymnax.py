@@ -27,7 +27,7 @@ from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
 from train.host.command_line import command
 from train.host.files.run_directory import RunDirectory
-from train.host.running.runs import with_run_fields
+from train.host.running.saved_runs import with_run_fields
 from train.host.scoring.games import GamesEvaluation
 from train.policies import export as policies
 

@@ -9,9 +9,10 @@ import pytest
 from tests.train import untrained
 from train.allo.program import PROGRAM as ALLO
 from train.goals.program import PROGRAM as GOALS
-from train.host import abilities, undrawn
+from train.host import abilities
 from train.host.errors import UsageError
 from train.host.program import EpisodeSelection, Program, Run, Views
+from train.host.showing import plain_scene
 from train.host.showing.live import Game
 from train.vector_field.program import PROGRAM as VECTOR_FIELD
 
@@ -33,7 +34,7 @@ def test_a_game_is_watched_by_its_numbers(run: Run):
     bars = moment["bars"]["probability"]
     assert bars["labels"] == ["action 0", "action 1"]
     np.testing.assert_allclose(np.sum(bars["values"]), 1.0, rtol=1e-6)
-    assert game.live.scripts == [undrawn.SCRIPT]
+    assert game.live.scripts == [plain_scene.SCRIPT]
 
 
 def test_episodes_are_shown_by_their_numbers(run: Run):
@@ -47,7 +48,7 @@ def test_episodes_are_shown_by_their_numbers(run: Run):
 
 def test_short_parts_of_an_observation_have_lines():
     obs = {"at": np.arange(6.0).reshape(3, 2), "image": np.zeros((3, 9)), "word": np.arange(3)}
-    lines = undrawn.observation_lines(obs)
+    lines = plain_scene.observation_lines(obs)
     assert lines.keys() == {"at 0", "at 1", "word 0"}
     np.testing.assert_array_equal(lines["at 1"], [1.0, 3.0, 5.0, np.nan])
 

@@ -21,7 +21,7 @@ from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import plain
 from train.host.program import Program
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.play import __main__ as play
 from train.policies import export
 from train.snake.program import PROGRAM as SNAKE
@@ -144,13 +144,13 @@ def test_presets_that_are_gone_are_refused_in_one_line(tmp_path: Path):
     content = {"name": tiny.PROGRAM.address, "preset": "best", "config": plain(tiny.Config())}
     (tmp_path / "config.yaml").write_text(json.dumps(content))
     with pytest.raises(UsageError, match="has the preset best, which is unknown here"):
-        runs.load(tmp_path)
+        saved_runs.load(tmp_path)
 
 
 def test_pictures_of_its_own_are_no_duty(start_folder: Path):
     """Without any it has the curve of its training's score."""
     with saved_figures() as figures:
-        (path,) = program.learning_curve(runs.load("run"))
+        (path,) = program.learning_curve(saved_runs.load("run"))
     assert path == Path("run/learning_curve.png")
     assert figures[0].get_suptitle() == "mine, plain"
     assert figures[0].axes[0].get_ylabel() == "right"

@@ -13,7 +13,7 @@ from tests.train.snake.snake_runs import make_run
 from train.host.command_line import command
 from train.host.files import policy_files
 from train.host.program import Run
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.policies import export as policies
 from train.snake.program import PROGRAM
 
@@ -34,7 +34,7 @@ def randomised_agent(agent: Any) -> Any:
 def export(preset: str, tmp_path_factory) -> tuple[Run, Path]:
     folder = tmp_path_factory.mktemp(preset)
     directory = make_run(folder / "run", FLAGS[preset], randomised_agent)
-    run, path = runs.load(directory), folder / "small.safetensors"
+    run, path = saved_runs.load(directory), folder / "small.safetensors"
     (directory / "eval.json").write_text(json.dumps({"score": "score", "seeds": [scores(run)]}))
     flags = [str(directory), str(path), f"--seed={run.seeds[-1]}", "--hardware=an abacus"]
     assert policies.main(["export", *flags]) == 0

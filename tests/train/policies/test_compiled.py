@@ -83,7 +83,7 @@ def test_the_command_writes_two_files_and_replaces_none(tmp_path, monkeypatch, c
 def quick_folder(tmp_path, monkeypatch):
     """A command in a folder of its own that writes a program at once."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compiled.store, "load_run_or_policy", lambda *_: untrained.snake())
+    monkeypatch.setattr(compiled.saved_policies, "load_run_or_policy", lambda *_: untrained.snake())
     monkeypatch.setattr(compiled, "compile_policy", lambda run: (b"program", {}))
     return tmp_path
 

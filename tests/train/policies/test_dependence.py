@@ -17,7 +17,7 @@ from tests.train.snake.snake_runs import make_run
 from train import evaluate
 from train.host.command_line import command
 from train.host.program import Preset, Program
-from train.host.running.dependence import used_inputs
+from train.host.running.used_inputs import used_inputs
 from train.host.scoring import games
 from train.host.training import PlayConfig, Score, Training
 from train.policies import export

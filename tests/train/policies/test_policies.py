@@ -29,7 +29,7 @@ from train.host.command_line import command
 from train.host.errors import UsageError
 from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
-from train.host.running import runs, store
+from train.host.running import saved_policies, saved_runs
 from train.policies import card as cards
 from train.policies import export as policies
 from train.snake.program import PROGRAM
@@ -56,7 +56,7 @@ def test_a_file_holds_the_parameters_and_nothing_else(each_export):
 
 def test_a_loaded_policy_acts_as_the_agent_of_its_run(each_export):
     run, path = each_export
-    policy = store.as_run(path)
+    policy = saved_policies.as_run(path)
     assert policy.config.env == run.config.env
     assert policy.program is PROGRAM
     env, params, agent = make_player(policy.config)
@@ -135,7 +135,7 @@ def test_what_a_newer_version_asks_has_the_value_of_the_preset(ppo_export, tmp_p
         header["__metadata__"]["config"] = json.dumps(config)
 
     rewrite(copy, forget)
-    assert store.as_run(copy).config.network == run.config.network
+    assert saved_policies.as_run(copy).config.network == run.config.network
 
 
 @pytest.mark.slow
@@ -146,7 +146,7 @@ def test_a_run_begins_with_a_policy_and_goes_on_without_it(each_export, tmp_path
     preset = RunDirectory.open(run.directory).config()["preset"]
     assert begin(tmp_path / "run", copy, preset) == 0
     expected_params = policy_files.parameters(run.agents[-1])
-    begun_run = runs.load(tmp_path / "run")
+    begun_run = saved_runs.load(tmp_path / "run")
     assert len(begun_run.agents) == len(run.agents)
     for agent in begun_run.agents:
         agent_params = policy_files.parameters(agent)

@@ -11,7 +11,7 @@ import pytest
 from tests.train.policies.exports import assert_refused, metadata
 from train.host.errors import UsageError
 from train.host.files import policy_files
-from train.host.running import store
+from train.host.running import saved_policies
 from train.policies import export as policies
 from train.snake.training import make_player
 
@@ -20,7 +20,7 @@ def test_names_are_found_in_the_package(ppo_export, tmp_path, monkeypatch, capsy
     run, path = ppo_export
     monkeypatch.setattr(policy_files, "TRAINED", tmp_path)
     policies.export(run.directory, "tiny-5x6", run.seeds[-1], package=True)
-    assert store.as_run("tiny-5x6").config.env == run.config.env
+    assert saved_policies.as_run("tiny-5x6").config.env == run.config.env
     foreign = tmp_path / "foreign.safetensors"
     foreign.write_bytes(path.read_bytes())
     metadata(entry_point="nowhere.to.be_found")(foreign)
@@ -42,7 +42,7 @@ def test_other_names_are_files_of_the_current_directory(ppo_export, tmp_path, mo
         assert capsys.readouterr().out == f"{card}\n{card.replace('safetensors', 'md')}\n"
         assert f"--policy {card} " in Path(card).with_suffix(".md").read_text()
         for source in (name, card):
-            assert store.as_run(source).config.env == run.config.env
+            assert saved_policies.as_run(source).config.env == run.config.env
         assert policies.main(["export", directory, name, seed]) == 2
         assert_refused(capsys, f"{card} exists already")
         assert policies.main(["export", directory, name, seed, "--overwrite"]) == 0
@@ -55,7 +55,7 @@ def test_other_names_are_files_of_the_current_directory(ppo_export, tmp_path, mo
     [pytest.param(x, marks=[pytest.mark.slow] * (x != "snake-6x6")) for x in policy_files.names()],
 )
 def test_a_policy_of_the_package_can_be_loaded_and_has_a_card(name):
-    run = store.as_run(name)
+    run = saved_policies.as_run(name)
     if run.program.name == "snake":
         obs = jnp.zeros(make_player(run.config)[0].observation_space().shape)
         action, _, _ = make_player(run.config)[2].act(run.agents[0], (), obs, jax.random.key(0))
@@ -82,4 +82,4 @@ def test_a_policy_of_the_package_can_be_loaded_and_has_a_card(name):
     ],
 )
 def test_names_keep_what_follows_a_dot(run, policy, name):
-    assert store.name_of(run, policy) == name
+    assert saved_policies.name_of(run, policy) == name

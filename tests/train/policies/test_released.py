@@ -8,7 +8,7 @@ import pytest
 from jax import export
 
 from train.host.files import policy_files
-from train.host.running import store
+from train.host.running import saved_policies
 from train.host.showing.live import Game
 from train.play import terminal
 from train.policies import compiled
@@ -41,7 +41,7 @@ def test_each_is_small_has_a_card_and_is_in_the_documentation(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SNAKES)
 def test_each_snake_is_watched_in_a_terminal_and_compiled(name):
-    run = store.as_run(name)
+    run = saved_policies.as_run(name)
     assert run.program.views.live is not None
     live = run.program.views.live(run, 0)
     game, screens, keys = Game(live, 0), [], iter([*[None] * 12, "q"])
@@ -66,7 +66,7 @@ def test_each_snake_is_watched_in_a_terminal_and_compiled(name):
 @pytest.mark.parametrize("name", [x for x in NAMES if x not in LONG])
 def test_each_is_as_good_as_its_card_says(name):
     """In other games: within five standard errors of the difference."""
-    run = store.as_run(name)
+    run = saved_policies.as_run(name)
     training = run.program.training(run.config)
     assert training.games is not None
     metadata, score = policy_files.read_metadata(policy_files.file_of(name)), training.score.name

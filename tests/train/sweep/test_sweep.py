@@ -15,7 +15,7 @@ from train.host.files import metrics_file
 from train.host.machine import compiled, signals
 from train.host.plain_config import rebuild
 from train.host.program import find
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.running.run import run
 from train.sweep import __main__ as command
 from train.sweep import batches, build, files
@@ -125,7 +125,7 @@ class TestMembers:
 class TestFiles:
     def test_the_best_is_a_run_like_any_other(self, finished_sweep):
         rows = table(finished_sweep)
-        best = runs.load(finished_sweep / "best")
+        best = saved_runs.load(finished_sweep / "best")
         chosen = max(rows, key=lambda row: float(row["score"]))
         assert best.config.agent.learning_rate == float(chosen["agent.learning_rate"])
         assert best.config.run.seed == int(chosen["seed"])

@@ -21,7 +21,7 @@ from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 from tests.train.vector_field.recorded.test_recorded import damped_rotation
 from train.host.errors import UsageError
 from train.host.running import run as host_run
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.vector_field import advice, fitted, fitted_dynamics, fitted_model
 from train.vector_field.advice import Options
 from train.vector_field.config import PRESETS
@@ -226,7 +226,7 @@ def test_simulations_have_the_mean_and_covariance_of_the_model(z):
 
 
 def test_a_run_filters_and_smooths_as_the_library_does(fit):
-    run = runs.load(fit.directory)
+    run = saved_runs.load(fit.directory)
     problem, params = dynamics_fit.problem_of(run.config), run.agents[0].params
     observed = ~np.isnan(fit.y)
     record = Record(
@@ -264,7 +264,7 @@ def test_the_field_is_what_predictions_move_by(fit):
 @pytest.mark.slow
 def test_deviations_are_those_of_fields_drawn_from_the_posterior(fit):
     """Whose information is that of the training part alone."""
-    run = runs.load(fit.directory)
+    run = saved_runs.load(fit.directory)
     problem, params = dynamics_fit.problem_of(run.config), run.agents[0].params
     y, u, observed = problem.training.episode(0)
     record = Record(*map(jnp.asarray, (y, u, observed, np.ones(len(y), bool))))

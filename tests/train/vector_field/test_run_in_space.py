@@ -12,7 +12,7 @@ from tests.train.images import assert_drawn
 from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
 from train.host.program import EpisodeSelection
-from train.host.running.runs import load
+from train.host.running.saved_runs import load
 from train.vector_field.experiment import scores
 from train.vector_field.pictures import scene
 from train.vector_field.program import PROGRAM

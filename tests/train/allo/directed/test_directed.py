@@ -25,7 +25,7 @@ from train.allo.directed import directed_maps, directed_run
 from train.allo.training import make_problem
 from train.host.files.metrics_file import read_metrics
 from train.host.program import EpisodeSelection
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.policies import export as policies
 
 MAZE = "DR:0.1,.,.,.\n.,#,#,DD:0.1\nDU:0.1,#,#,.\n.,.,.,DL:0.1\n"  # a ring walked clockwise
@@ -113,7 +113,9 @@ def test_stopping_and_resuming_changes_nothing(finished_run, tmp_path):
 
 @pytest.mark.slow
 def test_the_report_shows_both_sides_while_they_are_learned(finished_run):
-    report_scene = scene.show(runs.load(finished_run), EpisodeSelection(5, jax.random.key(0), 100))
+    report_scene = scene.show(
+        saved_runs.load(finished_run), EpisodeSelection(5, jax.random.key(0), 100)
+    )
     assert report_scene is not None
     assert report_scene.scripts[-1].name == "directed.js"
     arrays, record = read_arrays(finished_run), read_metrics(finished_run)

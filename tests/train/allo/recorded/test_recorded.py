@@ -17,7 +17,7 @@ from train.allo.config import Config
 from train.allo.program import PROGRAM
 from train.allo.recorded import recorded_scores, recorded_training
 from train.host.command_line import command
-from train.host.running import runs
+from train.host.running import saved_runs
 
 allo_command = partial(command.main, PROGRAM)
 RING = 12
@@ -101,7 +101,7 @@ def test_a_run_on_ids_finds_the_eigenvectors_of_their_pairs(finished_run):
     for name in ("eigenvectors", "similarity", "eigenvalues", "losses"):
         with Image.open(finished_run / f"{name}.png") as picture:
             assert picture.width > 300
-    assert scene.show(runs.load(finished_run), None) is None  # pyright: ignore[reportArgumentType]
+    assert scene.show(saved_runs.load(finished_run), None) is None  # pyright: ignore[reportArgumentType]
 
 
 def test_the_truth_of_ids_is_that_of_their_pairs(walks_file):

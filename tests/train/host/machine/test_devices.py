@@ -12,7 +12,7 @@ import pytest
 from tests.train.host.crashes import timeless_rows
 from train.host.errors import UsageError
 from train.host.machine import devices
-from train.host.running import runs
+from train.host.running import saved_runs
 
 ROOT = Path(__file__).resolve().parents[4]
 ROUNDING = 1e-3
@@ -34,7 +34,7 @@ def finished_runs(tmp_path_factory) -> Path:
 
 
 def parameters(directory: Path) -> list[np.ndarray]:
-    return [np.asarray(x) for x in jax.tree.leaves(runs.load(directory).state.agent.params)]
+    return [np.asarray(x) for x in jax.tree.leaves(saved_runs.load(directory).state.agent.params)]
 
 
 def assert_equal(one: Path, other: Path) -> None:

@@ -18,7 +18,7 @@ from train.host.errors import FAILED, INTERRUPTED, REFUSED
 from train.host.files import metrics_file
 from train.host.machine import distributed
 from train.host.machine.start import begin
-from train.host.running import runs
+from train.host.running import saved_runs
 
 ROOT = Path(__file__).resolve().parents[4]
 BOUND = 90  # seconds until the others of a dead process have ended
@@ -88,9 +88,9 @@ def test_two_processes_give_the_numbers_of_one(single_process_run, tmp_path):
     assert {path.name for path in last.iterdir()} == {"record.json", "state.npz", "state-1.npz"}
     names = {path.name for path in single_process_run.iterdir()}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
-    assert runs.load(tmp_path / "run").updates == UPDATES
+    assert saved_runs.load(tmp_path / "run").updates == UPDATES
     (last / "state-1.npz").unlink()
-    assert runs.load(tmp_path / "run").updates < UPDATES  # one that is whole
+    assert saved_runs.load(tmp_path / "run").updates < UPDATES  # one that is whole
 
 
 @pytest.mark.slow

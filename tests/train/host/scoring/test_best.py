@@ -17,7 +17,7 @@ from train.host.errors import REFUSED, Interrupted, UsageError
 from train.host.files import metrics_file, policy_files
 from train.host.files.run_directory import RunDirectory
 from train.host.machine import memory
-from train.host.running import runs, store
+from train.host.running import saved_policies, saved_runs
 from train.host.running.run import run
 from train.host.scoring import best
 from train.host.training import Score
@@ -55,7 +55,7 @@ def scores_of(directory: Path, seed: int) -> dict[int, float]:
 
 
 def read_best(directory: Path) -> best.BestPolicies:
-    state = runs.load(directory)
+    state = saved_runs.load(directory)
     return best.read(RunDirectory(directory).best, state.state.agent, state.config.run.members)
 
 
@@ -88,7 +88,7 @@ def test_a_score_is_that_of_games_played_by_themselves(finished_run):
         dataclasses.replace(config.run, num_seeds=2).members,
     )
     for s in (0, 1):
-        chosen = runs.load(finished_run, best=True).agents[s]
+        chosen = saved_runs.load(finished_run, best=True).agents[s]
         key = best.keys(members, policies.updates[s])[s]
         assert training.games is not None
         games = jax.jit(training.games(9))(chosen, key)  # pyright: ignore[reportOptionalCall]
@@ -97,7 +97,7 @@ def test_a_score_is_that_of_games_played_by_themselves(finished_run):
 
 def test_the_games_do_not_change_what_is_learned(finished_run, tmp_path):
     plain = train(tmp_path / "plain", num_seeds=2, evaluate_every=0)
-    state = runs.load(finished_run).state
+    state = saved_runs.load(finished_run).state
     for x, y in zip(jax.tree.leaves(plain.state), jax.tree.leaves(state), strict=True):
         if not jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key):
             np.testing.assert_array_equal(x, y)
@@ -148,8 +148,8 @@ def test_the_best_is_evaluated_and_exported(finished_run, tmp_path, capsys):
     assert (RunDirectory(finished_run).best / "eval.json").is_file()
     path = export.export(finished_run, tmp_path / "policy", seed=1, best=True)
     assert policy_files.read_metadata(path)["updates"] == read_best(finished_run).updates[1]
-    (agent,) = store.as_run(path).agents
-    chosen = runs.load(finished_run, best=True).agents[1]
+    (agent,) = saved_policies.as_run(path).agents
+    chosen = saved_runs.load(finished_run, best=True).agents[1]
     for name, x in policy_files.parameters(chosen).items():
         np.testing.assert_array_equal(x, policy_files.parameters(agent)[name])
 
@@ -158,7 +158,7 @@ class TestRefusals:
     def test_without_a_best_policy(self, tmp_path, capsys):
         train(tmp_path / "run", evaluate_every=0)
         with pytest.raises(UsageError, match="evaluate-every"):
-            runs.load(tmp_path / "run", best=True)
+            saved_runs.load(tmp_path / "run", best=True)
 
     def test_of_a_program_without_games(self, tmp_path):
         config = configure(tmp_path / "run")
@@ -218,4 +218,4 @@ def test_games_without_an_end_are_told(tmp_path, monkeypatch, capsys):
     assert f"{line}, in 2 evaluations" in out
     assert f"{line}: no policy is kept in best/" in out
     with pytest.raises(UsageError, match="once a game for a score is finished"):
-        runs.load(tmp_path / "run", best=True)
+        saved_runs.load(tmp_path / "run", best=True)

@@ -16,7 +16,7 @@ from train.host.errors import INTERRUPTED, REFUSED
 from train.host.files import metrics_file
 from train.host.machine import signals
 from train.host.plain_config import plain
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.host.running.run import run
 from train.sweep import __main__ as command
 from train.sweep import batches, files
@@ -87,7 +87,7 @@ def test_rows_tell_candidates_and_their_numbers(finished_search):
 
 def test_the_best_is_a_run_like_any_other(finished_search):
     _, directory = finished_search
-    best, rows = runs.load(directory / "best"), rows_of(directory)
+    best, rows = saved_runs.load(directory / "best"), rows_of(directory)
     ends = [row for row in rows if row["fate"] == "finished"]
     score = lambda row: -1.0 if row["finished"]["right"] is None else row["finished"]["right"]
     chosen = max(ends, key=score)  # the first of equal ones
@@ -107,7 +107,7 @@ def test_the_best_configuration_is_trained_from_scratch_on_fresh_seeds(finished_
     _, directory = finished_search
     content = json.loads((directory / files.CONFIRMED).read_text())
     assert not set(content["fresh"]["seeds"]) & {int(row["seed"]) for row in table(directory)}
-    best = runs.load(directory / "best")
+    best = saved_runs.load(directory / "best")
     assert content["values"]["agent.learning_rate"] == best.config.agent.learning_rate
     saved_rows = metrics_file.read_metrics(directory / "confirmation" / "000")
     assert saved_rows[-1]["steps"] == best.config.run.total_steps
@@ -117,7 +117,7 @@ def test_a_survivor_of_halving_is_trained_as_a_run_of_its_own(finished_search, t
     kind, directory = finished_search
     if kind != "halving":
         return
-    best = runs.load(directory / "best")
+    best = saved_runs.load(directory / "best")
     settings = dataclasses.replace(best.config.run, directory=str(tmp_path / "alone"))
     config = dataclasses.replace(best.config, run=settings)
     result = run(tiny.make_training(config), config, tiny.PROGRAM.address, "plain")
@@ -140,7 +140,7 @@ def test_members_that_are_not_finite_are_replaced(kind, tmp_path):
     failed = [row for row in rows if row["fate"] == "failed"]
     assert failed
     assert all(row["candidate"] != 0 for row in failed)
-    best = runs.load(tmp_path / "s" / "best")
+    best = saved_runs.load(tmp_path / "s" / "best")
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(best.agents[0].params))
     if kind == "population":  # those that failed are copies of what works
         assert any(row["parent"] is not None and row["fate"] != "failed" for row in rows)

@@ -11,7 +11,7 @@ from bench.recordings import AHEAD, fit_truth
 from tests.recordings.__main__ import write
 from tests.recordings.systems import record
 from tests.train.images import assert_drawn
-from train.host.running import runs
+from train.host.running import saved_runs
 from train.vector_field import program
 from train.vector_field.config import PRESETS, Config, Dynamics, preset_for
 from train.vector_field.data import recordings
@@ -48,7 +48,7 @@ def linear(simulated_file):
 @pytest.mark.slow
 def test_a_linear_fit_forecasts_nearly_as_well_as_the_truth(linear):
     recording, _, result = linear
-    problem = dynamics_fit.problem_of(runs.load(result.directory).config)
+    problem = dynamics_fit.problem_of(saved_runs.load(result.directory).config)
     (own,) = result.evaluation.content["seeds"]
     truth = fit_truth(recording.model, problem.held_out, 500)
     true = prediction_scores.score(

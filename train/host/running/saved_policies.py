@@ -13,7 +13,7 @@ from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import plain, rebuild
 from train.host.program import Program, Run, find
-from train.host.running import runs
+from train.host.running import saved_runs
 
 COMPILED = ".jax"
 """Suffix of a policy that `python -m train.policies compile` has written."""
@@ -53,7 +53,7 @@ def load_run_or_policy(run: str | None, policy: str | None, best: bool = False) 
     `best` takes the policies of the run that were best while it trained.
     """
     if run is not None and policy is None:
-        return runs.load(run, best)
+        return saved_runs.load(run, best)
     if policy is not None and best:
         raise UsageError("--best is for runs: leave it out, or give a run directory")
     if policy is not None and run is None:
@@ -66,9 +66,9 @@ def load_run_or_policy(run: str | None, policy: str | None, best: bool = False) 
 def load_source(source: str | Path, best: bool = False) -> Run:
     """A run, where `source` is the directory of one; else the policy of that path or name."""
     if RunDirectory(Path(source)).has_config:
-        return runs.load(source, best)
+        return saved_runs.load(source, best)
     if Path(source).is_dir() and not policy_files.path_of(source).is_file():
-        return runs.load(source)  # which says what a run directory has
+        return saved_runs.load(source)  # which says what a run directory has
     if best:
         raise UsageError(f"{source} is no run directory: only a run has a best policy")
     if Path(source).suffix == COMPILED:

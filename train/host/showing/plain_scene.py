@@ -15,7 +15,7 @@ from train.host.showing import episodes
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
 from train.host.showing.live import Live
 
-SCRIPT = Path(__file__).with_name("undrawn.js")
+SCRIPT = Path(__file__).with_name("plain_scene.js")
 FEW = 8
 """Numbers of a part of an observation that are shown as lines."""
 

@@ -1,6 +1,6 @@
 // Episodes of an environment that nobody has drawn: its numbers stand beside a line that says so.
 
-scenes.undrawn = {
+scenes.plain_scene = {
   size: () => [440, 60],
   draw(pen, frame) {
     pen.fillStyle = colour("--muted");
