@@ -25,9 +25,11 @@ def muon() -> optax.GradientTransformation:
         leaves = [matrices.pop(0) if leaf.ndim == 2 else leaf for leaf in leaves]
         return jax.tree.unflatten(structure, leaves), state
 
-    def update(gradient: PyTree, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+    def update(
+        updates: PyTree, state: PyTree, params: PyTree | None = None
+    ) -> tuple[PyTree, PyTree]:
         return jax.lax.platform_dependent(
-            gradient, state, params, cpu=one_by_one.update, default=update_together
+            updates, state, params, cpu=one_by_one.update, default=update_together
         )
 
     return optax.GradientTransformation(one_by_one.init, update)
