@@ -90,3 +90,10 @@ def test_a_group_is_as_large_as_one_step_of_a_block_and_a_minibatch_allow():
             and (np.ptp(time.reshape(-1, size), axis=1) == 0).all()
         ]
         assert group == max(possible), (steps, envs, blocks, parts, largest)
+
+
+@pytest.mark.parametrize(("blocks", "size"), [(1, 4), (1, 12), (2, 2), (2, 6), (3, 1)])
+def test_the_mean_of_parts_is_that_of_all(blocks, size):
+    mean_square = lambda batch: jnp.mean(batch["row"] ** 2, axis=0)
+    mean = minibatches.mean_of_parts(mean_square, BlockBatch(BATCH, blocks), size)
+    np.testing.assert_allclose(mean, np.mean(np.asarray(BATCH["row"]) ** 2, axis=0), rtol=1e-6)

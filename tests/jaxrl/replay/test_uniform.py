@@ -140,6 +140,16 @@ def test_windows_cross_neither_the_write_head_nor_an_end(
     assert_windows_allowed(window, model, length, cross)
 
 
+def test_a_window_is_masked_as_where_many_are_drawn():
+    """One window, of more steps than there are windows."""
+    ring, model = filled_ring(7, [4, 3], num_endings=20)
+    allowed = model.windows(4, cross=False)
+    for seed in range(20):
+        window = sample(ring, jax.random.key(seed), 1, 4, False)
+        names, mask = (np.asarray(x)[:, 0].tolist() for x in (window.data.name, window.mask))
+        assert (names, mask) == allowed[names[0]]
+
+
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_wrap_around_at_every_offset(length):
     ring, model = filled_ring(5, [1] * 3)
