@@ -14,7 +14,7 @@ OFFSET = np.array([1.2, -0.7, 2.0, 0.4])
 NOISE = np.array([1.0, 0.3, 1.0, 1.7])
 EMPTY = jnp.zeros(())
 PARAMS = Params(
-    **{name: EMPTY for name in Params._fields}
+    **dict.fromkeys(Params._fields, EMPTY)
     | {
         "matrix": jnp.asarray(MATRIX, jnp.float32),
         "offset": jnp.asarray(OFFSET, jnp.float32),
@@ -45,8 +45,10 @@ def test_the_expected_observation_of_one_state_and_of_many():
     eta = states @ MATRIX.T + OFFSET
     expected = np.where(IS_COUNT, np.exp(eta), eta)
     actual = channels.mean(jnp.asarray(IS_COUNT), PARAMS, jnp.asarray(states, jnp.float32))
+    assert actual.shape == (1, 3, 4)
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
     one = channels.mean(jnp.asarray(IS_COUNT), PARAMS, jnp.asarray(Z, jnp.float32))
+    assert one.shape == (4,)
     np.testing.assert_allclose(one, expected[0, 0], rtol=1e-5)
 
 
