@@ -115,7 +115,9 @@ CEILINGS = {  # kernels a step of an environment, on one H100
     "gymnax:ppo": 2.0,
     "gymnax:ppo_wide": 0.15,
     "snake:ppo": 0.13,
-    "snake:ppo_wide": 0.0135,
+    "gymnax:recurrent_wide": 0.4,
+    "snake:ppo_wide": 0.011,
+    "two_snake:curriculum_wide": 0.033,
 }
 
 

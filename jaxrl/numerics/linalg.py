@@ -291,12 +291,23 @@ def solve_lower(lower: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def _repeat(times: int, step: Callable, start: PyTree) -> PyTree:
-    """`fori_loop` from 0; unrolled for up to 3 steps, where a loop would cost more than they do."""
-    if times > 3:
-        return jax.lax.fori_loop(0, times, step, start)
-    for k in range(times):
-        start = step(k, start)
-    return start
+    """`fori_loop` from 0; unrolled where a loop would cost more than its steps.
+
+    That is up to 3 steps on a CPU and up to 8 on accelerators, where a step of a loop is several
+    kernels.
+    """
+
+    def unroll(start: PyTree) -> PyTree:
+        for k in range(times):
+            start = step(k, start)
+        return start
+
+    if times <= 3:
+        return unroll(start)
+    loop = lambda start: jax.lax.fori_loop(0, times, step, start)
+    if times > 8:
+        return loop(start)
+    return jax.lax.platform_dependent(start, cpu=loop, default=unroll)
 
 
 @one_at_a_time

@@ -258,7 +258,9 @@ def path(model: PredictiveModel, z: jax.Array, actions: jax.Array) -> jax.Array:
         after = model.step(z, u)
         return after, after
 
-    _, later_states = jax.lax.scan(step, z, actions)
+    # on accelerators a round of a loop takes longer than its arithmetic
+    roll_out = lambda unroll: lambda z, actions: jax.lax.scan(step, z, actions, unroll=unroll)[1]
+    later_states = jax.lax.platform_dependent(z, actions, cpu=roll_out(1), default=roll_out(True))
     return jnp.concatenate([z[None], later_states])
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from jaxrl.networks.mlp import MLP
 from jaxrl.numerics import linalg
+from tests.accelerator_branches import compile_as_on_accelerators
 
 MATRICES = np.random.default_rng(0).normal(size=(3, 5, 5)).astype(np.float32)
 
@@ -113,6 +114,25 @@ def test_root_of_one_plus_a_product(size, scale):
         np.testing.assert_allclose(log_determinant, expected, rtol=1e-5, atol=1e-6 * scale)
         product = np.eye(size) + rows.astype(np.float64) @ rows.astype(np.float64).mT
         np.testing.assert_allclose(lower @ lower.mT, product, rtol=1e-5, atol=1e-6 * product.max())
+
+
+def test_small_factorisations_of_accelerators_are_those_of_a_cpu():
+    """Where they are not a loop."""
+    rng = np.random.default_rng(1)
+    factor = rng.normal(size=(7, 6, 6)).astype(np.float32)
+    positive = factor @ factor.mT
+
+    def factorise(factor, positive):
+        lower = linalg.root1p(factor)
+        solved = linalg.solve_lower(lower, factor)
+        return linalg.root(positive), lower, linalg.log_determinant1p(factor), solved
+
+    on_accelerators = compile_as_on_accelerators(factorise, factor, positive)
+    assert " while(" not in on_accelerators.as_text()
+    for actual, expected in zip(
+        on_accelerators(factor, positive), jax.jit(factorise)(factor, positive), strict=True
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_root_of_an_inverse():

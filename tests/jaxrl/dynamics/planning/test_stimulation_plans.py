@@ -10,6 +10,7 @@ import pytest
 
 from jaxrl.dynamics.planning import stimulation
 from jaxrl.dynamics.planning.stimulation import PredictiveModel, Weights
+from tests.accelerator_branches import compile_as_on_accelerators
 from tests.jaxrl.dynamics.planning.stimulation_parts import (
     FAMILY,
     HIGH,
@@ -182,3 +183,18 @@ def test_dear_actions_are_small():
     np.testing.assert_array_equal(following, stimulus.actions[0])
     whole = np.concatenate([action[None], stimulus.actions[:-1]])
     assert np.sum(whole**2) < 0.2 * np.sum(np.asarray(plans(60)) ** 2) / 60
+
+
+def test_a_path_of_accelerators_is_that_of_a_cpu():
+    """Where it is not a loop."""
+    step = lambda z, u: z + 0.1 * jnp.sin(z[::-1]) + u
+    model = PredictiveModel(step, *[None] * 5)  # pyright: ignore[reportArgumentType]
+    actions = 0.3 * jax.random.normal(jax.random.key(0), (5, 10, 2))
+    paths = jax.vmap(lambda z, plan: stimulation.path(model, z, plan), (None, 0))
+    z = jnp.array([0.4, -1.0])
+    on_accelerators = compile_as_on_accelerators(paths, z, actions)
+    assert " while(" not in on_accelerators.as_text()
+    states = on_accelerators(z, actions)
+    np.testing.assert_allclose(states, jax.jit(paths)(z, actions), rtol=1e-5)
+    for t in range(10):
+        np.testing.assert_allclose(states[3, t + 1], step(states[3, t], actions[3, t]), rtol=1e-5)
