@@ -17,7 +17,7 @@ class Link(NamedTuple):
     bandwidth: float  # bytes a second that a device sends
 
 
-# Bandwidths are the vendors' figures, latencies of the size that NCCL's tests show.
+# Bandwidths are the vendors' figures; latencies are assumed.
 NVLINK_4, NVLINK_3, PCIE = Link(1.2e-5, 4.5e11), Link(1.5e-5, 3e11), Link(3e-5, 1e10)
 NETWORK = Link(4e-5, 5e10)  # a port of 400 Gb/s for each card
 SLOW_NETWORK = Link(6e-5, 1.25e10)  # of 100 Gb/s

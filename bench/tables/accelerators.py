@@ -3,8 +3,7 @@
 from bench.accelerators import model
 from bench.accelerators.chips import CHIPS
 from bench.tables.markdown import Record, latest, records, table
-
-SHARE = 0.8  # of the memory that members may fill, as in a sweep
+from train.sweep.batches import SHARE
 
 
 def compilations() -> str:
