@@ -9,6 +9,7 @@ from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space.model import Params
 
 IS_COUNT = np.array([True, False, True, False])
+COUNTED = jnp.asarray(IS_COUNT)
 MATRIX = np.array([[0.5, -0.2], [1.5, 0.3], [-0.4, 0.8], [0.1, -2.0]])
 OFFSET = np.array([1.2, -0.7, 2.0, 0.4])
 NOISE = np.array([1.0, 0.3, 1.0, 1.7])
@@ -35,7 +36,7 @@ def test_likelihood_slope_and_curvature():
     low, here, high = (log_likelihood(eta + x, Y) for x in (-step, 0.0, step))
     expected = (here, (high - low) / (2 * step), (2 * here - low - high) / step**2)
     observed = np.array([True, True, True, False])
-    response = channels.response(jnp.asarray(IS_COUNT), PARAMS, Z, Y, observed)
+    response = channels.response(COUNTED, PARAMS, *map(jnp.asarray, (Z, Y, observed)))
     for actual, values in zip(response, expected, strict=True):
         np.testing.assert_allclose(actual, np.where(observed, values, 0.0), rtol=1e-4)
 
@@ -44,17 +45,17 @@ def test_the_expected_observation_of_one_state_and_of_many():
     states = np.stack([Z, -Z, 3 * Z])[None]  # [1, 3, 2]
     eta = states @ MATRIX.T + OFFSET
     expected = np.where(IS_COUNT, np.exp(eta), eta)
-    actual = channels.mean(jnp.asarray(IS_COUNT), PARAMS, jnp.asarray(states, jnp.float32))
+    actual = channels.mean(COUNTED, PARAMS, jnp.asarray(states, jnp.float32))
     assert actual.shape == (1, 3, 4)
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
-    one = channels.mean(jnp.asarray(IS_COUNT), PARAMS, jnp.asarray(Z, jnp.float32))
+    one = channels.mean(COUNTED, PARAMS, jnp.asarray(Z, jnp.float32))
     assert one.shape == (4,)
     np.testing.assert_allclose(one, expected[0, 0], rtol=1e-5)
 
 
 def test_observations_are_drawn_with_their_mean_and_variance():
     many = jnp.tile(jnp.asarray(Z, jnp.float32), (40_000, 1))
-    drawn = np.asarray(channels.draw(jnp.asarray(IS_COUNT), PARAMS, many, jax.random.key(0)))
+    drawn = np.asarray(channels.draw(COUNTED, PARAMS, many, jax.random.key(0)))
     eta = MATRIX @ Z + OFFSET
     mean = np.where(IS_COUNT, np.exp(eta), eta)
     variance = np.where(IS_COUNT, mean, NOISE**2)
@@ -65,11 +66,11 @@ def test_observations_are_drawn_with_their_mean_and_variance():
 
 
 def test_the_chord_of_a_count_is_the_logarithmic_mean():
-    response = channels.response(jnp.asarray(IS_COUNT), PARAMS, Z, Y, np.ones(4, bool))
+    response = channels.response(COUNTED, PARAMS, *map(jnp.asarray, (Z, Y, np.ones(4, bool))))
     rate = np.exp(MATRIX @ Z + OFFSET)
     count = np.maximum(Y, channels.LEAST_COUNT)
     count = np.where(IS_COUNT, count, 1.0)
     logarithmic = (rate - count) / (np.log(rate) - np.log(count))
     expected = np.where(IS_COUNT, logarithmic, 1 / NOISE**2)
-    actual = channels.chord(jnp.asarray(IS_COUNT), response, Y)
+    actual = channels.chord(COUNTED, response, jnp.asarray(Y))
     np.testing.assert_allclose(actual, expected, rtol=1e-4)
