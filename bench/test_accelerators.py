@@ -116,7 +116,7 @@ CEILINGS = {  # kernels a step of an environment, on one H100
     "gymnax:ppo_wide": 0.15,
     "snake:ppo": 0.13,
     "gymnax:recurrent_wide": 0.4,
-    "snake:ppo_wide": 0.011,
+    "snake:ppo_wide": 0.0135,
     "two_snake:curriculum_wide": 0.033,
 }
 

@@ -150,6 +150,15 @@ PRESETS: dict[str, Preset] = {
     "pqn_minatar": Preset(
         PQN_MINATAR,
         "The same for small images, with the settings of its paper.",
+        wide="pqn_minatar_wide",
+    ),
+    "pqn_minatar_wide": Preset(
+        replace(
+            PQN_MINATAR,
+            loop=LoopConfig(num_envs=512, num_steps=32),
+            agent=replace(PQN_MINATAR.agent, learning_rate=2e-3),
+        ),
+        WIDE,
     ),
     "sac": Preset(PENDULUM, "Soft actor-critic for continuous actions.", wide="sac_wide"),
     "sac_wide": Preset(

@@ -81,6 +81,7 @@ def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -
     )
 
 
+WIDE = LoopConfig(num_envs=8192, num_steps=16)  # a step of so many games costs a GPU that of a few
 IN_WIDE_SHAPE = "The same in the shape for GPUs and TPUs: more games, shorter rollouts."
 ONE_STEP = ppo.Config(epochs=1, minibatches=1, standardise=False, gae_lambda=1.0)
 PRESETS: dict[str, Preset] = {
@@ -90,10 +91,7 @@ PRESETS: dict[str, Preset] = {
         wide="ppo_wide",
     ),
     "ppo_wide": Preset(
-        PPO(
-            agent=ppo.Config(discount=0.995, learning_rate=5e-3),
-            loop=LoopConfig(num_envs=16_384, num_steps=8),
-        ),
+        PPO(agent=ppo.Config(discount=0.995, learning_rate=5e-3), loop=WIDE),
         IN_WIDE_SHAPE,
     ),
     "a2c": Preset(
@@ -108,11 +106,7 @@ PRESETS: dict[str, Preset] = {
         PQN(), "Q(λ) without replay or target network (Gallici et al. 2024).", wide="pqn_wide"
     ),
     "pqn_wide": Preset(
-        PQN(
-            agent=replace(PQN().agent, learning_rate=3e-3),
-            loop=LoopConfig(num_envs=8192, num_steps=16),
-        ),
-        IN_WIDE_SHAPE,
+        PQN(agent=replace(PQN().agent, learning_rate=3e-3), loop=WIDE), IN_WIDE_SHAPE
     ),
     "dqn": Preset(
         q_learning(), "Double DQN with replay, 5,000 games of 256 side by side.", wide="dqn_wide"
