@@ -52,9 +52,8 @@ def write(options: Compile) -> list[Path]:
     if options.out:
         whole_files.refuse_no_file(options.out)
     path = options.out or Path(saved_policies.name_of(options.run, options.policy))
-    if (
-        path.suffix != saved_policies.COMPILED
-    ):  # what follows another dot, as in lr0.1, is part of the name
+    # what follows another dot, as in lr0.1, is part of the name
+    if path.suffix != saved_policies.COMPILED:
         path = path.with_name(f"{path.name}{saved_policies.COMPILED}")
     paths = [path, path.with_suffix(".json")]
     for file in paths:

@@ -141,7 +141,11 @@ def test_a_policy_is_filmed_and_plays_the_tournament_without_its_run(
         ("direct --opponent somebody", "--opponent has no effect, as no stage has a guest"),
         ("dqn --network.mask", "network.mask needs a preset of PPO"),
         ("dqn --agent.categorical", "needs a network with atoms"),
-        ("steep", "no preset steep: choose one of curriculum, curriculum_wide, direct, greedy, "),
+        (
+            "steep",
+            "there is no preset steep: choose one of curriculum, curriculum_wide, direct, greedy, "
+            "guest, dqn",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path):
