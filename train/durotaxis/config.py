@@ -20,6 +20,7 @@ from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
 from jaxrl.dependent_fields import needs, sets, unless
 from jaxrl.loop import Config as LoopConfig
 from train.durotaxis.field import read_field
+from train.host.device_presets import wide_preset
 from train.host.program import Preset
 from train.host.training import PlayConfig
 
@@ -285,12 +286,13 @@ PRESETS: dict[str, Preset] = {
     "linear": Preset(
         Config(), "Linear stiffness; progress and arrival are rewarded.", wide="linear_wide"
     ),
-    "linear_wide": Preset(
-        Config(
-            agent=replace(Config().agent, learning_rate=6e-3, minibatches=4),
-            loop=LoopConfig(num_envs=1024, num_steps=8),
-        ),
+    "linear_wide": wide_preset(
+        Config(),
+        1024,
+        8,
         "The same in the shape for GPUs and TPUs: more colonies, shorter rollouts.",
+        learning_rate=6e-3,
+        minibatches=4,
     ),
     "shallow": Preset(Config(env=experiment(slope=0.01)), "The same with a fifth of the slope."),
     "exponential": Preset(

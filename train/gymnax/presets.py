@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo
+from jaxrl.agents import dqn, ppo, pqn
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.wrappers import normalisation
 from train.gymnax import environments
 from train.gymnax.config import DQN, PPO, PQN, SAC, AnyConfig, Recurrent, budget
 from train.gymnax.environments import Game
 from train.gymnax.networks import Network
+from train.host.device_presets import wide_preset
 from train.host.program import Preset
 
 MINATAR = Game("Breakout-MinAtar")
@@ -41,26 +42,13 @@ PENDULUM = SAC(env=Game("Pendulum-v1"))
 WIDE = "The same in the shape for GPUs and TPUs: more environments, shorter rollouts."
 PRESETS: dict[str, Preset] = {
     "ppo": Preset(PPO(), "PPO for vectors and few actions, as CartPole-v1.", wide="ppo_wide"),
-    "ppo_wide": Preset(
-        PPO(
-            loop=LoopConfig(num_envs=512, num_steps=32),
-            agent=replace(PPO().agent, learning_rate=2e-3),
-        ),
-        WIDE,
-    ),
+    "ppo_wide": wide_preset(PPO(), 512, 32, WIDE, learning_rate=2e-3),
     "ppo_minatar": Preset(
         PPO_MINATAR,
         "PPO for small images, as the games of MinAtar; convolutions by flag.",
         wide="ppo_minatar_wide",
     ),
-    "ppo_minatar_wide": Preset(
-        replace(
-            PPO_MINATAR,
-            loop=LoopConfig(num_envs=1024, num_steps=32),
-            agent=replace(PPO_MINATAR.agent, learning_rate=1e-2),
-        ),
-        WIDE,
-    ),
+    "ppo_minatar_wide": wide_preset(PPO_MINATAR, 1024, 32, WIDE, learning_rate=1e-2),
     "ppo_continuous": Preset(
         PPO(
             env=Game("Pendulum-v1"),
@@ -82,14 +70,7 @@ PRESETS: dict[str, Preset] = {
         "PPO with a gated recurrent unit, where something must be remembered.",
         wide="recurrent_wide",
     ),
-    "recurrent_wide": Preset(
-        replace(
-            RECURRENT,
-            loop=LoopConfig(num_envs=1024, num_steps=32),
-            agent=recurrent_ppo.Config(learning_rate=5e-3, epochs=2),
-        ),
-        WIDE,
-    ),
+    "recurrent_wide": wide_preset(RECURRENT, 1024, 32, WIDE, learning_rate=5e-3, epochs=2),
     "dqn": Preset(
         DQN(
             loop=LoopConfig(num_envs=10, num_steps=1),
@@ -152,22 +133,14 @@ PRESETS: dict[str, Preset] = {
         "The same for small images, with the settings of its paper.",
         wide="pqn_minatar_wide",
     ),
-    "pqn_minatar_wide": Preset(
-        replace(
-            PQN_MINATAR,
-            loop=LoopConfig(num_envs=512, num_steps=32),
-            agent=replace(PQN_MINATAR.agent, learning_rate=2e-3),
-        ),
-        WIDE,
-    ),
+    "pqn_minatar_wide": wide_preset(PQN_MINATAR, 512, 32, WIDE, learning_rate=2e-3),
     "sac": Preset(PENDULUM, "Soft actor-critic for continuous actions.", wide="sac_wide"),
-    "sac_wide": Preset(
-        replace(
-            PENDULUM,
-            loop=LoopConfig(num_envs=64, num_steps=1),
-            agent=replace(PENDULUM.agent, batch_size=512),
-        ),
+    "sac_wide": wide_preset(
+        PENDULUM,
+        64,
+        1,
         "The same in the shape for GPUs and TPUs: more environments, fewer and larger batches.",
+        batch_size=512,
     ),
 }
 

@@ -1,9 +1,12 @@
 """Presets in the shape for the device: the twin that has more environments, on GPUs and TPUs."""
 
+from dataclasses import replace
+from typing import Any
+
 import jax
 
 from train.host.errors import UsageError
-from train.host.program import Program
+from train.host.program import Preset, Program
 
 
 def on_accelerator() -> bool:
@@ -21,3 +24,9 @@ def preset_for_device(program: Program, name: str) -> str:
         raise UsageError(f"{program.name} has no preset {name}: choose one of {names}")
     wide = program.presets[name].wide
     return wide if wide and on_accelerator() else name
+
+
+def wide_preset(config: Any, num_envs: int, num_steps: int, summary: str, **agent: Any) -> Preset:
+    """The twin of a configuration, with these numbers in its `loop` and others in its `agent`."""
+    loop = replace(config.loop, num_envs=num_envs, num_steps=num_steps)
+    return Preset(replace(config, loop=loop, agent=replace(config.agent, **agent)), summary)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from envs.snake.rewards import cpu_rewards
 from jaxrl.agents import dqn, ppo
 from jaxrl.loop import Config as LoopConfig
+from train.host.device_presets import wide_preset
 from train.host.program import Preset
 from train.host.training import PlayConfig
 from train.snake.config import DQN, PPO, PQN, REWARDS, Game, Network
@@ -81,8 +82,7 @@ def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -
     )
 
 
-WIDE = LoopConfig(num_envs=8192, num_steps=16)  # a step of so many games costs a GPU that of a few
-IN_WIDE_SHAPE = "The same in the shape for GPUs and TPUs: more games, shorter rollouts."
+WIDE = "The same in the shape for GPUs and TPUs: more games, shorter rollouts."
 ONE_STEP = ppo.Config(epochs=1, minibatches=1, standardise=False, gae_lambda=1.0)
 PRESETS: dict[str, Preset] = {
     "ppo": Preset(
@@ -90,10 +90,7 @@ PRESETS: dict[str, Preset] = {
         "PPO that observes a flood fill and the way to its tail, classic rules on 10×10.",
         wide="ppo_wide",
     ),
-    "ppo_wide": Preset(
-        PPO(agent=ppo.Config(discount=0.995, learning_rate=5e-3), loop=WIDE),
-        IN_WIDE_SHAPE,
-    ),
+    "ppo_wide": wide_preset(PPO(), 8192, 16, WIDE, learning_rate=5e-3),
     "a2c": Preset(
         PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=256, num_steps=5)),
         "A2C (Mnih et al. 2016): one gradient step from each short rollout.",
@@ -105,18 +102,17 @@ PRESETS: dict[str, Preset] = {
     "pqn": Preset(
         PQN(), "Q(λ) without replay or target network (Gallici et al. 2024).", wide="pqn_wide"
     ),
-    "pqn_wide": Preset(
-        PQN(agent=replace(PQN().agent, learning_rate=3e-3), loop=WIDE), IN_WIDE_SHAPE
-    ),
+    "pqn_wide": wide_preset(PQN(), 8192, 16, WIDE, learning_rate=3e-3),
     "dqn": Preset(
         q_learning(), "Double DQN with replay, 5,000 games of 256 side by side.", wide="dqn_wide"
     ),
-    "dqn_wide": Preset(
-        replace(
-            q_learning(dqn.Config(learning_rate=1e-3, batch_size=256)),
-            loop=LoopConfig(num_envs=1024, num_steps=1),
-        ),
+    "dqn_wide": wide_preset(
+        q_learning(),
+        1024,
+        1,
         "The same in the shape for GPUs and TPUs: more games, fewer and larger batches.",
+        learning_rate=1e-3,
+        batch_size=256,
     ),
     "rainbow": Preset(
         replace(

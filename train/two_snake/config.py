@@ -14,6 +14,7 @@ from jaxrl.dependent_fields import needs, never, sets
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.wrappers import self_play
 from train.host import schedules
+from train.host.device_presets import wide_preset
 from train.host.program import Preset
 from train.host.training import PlayConfig
 from train.two_snake.curriculum import Curriculum, Stage, Weights
@@ -198,12 +199,13 @@ PRESETS: dict[str, Preset] = {
         "Five stages, from an opponent that lies still to a pool of former selves.",
         wide="curriculum_wide",
     ),
-    "curriculum_wide": Preset(
-        PPO(
-            agent=ppo.Config(discount=0.995, learning_rate=3e-3, minibatches=16),
-            loop=LoopConfig(num_envs=8192, num_steps=16),
-        ),
+    "curriculum_wide": wide_preset(
+        PPO(),
+        8192,
+        16,
         "The same in the shape for GPUs and TPUs: more games, shorter rollouts.",
+        learning_rate=3e-3,
+        minibatches=16,
     ),
     "direct": Preset(
         PPO(curriculum=single_stage(Stage(Weights(rival=1.0)), "pool")),
