@@ -13,6 +13,7 @@ they loop and what they exchange. Seconds are a model's (`bench.accelerators.mod
 import argparse
 import json
 import subprocess
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,16 @@ def all_cases() -> list[str]:
     return [f"{name}:{preset}" for name, several in presets.items() for preset in several]
 
 
-def compile_case(python: Path, question: tuple[str, str, int], text: Path | None) -> dict[str, Any]:
-    """The row of `(case, chip, devices)`, compiled in a process of its own."""
+def compile_case(
+    python: Path,
+    question: tuple[str, str, int],
+    text: Path | None = None,
+    parts: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The row of `(case, chip, devices)`, or of some parts, compiled in a process of its own."""
     case, chip, devices = question
     arguments = [case, chip, str(devices), *(["--text", str(text.resolve())] if text else [])]
+    arguments += ["--parts", *parts] if parts else []
     command = [str(python), "-m", "bench.accelerators.compilation", *arguments]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
     if answer.returncode:

@@ -1,6 +1,6 @@
 """Compiles one program for one absent chip and prints what the compiler made of it, as JSON.
 
-python -m bench.accelerators.compilation PROGRAM:PRESET CHIP DEVICES [--text FOLDER]
+python -m bench.accelerators.compilation PROGRAM:PRESET CHIP DEVICES [--text F] [--parts P ...]
 
 Runs in the environment of `bench.accelerators.environment`, which has the plugins of the chips.
 """
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("chip", choices=chips.CHIPS)
     parser.add_argument("devices", type=int, choices=(1, 8))
     parser.add_argument("--text", type=Path, help="folder to write the compiled modules into")
+    parser.add_argument("--parts", nargs="*", help="names of what to compile; all if left out")
     options = parser.parse_args()
     mesh = mesh_of(chips.absent_devices(options.chip, options.devices))
     program, config = program_and_config(options.case, options.devices)
@@ -44,6 +45,8 @@ def main() -> None:
     row["steps"] = training.steps_per_update
     row["products"] = products(jax.make_jaxpr(training.update)(shapes).jaxpr)
     for name, lowering in parts(training, shapes, mesh).items():
+        if options.parts and name not in options.parts:
+            continue
         try:
             row[name], text = measure(lowering)
         except Exception as error:  # whatever the compiler says is the result
