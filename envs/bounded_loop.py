@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 Carry = TypeVar("Carry")
 
-KERNEL = 96
+KERNEL = 128
 """Arrays that one kernel computes, in all its rounds: more save launches, but take the compiler
 long."""
 

@@ -1,6 +1,7 @@
 """Compiles every program for accelerators that are not here, and predicts how fast they are.
 
 python -m bench.accelerators [PROGRAM:PRESET ...] [--chips h100 t4 v5e] [--devices 1 8]
+                             [--parts update]
 
 Without arguments all presets of all programs. Prints a line for each, as soon as it is compiled,
 and adds it to `bench/results/accelerators.json`. The compilers lie in an environment of their own,
@@ -25,6 +26,7 @@ from train.host.program import find
 
 RESULTS = ROOT / "bench" / "results" / "accelerators.json"
 PROGRAMS = ("gymnax", "snake", "two_snake", "durotaxis", "allo", "goals", "vector_field")
+PARTS = ("init", "update", "chunk", "members", "evaluation")
 
 
 def main() -> None:
@@ -33,7 +35,7 @@ def main() -> None:
     cases = options.cases or list(all_cases())
     questions = [(x, chip, n) for x in cases for chip in options.chips for n in options.devices]
     with ThreadPoolExecutor(options.jobs) as pool:
-        ask = lambda question: compile_case(python, question, options.text)
+        ask = lambda question: compile_case(python, question, options.text, options.parts)
         for row in pool.map(ask, questions):
             print(model.line(row), flush=True)
             append(RESULTS, {**machine(), **row})
@@ -48,6 +50,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("cases", nargs="*", metavar="PROGRAM:PRESET")
     parser.add_argument("--chips", nargs="+", choices=chips.CHIPS, default=["h100", "t4", "v5e"])
     parser.add_argument("--devices", nargs="+", type=int, choices=(1, 8), default=[1])
+    parser.add_argument("--parts", nargs="+", default=[], choices=PARTS, help="all if left out")
     parser.add_argument("--jobs", type=int, default=1, help="compilations side by side")
     parser.add_argument("--text", type=Path, help="folder to write the compiled modules into")
     return parser.parse_args()

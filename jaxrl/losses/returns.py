@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxrl.numerics.recurrence import linear_recurrence
 from jaxrl.types import Observation, PyTree, Transition
 
-AT_ONCE = 8192
+AT_ONCE = 131_072
 """Successors that accelerators evaluate in one go, or those of one step, if these are more."""
 
 
