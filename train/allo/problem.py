@@ -19,7 +19,8 @@ from jaxrl.dependent_fields import needs, unless
 from jaxrl.spectral import laplacian, sparse_laplacian
 from jaxrl.spectral.laplacian import Eigensystem
 from jaxrl.spectral.learning import allo
-from train.allo import directed_scores, scores
+from train.allo import scores
+from train.allo.directed import directed_scores
 from train.allo.recorded import policies
 from train.allo.recorded.winds import sampled_pairs
 from train.host.machine import memory
@@ -106,8 +107,7 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
     allo.check_config(agent, num_states)
     if agent.expectation == "exact":
         check_exact(num_states, num_seeds, 4 * MATRICES if agent.directed else MATRICES)
-    name = "coordinates" if observation == "fourier" else observation
-    check_size(name, layout)
+    check_size(table_name(observation), layout)
     env = make_env(maze, layout)
     params = dataclasses.replace(
         env.default_params,
@@ -127,10 +127,22 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
             dynamics = tables.Dynamics(np.asarray(params.successor), np.asarray(params.probability))
             chain = tables.sparse_transitions(dynamics, learned_policy)
             truth, published = make_truth(chain, maze.walk_steps, agent)
+    inputs = inputs_of(layout, observation)
+    return Problem(layout, env, params, inputs, chain, truth, published, policy)
+
+
+def inputs_of(layout: Layout, observation: str) -> np.ndarray:
+    """What the network sees of each cell, `[S, ...]`."""
+    name = table_name(observation)
     inputs = OBSERVATIONS[name](layout)
     if name == "rendered":  # what all pictures share would drown what tells them apart
         inputs = inputs - inputs.mean(axis=0)
-    return Problem(layout, env, params, inputs, chain, truth, published, policy)
+    return inputs
+
+
+def table_name(observation: str) -> str:
+    """The observation of a maze that the network is given; it makes Fourier features itself."""
+    return "coordinates" if observation == "fourier" else observation
 
 
 def make_truth(

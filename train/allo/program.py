@@ -41,7 +41,7 @@ PROGRAM = Program(
     )
     | dict.fromkeys(("env.door_back", "env.epsilon"), "tables are made of it on the host"),
     views=Views(pictures=draw, episodes=scene.show),
-    alternative="the features of each state are in eigenvectors.npz of a run; see docs/allo.md",
+    alternative="train.allo.encoders loads what they have learned; see docs/allo.md",
 )
 
 
