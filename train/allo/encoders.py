@@ -140,6 +140,10 @@ def spaces_of(config: Config) -> tuple[tuple[StateSpace, ...], Any]:
         return (states.vectors(recording.middle, recording.scale),), network
     layout = make_layout(config.env)
     if config.env.step:
-        return (states.positions(layout),), make_network(config, 0)
+        spaces = (states.positions(layout),)
+        if observation == "rendered":
+            network = config.network
+            spaces = (*spaces, states.frames(layout, network.tile, network.colours))
+        return spaces, make_network(config, 0)
     inputs = inputs_of(layout, observation)
     return (states.cells(layout, inputs),), make_network(config, layout.num_states)

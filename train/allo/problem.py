@@ -9,10 +9,11 @@ import numpy as np
 import tyro
 from scipy import sparse
 
-from envs.grid import continuous, layouts, mazes, random_passages, tables
+from envs.grid import layouts, mazes, random_passages, tables
 from envs.grid.env import Grid
 from envs.grid.layouts import Layout
 from envs.grid.observations import OBSERVATIONS, check_size
+from envs.grid.space import continuous
 from envs.grid.windy import WindyGrid
 from jaxrl.checks import Count, CountOrZero, Range, Seed, Share
 from jaxrl.dependent_fields import needs, unless
@@ -184,10 +185,11 @@ def wind_eigensystem(
 def continuous_problem(maze: Maze, layout: Layout, observation: str, agent: allo.Config) -> Problem:
     """The space between the walls, with eigenfunctions at the middles of fine cells."""
     allo.check_config(agent)
-    if agent.expectation == "exact" or observation not in ("fourier", "coordinates"):
+    if agent.expectation == "exact" or observation in ("one_hot", "pixels"):
         raise ValueError(
             "env.step above 0 makes states positions: they need agent.expectation sampled and "
-            "network.observation fourier or coordinates, as in the preset continuous"
+            "network.observation fourier, coordinates or rendered, as in the presets continuous "
+            "and frames"
         )
     fine = continuous.fine_layout(layout, maze.truth_cells)
     env = continuous.ContinuousMaze(layout, maze.step)

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.grid import continuous
 from envs.grid.layouts import Layout
+from envs.grid.space import continuous
+from envs.grid.space.continuous_frames import Colours, frame_shape
 
 
 class StateSpace(NamedTuple):
@@ -28,26 +29,38 @@ class StateSpace(NamedTuple):
 def cells(layout: Layout, inputs: np.ndarray) -> StateSpace:
     """Free cells of a maze, int32 (row, col); `inputs` `[S, ...]` are those of the network."""
     index, table = jnp.asarray(layout.index), jnp.asarray(inputs)
-
-    def refuse(states: np.ndarray) -> None:
-        inside = ((states >= 0) & (states < layout.free.shape)).all(axis=1)
-        rows, cols = np.where(inside[:, None], states, 0).T
-        refuse_first(states, inside & layout.free[rows, cols], "a free cell of the maze")
-
+    refuse = lambda states: refuse_first(states, lie_free(layout, states), "a free cell of the maze")
     template = jax.ShapeDtypeStruct((2,), jnp.int32)
     return StateSpace("row and column", template, lambda cell: table[index[tuple(cell)]], refuse)
 
 
 def positions(layout: Layout) -> StateSpace:
     """Points between the walls of a maze, float32 (row, col) in tiles."""
+    refuse = lambda states: refuse_first(
+        states, lie_free(layout, states), "a place between the walls"
+    )
+    observe = lambda position: continuous.coordinates(position, layout.height, layout.width)
+    template = jax.ShapeDtypeStruct((2,), jnp.float32)
+    return StateSpace("position in tiles", template, observe, refuse)
+
+
+def frames(layout: Layout, tile: int, colours: Colours) -> StateSpace:
+    """Pictures of a walker, float32 `[h, w, C]` in 0 to 1, as `ContinuousMaze` shows them."""
 
     def refuse(states: np.ndarray) -> None:
-        inside = ((states >= 0) & (states < layout.free.shape)).all(axis=1)
-        rows, cols = np.where(inside[:, None], states, 0).astype(int).T
-        refuse_first(states, inside & layout.free[rows, cols], "a place between the walls")
+        inside = ((states >= 0) & (states <= 1)).reshape(len(states), -1).all(axis=1)
+        if not inside.all():
+            raise ValueError(f"frame {int(np.argmin(inside))} has numbers outside of 0 to 1")
 
-    observe = lambda position: continuous.coordinates(position, layout.height, layout.width)
-    return StateSpace("position in tiles", jax.ShapeDtypeStruct((2,), jnp.float32), observe, refuse)
+    shape = frame_shape(layout.height, layout.width, tile, colours)
+    return StateSpace("frame", jax.ShapeDtypeStruct(shape, jnp.float32), lambda x: x, refuse)
+
+
+def lie_free(layout: Layout, places: np.ndarray) -> np.ndarray:
+    """Whether the tiles of cells or positions `[N, 2]` are free, bool `[N]`."""
+    inside = np.all((places >= 0) & (places < np.array(layout.free.shape)), axis=1)
+    rows, cols = np.where(inside[:, None], places, 0).astype(int).T
+    return inside & layout.free[rows, cols]
 
 
 def ids(inputs: np.ndarray) -> StateSpace:

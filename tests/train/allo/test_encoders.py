@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import train
+from envs.grid.space.continuous import ContinuousMaze
+from envs.grid.space.continuous_frames import frames
 from jaxrl.spectral.learning import allo_state
 from train.allo import encoders
 from train.allo.config import Config, learning_config
@@ -105,6 +107,26 @@ def test_what_is_no_position_is_refused(of_positions):
             of_positions.encode(states)
 
 
+def test_a_frame_is_encoded_as_the_position_that_it_shows():
+    encoder = make_encoder(
+        f"frames --env.maze=GridMaze-9 --network.tile=2 --network.channels 4 {SMALL}"
+    )
+    env = ContinuousMaze("GridMaze-9", observation="rendered", tile=2)
+    places = np.array([[4.3, 1.8], [1.1, 7.6]])
+    pictures = frames(env.layout.free, places, 2, "rgb")
+    expected = encoder.encode(places)
+    assert np.abs(expected[0] - expected[1]).max() > 0.01
+    np.testing.assert_allclose(encoder.encode(pictures), expected, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode(pictures[1]), expected[1], atol=1e-5)
+    for wrong, message in (
+        (pictures * 255, "frame 0 has numbers outside of 0 to 1"),
+        (pictures[:, :-1], r"expected \(18, 18, 3\), or \(B, 18, 18, 3\) for a batch"),
+        (places[0, :1], r"expected \(2,\), or \(B, 2\) for a batch"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            encoder.encode(wrong)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "flags"),
@@ -112,6 +134,11 @@ def test_what_is_no_position_is_refused(of_positions):
         ("cells", f"allo --env.maze=GridMaze-9 {WALKS}"),
         ("directed", f"directed --env.maze=GridMaze-9 {WALKS}"),
         ("positions", f"continuous --env.maze=GridMaze-9 --env.truth-cells=4 {WALKS} {BATCH}"),
+        (
+            "frames",
+            "frames --env.maze=GridMaze-9 --env.truth-cells=4 --network.tile=1 "
+            f"--network.channels 4 --agent.turn-pairs=64 {WALKS} {BATCH}",
+        ),
         ("ids", f"sampled --transitions=DATA {BATCH}"),
         ("vectors", f"continuous --transitions=DATA {BATCH}"),
     ],
@@ -130,6 +157,7 @@ def test_a_run_and_its_exported_file_encode_as_it_wrote(kind, flags, tmp_path):
         "cells": cells,
         "directed": cells,
         "positions": None if cells is None else (cells + 0.5) / 4,
+        "frames": None if cells is None else (cells + 0.5) / 4,
         "ids": np.arange(6),
         "vectors": vectors.reshape(-1, 2),
     }[kind]

@@ -114,7 +114,10 @@ def test_policies_of_numbers_and_of_a_file(tmp_path):
         ("--env.maze-seed=1", "--env.maze-seed has no effect, as it needs env.doors or"),
         ("--env.step=0.5", "--env.step above 0 makes states positions"),
         ("continuous --env.wind=0.5", "--env.wind has no effect, as env.step makes the walk"),
-        ("continuous --network.observation=pixels", "network.observation fourier or coordinates"),
+        (
+            "continuous --network.observation=pixels",
+            "network.observation fourier, coordinates or rendered",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(flags, message, capsys, tmp_path, monkeypatch):
