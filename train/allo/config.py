@@ -59,6 +59,10 @@ class Budget(settings.Config):
 
 
 OF_MAZES = unless("transitions", why="--transitions takes the place of the maze")
+ONLY_OF_MAZES = unless("env.id", why="env.id takes the place of the maze").of(
+    *("maze", "maze_file", "allow_disconnected", "wind", "wind_spread", "openings", "doors"),
+    *("door_back", "maze_seed", "goal", "step", "truth_cells"),
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Config:
     transitions: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="FILE")] = ""
     """Learn from this .npz file of trajectories of your own instead of a maze: `states`, ids or
     vectors, and what else train/allo/recorded/recordings.py describes."""
-    env: Annotated[Maze, OF_MAZES] = Maze()
+    env: Annotated[Maze, OF_MAZES, ONLY_OF_MAZES] = Maze()
     network: Annotated[
         Network,
         needs("env.step", why="it needs env.step above 0: cells have 6 pixels").of(
@@ -148,6 +152,15 @@ PRESETS: dict[str, Preset] = {
         ),
         "Pictures of the walker between the walls, through convolutions.",
     ),
+    "environment": Preset(
+        Config(
+            agent=CONTINUOUS,
+            network=Network(frequencies=8),
+            env=Maze(id="MountainCar-v0", transitions=200_000, walk_steps=500),
+            run=Budget(num_seeds=2, total_steps=3_000, chunk_steps=100),
+        ),
+        "Any environment on gymnax's interface, by its name or of a file of your own.",
+    ),
     "paper": Preset(
         Config(network=COORDINATES, agent=PAPER, run=LONG),
         "The learner of Gomez, Bowling & Machado (ICLR 2024) with its published constants.",
@@ -195,13 +208,14 @@ def make_network(config: Config, num_states: int, observation: str = "") -> nn.M
     return Encoder(torso, count)
 
 
-def make_torso(network: Network) -> nn.Module:
-    torso = MLP(network.hidden)
-    if network.observation == "fourier":
+def make_torso(network: Network, observation: str = "") -> nn.Module:
+    """All but the head, for `observation`; if that is empty, for the one of the configuration."""
+    torso, observation = MLP(network.hidden), observation or network.observation
+    if observation == "fourier":
         torso = nn.Sequential((Fourier(network.frequencies), torso))
-    if network.observation == "pixels":
+    if observation == "pixels":
         torso = nn.Sequential((Conv(), torso))
-    if network.observation == "rendered":
+    if observation == "rendered":
         torso = nn.Sequential((Conv(network.channels, strides=2), torso))
     return torso
 
@@ -214,6 +228,17 @@ def learning_config(config: Config) -> allo.Config:
         capacity=config.env.transitions,
         **({"estimate": "pairs"} if config.env.wind_spread else {}),
     )
+
+
+def preset_for(preset: str, config: Config) -> str:
+    """The preset that learns from what `config` names, unless another one than the first is."""
+    if preset != "allo" or config.transitions:
+        return preset
+    if config.env.id:
+        return "environment"
+    if config.env.step:
+        return "frames" if config.network.observation == "rendered" else "continuous"
+    return preset
 
 
 def check(config: Config) -> None:

@@ -21,6 +21,7 @@ from jaxrl.spectral.learning import allo_state
 from jaxrl.types import AgentState
 from train.allo import states
 from train.allo.config import Config, learning_config, make_network
+from train.allo.environment import environment_training
 from train.allo.problem import inputs_of, make_layout
 from train.allo.recorded import recorded_training, recordings
 from train.allo.states import StateSpace
@@ -138,6 +139,9 @@ def spaces_of(config: Config) -> tuple[tuple[StateSpace, ...], Any]:
         if recording.num_ids:
             return (states.ids(recorded_training.inputs_of(recording, observation)),), network
         return (states.vectors(recording.middle, recording.scale),), network
+    if config.env.id:
+        problem = environment_training.make_problem(config)
+        return (states.observations(problem.walks.observation),), problem.network
     layout = make_layout(config.env)
     if config.env.step:
         spaces = (states.positions(layout),)

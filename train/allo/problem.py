@@ -38,12 +38,20 @@ two nodes for each state."""
 
 ON_CELLS = unless("step", why="{}step makes the walk continuous")
 OF_GREEDY = needs("policy", "greedy")
+OF_POLICY = needs("mixes_policy", why="it needs {}policy greedy or, with {}id, a trained one")
 
 
 @dataclass(frozen=True)
 class Maze:
     """The maze of the random walk, which starts anywhere: its starts and goals are ignored."""
 
+    id: str = ""
+    """Walk in this environment on gymnax's interface instead of a maze: a name, such as
+    MountainCar-v0, or MODULE:NAME of a class or function of yours that returns one."""
+    options: Annotated[tuple[str, ...], needs("id")] = ()
+    """NAME=VALUE: arguments of its constructor."""
+    numbers: Annotated[tuple[str, ...], needs("id")] = ()
+    """NAME=NUMBER: fields of its parameters."""
     maze: str = "GridRoom-4"
     """A name, such as GridMaze-17, corridors-400-seed7 or rooms-4x4-size5-seed3."""
     maze_file: Annotated[str, tyro.conf.arg(name="maze-file", prefix_name=False)] = ""
@@ -64,9 +72,10 @@ class Maze:
     """Of the random openings and doors."""
     policy: Annotated[str, ON_CELLS] = "uniform"
     """Of the walk: uniform; greedy, towards a goal; probabilities of up, right, down and left, such
-    as 0.4,0.2,0.2,0.2; or an .npy file with a table of states by actions."""
-    epsilon: Annotated[Share, ON_CELLS, OF_GREEDY] = 0.5
-    """Probability that the greedy policy takes any action."""
+    as 0.4,0.2,0.2,0.2; or an .npy file with a table of states by actions. With env.id uniform, or
+    the run, file or name of a trained policy."""
+    epsilon: Annotated[Share, ON_CELLS, OF_POLICY] = 0.5
+    """Probability that the greedy policy, or a trained one, takes any action."""
     goal: Annotated[str, ON_CELLS, OF_GREEDY] = ""
     """ROW,COL of its goal; empty: the first goal of the maze, else its last free cell."""
     step: Annotated[float, Range(least=0.0, most=1.0)] = 0.0
@@ -78,6 +87,11 @@ class Maze:
     """Transitions recorded before learning starts."""
     walk_steps: Count = 50
     """Transitions of one walk, which starts at a random cell."""
+
+    @property
+    def mixes_policy(self) -> bool:
+        """Whether actions of a policy are mixed with random ones."""
+        return self.policy == "greedy" or bool(self.id and self.policy != "uniform")
 
 
 class Problem(NamedTuple):

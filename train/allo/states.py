@@ -29,16 +29,17 @@ class StateSpace(NamedTuple):
 def cells(layout: Layout, inputs: np.ndarray) -> StateSpace:
     """Free cells of a maze, int32 (row, col); `inputs` `[S, ...]` are those of the network."""
     index, table = jnp.asarray(layout.index), jnp.asarray(inputs)
-    refuse = lambda states: refuse_first(states, lie_free(layout, states), "a free cell of the maze")
+    refuse = lambda states: refuse_first(
+        states, lie_free(layout, states), "a free cell of the maze"
+    )
     template = jax.ShapeDtypeStruct((2,), jnp.int32)
     return StateSpace("row and column", template, lambda cell: table[index[tuple(cell)]], refuse)
 
 
 def positions(layout: Layout) -> StateSpace:
     """Points between the walls of a maze, float32 (row, col) in tiles."""
-    refuse = lambda states: refuse_first(
-        states, lie_free(layout, states), "a place between the walls"
-    )
+    expected = "a place between the walls"
+    refuse = lambda states: refuse_first(states, lie_free(layout, states), expected)
     observe = lambda position: continuous.coordinates(position, layout.height, layout.width)
     template = jax.ShapeDtypeStruct((2,), jnp.float32)
     return StateSpace("position in tiles", template, observe, refuse)
@@ -54,6 +55,11 @@ def frames(layout: Layout, tile: int, colours: Colours) -> StateSpace:
 
     shape = frame_shape(layout.height, layout.width, tile, colours)
     return StateSpace("frame", jax.ShapeDtypeStruct(shape, jnp.float32), lambda x: x, refuse)
+
+
+def observations(template: jax.ShapeDtypeStruct) -> StateSpace:
+    """What an environment shows, of its shape and dtype."""
+    return StateSpace("observation", template, lambda x: x)
 
 
 def lie_free(layout: Layout, places: np.ndarray) -> np.ndarray:
