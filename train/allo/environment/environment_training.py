@@ -16,7 +16,7 @@ from gymnax.environments import spaces
 from jaxrl.loop import LoopMetrics
 from jaxrl.spectral.learning import allo, allo_state, encoder, pair_replay
 from jaxrl.spectral.learning.allo_config import outputs
-from jaxrl.types import AgentState
+from jaxrl.types import AgentState, Transition
 from train.allo.config import Config, check, learning_config, make_torso
 from train.allo.environment import environment_scores as scores
 from train.allo.environment.walks import Walks, make_walks, range_of, record, replay_of
@@ -56,14 +56,15 @@ def make_training(config: Config) -> Training:
     features = partial(allo_state.features, network, agent_config)
 
     def init(key: jax.Array) -> State:
-        init_key, walk_key, other_key, key = jax.random.split(key, 4)
-        rollout = record(walks, num_envs, walk_key)
+        init_key, walk_key, pair_key, key = jax.random.split(key, 4)
+        rollout, others = record_apart(walks, num_envs, walk_key)
         params = network.init(init_key, jax.tree.map(lambda x: x[0, 0], rollout.obs))
         if not is_discrete(walks):
             params = encoder.with_range(params, *range_of(rollout.obs))
         learner = allo_state.first_learner(agent_config, params, 0)
         agent = allo_state.State(learner, replay_of(rollout, agent_config.blocks), (), ())
-        pairs = other_pairs(problem, HELD_OUT, other_key)
+        ring = replay_of(others)
+        pairs = pair_replay.sample_pairs(ring, pair_key, HELD_OUT, agent_config.discount)
         return State(agent, pairs, key, jnp.zeros((), jnp.int32))
 
     def update(state: State) -> tuple[State, LoopMetrics]:
@@ -142,6 +143,13 @@ def count_walks(transitions: int, walks: Walks) -> int:
     return -(-transitions // walks.num_steps)
 
 
+def record_apart(walks: Walks, num_envs: int, key: jax.Array) -> tuple[Transition, Transition]:
+    """Rollouts `[T, N]` to learn from, and of other walks with `HELD_OUT` transitions."""
+    whole = record(walks, num_envs + count_walks(HELD_OUT, walks), key)
+    of_walks = lambda chosen: jax.tree.map(lambda x: x[:, chosen], whole)
+    return of_walks(slice(num_envs)), of_walks(slice(num_envs, None))
+
+
 def other_pairs(problem: Problem, count: int, key: jax.Array) -> tuple[jax.Array, jax.Array]:
     """`(s, s')`, `[count, ...]` each: observations of pairs of fresh walks."""
     walk_key, pair_key = jax.random.split(key)
@@ -156,17 +164,16 @@ def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Eval
     agents, seeds, keys = trained
     fresh_pairs = jax.jit(partial(other_pairs, problem, MEASURED))
     features = jax.jit(partial(allo_state.features, problem.network, problem.agent))
-    common = fresh_pairs(keys[0])[0]
-    on_common = [np.asarray(features(agent, common)) for agent in agents]
+    pairs = [fresh_pairs(key) for key in keys]
+    on_common = [np.asarray(features(agent, pairs[0][0])) for agent in agents]
     index = {id(agent): i for i, agent in enumerate(agents)}
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
-        obs, next_obs = fresh_pairs(key)
-        u, u_next = (np.asarray(features(agent, x)) for x in (obs, next_obs))
-        row = scores.seed_measures(u, u_next, np.asarray(obs), np.asarray(next_obs))
-        if len(agents) == 1:
-            return row
-        return row | scores.agreement(on_common, index[id(agent)])
+        del key  # it has drawn the pairs
+        i = index[id(agent)]
+        u, u_next = (np.asarray(features(agent, x)) for x in pairs[i])
+        row = scores.seed_measures(u, u_next, *map(np.asarray, pairs[i]))
+        return row if len(agents) == 1 else row | scores.agreement(on_common, i)
 
     return host_scores.evaluate_by_measure(
         agents,

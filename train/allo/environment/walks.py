@@ -87,6 +87,12 @@ def trained_walker(task: Task, source: str, epsilon: float) -> Agent:
             f"env.policy {source} observes {shape(sees)}, but the environment shows "
             f"{shape(shows)}: give a policy that was trained in it"
         )
+    theirs, ours = (describe(x) for x in (player.env.action_space(player.env_params), task.action))
+    if theirs != ours:
+        raise ValueError(
+            f"env.policy {source} takes actions of {theirs}, but the environment takes {ours}: "
+            "give a policy that was trained in it"
+        )
     agent, state = player.agent, player.acting_state(run.agents[0])
     if epsilon:
         check_bounds("", task.action)
@@ -102,6 +108,12 @@ def trained_walker(task: Task, source: str, epsilon: float) -> Agent:
         return jax.tree.map(pick, draw(draw_key), action), memory, ()
 
     return Agent(lambda key, obs: (), agent.memory, act, lambda state, rollout, key: (state, {}))
+
+
+def describe(action: Any) -> str:
+    """A space of actions in words, without its bounds."""
+    size = getattr(action, "n", None) or getattr(action, "shape", "")
+    return f"{type(action).__name__} {size}".strip()
 
 
 def record(walks: Walks, num_envs: int, key: jax.Array) -> Transition:
