@@ -123,7 +123,7 @@ CONTINUOUS = replace(
     barrier_limit=4.0,
 )
 FRAMES = replace(
-    CONTINUOUS, batch_size=256, turn_every=100, steps_per_update=100, turn_pairs=16_384
+    CONTINUOUS, batch_size=256, turn_every=250, steps_per_update=250, turn_pairs=131_072
 )
 COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
 LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
@@ -150,7 +150,7 @@ PRESETS: dict[str, Preset] = {
             agent=FRAMES,
             network=Network(observation="rendered", channels=(8, 16, 16)),
             env=Maze(step=0.5),
-            run=Budget(num_seeds=1, total_steps=1_500, chunk_steps=100),
+            run=Budget(num_seeds=1, total_steps=1_500, chunk_steps=250),
         ),
         "Pictures of the walker between the walls, through convolutions.",
     ),

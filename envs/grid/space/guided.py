@@ -23,7 +23,8 @@ class Params(continuous.Params):
     potential: Any = None  # Φ float32 [H parts, W parts], higher is better; walls do not matter
     goal: Any = None  # float32 [2], a position
     radius: float = -1.0
-    """How near to the goal, in tiles and in sight of it, an episode ends; negative: never."""
+    """How near to the goal, in tiles and in sight of it, an episode ends; at most 1; negative:
+    never."""
     weight: float = 1.0
     """Reward per unit of potential."""
     shaping_discount: float = 1.0

@@ -47,12 +47,12 @@ class Problem(NamedTuple):
     walks: Walks
     network: Any
     agent: allo.Config
+    num_envs: int  # walks to learn from
 
 
 def make_training(config: Config) -> Training:
     """Raises ValueError, in one line, for what does not fit together."""
-    walks, network, agent_config = problem = make_problem(config)
-    num_envs = count_walks(config.env.transitions, walks)
+    walks, network, agent_config, num_envs = problem = make_problem(config)
     features = partial(allo_state.features, network, agent_config)
 
     def init(key: jax.Array) -> State:
@@ -102,7 +102,8 @@ def make_problem(config: Config) -> Problem:
             "agent.directed and agent.importance, as in the preset environment"
         )
     walks = make_walks(config.env)
-    return Problem(walks, make_network(config, walks), agent)
+    num_envs = count_walks(config.env.transitions, walks)
+    return Problem(walks, make_network(config, walks), agent, num_envs)
 
 
 def is_discrete(walks: Walks) -> bool:
@@ -144,16 +145,21 @@ def count_walks(transitions: int, walks: Walks) -> int:
 
 
 def record_apart(walks: Walks, num_envs: int, key: jax.Array) -> tuple[Transition, Transition]:
-    """Rollouts `[T, N]` to learn from, and of other walks with `HELD_OUT` transitions."""
-    whole = record(walks, num_envs + count_walks(HELD_OUT, walks), key)
+    """Rollouts `[T, N]` to learn from, and of other walks."""
+    whole = record(walks, num_envs + count_others(num_envs, HELD_OUT, walks), key)
     of_walks = lambda chosen: jax.tree.map(lambda x: x[:, chosen], whole)
     return of_walks(slice(num_envs)), of_walks(slice(num_envs, None))
+
+
+def count_others(num_envs: int, pairs: int, walks: Walks) -> int:
+    """Walks that pairs to measure with are from: many, as each says little of rare states."""
+    return max(count_walks(pairs, walks), -(-num_envs // 5))
 
 
 def other_pairs(problem: Problem, count: int, key: jax.Array) -> tuple[jax.Array, jax.Array]:
     """`(s, s')`, `[count, ...]` each: observations of pairs of fresh walks."""
     walk_key, pair_key = jax.random.split(key)
-    num_envs = count_walks(count, problem.walks)
+    num_envs = count_others(problem.num_envs, count, problem.walks)
     ring = replay_of(record(problem.walks, num_envs, walk_key))
     return pair_replay.sample_pairs(ring, pair_key, count, problem.agent.discount)
 

@@ -3,10 +3,12 @@
 Axes: K tasks, P paths, L steps.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -14,9 +16,10 @@ from jaxrl import acting
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import make_loop, world_of
 from jaxrl.types import AgentState
-from train.allo import maps
+from train.allo import curves, maps
 from train.goals.space.space_config import ARMS, LIMIT, SpaceConfig, make_agent
 from train.goals.space.space_tasks import Task, Tasks, make_tasks
+from train.host.files import metrics_file
 from train.host.showing import pictures
 
 PATHS = 12
@@ -26,7 +29,10 @@ PATH, END = "#16181b", "#f2c80f"
 
 
 def draw_all(directory: Path, config: SpaceConfig, agents: list[AgentState]) -> list[Path]:
-    """Writes `goals.png` and `options.png`, of the first seed, where there are such tasks."""
+    """Writes `goals.png` and `options.png`, of the first seed, where there are such tasks.
+
+    And `arrived.png`, how often each kind of learner arrived while it learned.
+    """
     tasks = make_tasks(config)
     positions = walk(config, tasks, agents[0], jax.random.key(config.run.seed))
     of_goals = [k for k, task in enumerate(tasks.tasks) if task.arm]
@@ -39,7 +45,26 @@ def draw_all(directory: Path, config: SpaceConfig, agents: list[AgentState]) -> 
         if chosen:
             paths.append(directory / f"{stem}.png")
             draw(tasks, positions, chosen, f"{title}: {tasks.problem.layout.name}", paths[-1])
+    if of_goals:
+        paths.append(directory / "arrived.png")
+        draw_arrivals(metrics_file.read_metrics(directory), paths[-1])
     return paths
+
+
+def draw_arrivals(rows: Sequence[pictures.Row], path: Path) -> None:
+    """Draws the share of episodes that arrived in each arm, exploring, over steps."""
+    figure = pictures.titled_figure((6.4, 4.0), "Episodes that arrive at the goal")
+    axes = figure.subplots()
+    end = max((row["steps"] for row in rows), default=0)
+    scale = pictures.style_axes(axes, "environment steps of each learner", pictures.STEPS, end)
+    components = curves.component_curves(rows, "arrived")
+    colours = curves.component_colours(len(ARMS))
+    for arm, lines, colour in zip(ARMS, components, colours, strict=False):
+        x, mean, _ = pictures.mean_curve(lines)
+        axes.plot(x / scale, mean, color=colour, label=arm)
+    axes.set_ylim(0, 1.02)
+    axes.legend(frameon=False)
+    pictures.save(figure, path)
 
 
 def walk(config: SpaceConfig, tasks: Tasks, agent: AgentState, key: jax.Array) -> np.ndarray:
@@ -57,10 +82,10 @@ def walk(config: SpaceConfig, tasks: Tasks, agent: AgentState, key: jax.Array) -
             world, is_over = carry
             before = world.env.position
             world, (transition, _) = acting.step(tasks.env, params, player, state, world)
-            shown = jax.numpy.where(is_over[:, None], jax.numpy.nan, before)
+            shown = jnp.where(is_over[:, None], jnp.nan, before)
             return (world, is_over | transition.terminated | transition.truncated), shown
 
-        begin = world_of(start), jax.numpy.zeros(PATHS, bool)
+        begin = world_of(start), jnp.zeros(PATHS, bool)
         _, positions = jax.lax.scan(step, begin, length=LIMIT)
         return positions.swapaxes(0, 1)  # [P, L, 2]
 

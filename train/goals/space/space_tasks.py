@@ -121,7 +121,9 @@ def option_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
     features, _ = learned(run, problem)
     tasks = []
     for i in range(1, config.options + 1):
-        feature = features[:, i] / np.ptp(features[:, i])
+        feature = features[:, i] / (
+            np.ptp(features[:, i]) or 1.0
+        )  # one that has collapsed stays flat
         tasks += [
             Task(sign * feature, -1, "", f"{i + 1}, {name}")
             for sign, name in ((1, "up"), (-1, "down"))
