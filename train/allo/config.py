@@ -120,11 +120,10 @@ CONTINUOUS = replace(
     spare_features=5,
     batch_size=1024,
     turn_every=50,
+    turn_pairs=131_072,
     barrier_limit=4.0,
 )
-FRAMES = replace(
-    CONTINUOUS, batch_size=256, turn_every=250, steps_per_update=250, turn_pairs=131_072
-)
+FRAMES = replace(CONTINUOUS, batch_size=256, turn_every=250, steps_per_update=250)
 COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
 LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
 PRESETS: dict[str, Preset] = {
