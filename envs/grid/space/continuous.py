@@ -69,7 +69,8 @@ class ContinuousMaze(Environment):
             raise ValueError(f"tile is {tile}; expected at least one pixel")
         check_name("observation", observation, OBSERVATIONS)
         check_name("colours", colours, ("rgb", "grey"))
-        self.observation, self.tile, self.colours = observation, tile, colours
+        self.observation, self.tile = observation, tile
+        self.colours: Colours = colours
         self.layout = layout_by_name(maze) if isinstance(maze, str) else maze
         self.step_size = step
         self.height, self.width = self.layout.height, self.layout.width

@@ -82,8 +82,9 @@ def seed_measures(
     linear = None
     if flat[0].shape[1] <= MOST_NUMBERS:
         scale = np.maximum(flat[0].std(axis=0), 1e-12)
-        columns = [np.insert((x - flat[0].mean(axis=0)) / scale, 0, 1.0, axis=1) for x in flat]
-        linear = float(kept_shares(*columns, d).mean())
+        middle = flat[0].mean(axis=0)
+        first, second = (np.insert((x - middle) / scale, 0, 1.0, axis=1) for x in flat)
+        linear = float(kept_shares(first, second, d).mean())
     return {
         "persistence": float(shares.mean()),
         "linear": linear,

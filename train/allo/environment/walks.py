@@ -62,7 +62,9 @@ def uniform_actions(task: Task) -> Callable[[jax.Array], Any]:
 
 def check_bounds(name: str, action: Any) -> None:
     """Raises ValueError for a space that has no uniform distribution."""
-    if isinstance(action, spaces.Box) and not np.isfinite([action.low, action.high]).all():
+    if isinstance(action, spaces.Box) and not all(
+        np.isfinite(x).all() for x in (action.low, action.high)
+    ):
         raise ValueError(
             f"actions of env.id {name} have no bounds, so that none is drawn uniformly: give "
             "env.policy, a trained policy, or bounds to its action_space"
@@ -87,7 +89,9 @@ def trained_walker(task: Task, source: str, epsilon: float) -> Agent:
             f"env.policy {source} observes {shape(sees)}, but the environment shows "
             f"{shape(shows)}: give a policy that was trained in it"
         )
-    theirs, ours = (describe(x) for x in (player.env.action_space(player.env_params), task.action))
+    player_env: Any = player.env
+    theirs = describe(player_env.action_space(player.env_params))
+    ours = describe(task.action)
     if theirs != ours:
         raise ValueError(
             f"env.policy {source} takes actions of {theirs}, but the environment takes {ours}: "

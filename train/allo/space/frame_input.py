@@ -31,11 +31,11 @@ class FrameInput(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         height, width = self.layout.height, self.layout.width
-        free, view = self.layout.free, (self.tile, self.colours)
+        free, tile, colours = self.layout.free, self.tile, self.colours
         if x.shape[-1] == 2:  # pictures have one or three colours
             places = continuous.positions(x, height, width)
-            x = continuous_frames.frames(jnp.asarray(free), places, *view, jnp)
-        mean = mean_frame(self.layout, *view)
+            x = continuous_frames.frames(jnp.asarray(free), places, tile, colours, jnp)
+        mean = mean_frame(self.layout, tile, colours)
         return x - mean.reshape((1,) * (x.ndim - 3) + mean.shape)
 
 

@@ -82,8 +82,8 @@ def walk(config: SpaceConfig, tasks: Tasks, agent: AgentState, key: jax.Array) -
             world, is_over = carry
             before = world.env.position
             world, (transition, _) = acting.step(tasks.env, params, player, state, world)
-            shown = jnp.where(is_over[:, None], jnp.nan, before)
-            return (world, is_over | transition.terminated | transition.truncated), shown
+            position = jnp.where(is_over[:, None], jnp.nan, before)
+            return (world, is_over | transition.terminated | transition.truncated), position
 
         begin = world_of(start), jnp.zeros(PATHS, bool)
         _, positions = jax.lax.scan(step, begin, length=LIMIT)

@@ -4,7 +4,7 @@ Axes: F fine cells, d features, K tasks.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,7 @@ class Tasks(NamedTuple):
     problem: Problem
     env: GuidedWalk
     params: Params  # with a leading axis K in the fields of `axes`
-    axes: Params  # 0 for those fields, None for others: `in_axes` of vmap
+    axes: Any  # Params with 0 for those fields, None for others: `in_axes` of vmap
     tasks: list[Task]  # K
 
 
@@ -72,8 +72,8 @@ def make_tasks(config: SpaceConfig) -> Tasks:
         "shaping_discount": jnp.where(is_goal, discount, 1.0),
     }
     params = dataclasses.replace(base, **varying)
-    nowhere = dict.fromkeys([field.name for field in dataclasses.fields(base)])
-    axes = Params(**(nowhere | dict.fromkeys(varying, 0)))
+    names = [field.name for field in dataclasses.fields(base)]
+    axes: Any = Params(**{name: 0 if name in varying else None for name in names})  # pyright: ignore
     return Tasks(run, problem, env, params, axes, tasks)
 
 
@@ -92,7 +92,7 @@ def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
     """Each goal in every arm."""
     if not config.goals:
         return []
-    features, values = learned(run, problem)
+    features, values = learned_features(run, problem)
     count = len(features)
     goals = np.random.default_rng(config.run.seed).permutation(count)[: config.goals]
     moves = csgraph.shortest_path(problem.chain, unweighted=True, indices=goals)
@@ -118,7 +118,7 @@ def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
 
 def option_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
     """Up and down each of the first eigenvectors after the constant one, which spans 1."""
-    features, _ = learned(run, problem)
+    features, _ = learned_features(run, problem)
     tasks = []
     for i in range(1, config.options + 1):
         feature = features[:, i] / (
@@ -131,7 +131,7 @@ def option_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
     return tasks
 
 
-def learned(run: Run, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+def learned_features(run: Run, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Features of all fine cells `[F, d]`, and eigenvalues `[d]` of one step of the walk."""
     learning, agent = learning_config(run.config), run.agents[0]
     network = network_of(run.config, problem)

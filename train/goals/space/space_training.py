@@ -77,7 +77,7 @@ def score_of(config: SpaceConfig) -> str:
 
 
 def measures_of(tasks: Tasks, metrics: LoopMetrics) -> dict[str, jax.Array]:
-    """Of the episodes that ended in an update, all learners exploring.
+    """The measures of the episodes that ended in an update, all learners exploring.
 
     `arrived` [arms]: the share that arrived; `climbed` [options]: the mean share of the way up.
     `success` and `height` are those of the learned distance, and of all options.

@@ -1,5 +1,7 @@
 """Pictures of positions against a slow painter, and as an environment and a network show them."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,7 +87,7 @@ def test_what_cannot_be_shown_is_refused(arguments, message):
 
 
 def test_a_network_takes_positions_and_pictures_alike():
-    module = FrameInput(LAYOUT, 4, "rgb")
+    module: Any = FrameInput(LAYOUT, 4, "rgb")
     obs = jnp.asarray(continuous.coordinates(PLACES, 3, 4), jnp.float32)
     pictures = continuous_frames.frames(LAYOUT.free, PLACES, 4, "rgb")
     expected = pictures - mean_frame(LAYOUT, 4, "rgb")

@@ -1,6 +1,7 @@
 """`python -m train.allo --env.id MODULE:NAME`: walks, measures without a truth, whole runs."""
 
 import json
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -78,7 +79,7 @@ def test_a_trained_policy_walks_and_is_mixed_with_chance():
 
 def test_numbers_of_observations_go_from_minus_one_to_one():
     obs = jax.random.normal(jax.random.key(0), (5, 7, 3)) * jnp.array([[[1.0, 100.0, 0.0]]]) + 4
-    torso = encoder.Standardise(1)
+    torso: Any = encoder.Standardise(1)
     params = {"params": {"torso": {"layers_0": torso.init(jax.random.key(1), obs)["params"]}}}
     params = encoder.with_range(params, *range_of(obs))
     scaled = torso.apply({"params": params["params"]["torso"]["layers_0"]}, obs)
