@@ -8,8 +8,8 @@ from typing import Any
 import jax
 
 from train.durotaxis.program import PROGRAM as DUROTAXIS
-from train.gymnax.environments import Game
 from train.gymnax.program import PROGRAM as GYMNAX
+from train.host.environments.environments import Game
 from train.host.program import Program, Run
 from train.snake.program import PROGRAM as SNAKE
 from train.two_snake.config import Game as Duel

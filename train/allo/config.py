@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import tyro
 from flax import linen as nn
 
+from envs.grid.space.continuous_frames import Colours
 from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero
 from jaxrl.dependent_fields import needs, never, unless
@@ -14,10 +15,13 @@ from jaxrl.networks.mlp import MLP
 from jaxrl.spectral.learning import allo
 from jaxrl.spectral.learning.allo_config import outputs
 from jaxrl.spectral.learning.encoder import Encoder, Fourier, TwoSided
-from train.allo.problem import Maze
+from train.allo.problem import Maze, make_layout
+from train.allo.space.frame_input import FrameInput
 from train.host import training as settings
 from train.host.program import Preset
 from train.host.training import Seeds
+
+OF_PICTURES = needs("observation", "rendered")
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,12 @@ class Network:
     observation: Literal["fourier", "coordinates", "one_hot", "pixels", "rendered"] = "fourier"
     """Input of the network; fourier: coordinates and Fourier features of them; pixels: one a tile;
     rendered: the maze as people see it, several pixels a tile."""
+    channels: Annotated[tuple[Count, ...], OF_PICTURES] = (16, 16, 16)
+    """Channels of each convolution that rendered pictures pass; each halves their sides."""
+    tile: Annotated[Count, OF_PICTURES] = 2
+    """Pixels along a tile, in pictures of positions."""
+    colours: Annotated[Colours, OF_PICTURES] = "rgb"
+    """Of pictures of positions."""
     frequencies: Annotated[Count, needs("observation", "fourier")] = 16
     """Frequencies of the Fourier features along each coordinate."""
     hidden: tuple[Count, ...] = (128, 128, 128)
@@ -49,6 +59,10 @@ class Budget(settings.Config):
 
 
 OF_MAZES = unless("transitions", why="--transitions takes the place of the maze")
+ONLY_OF_MAZES = unless("env.id", why="env.id takes the place of the maze").of(
+    *("maze", "maze_file", "allow_disconnected", "wind", "wind_spread", "openings", "doors"),
+    *("door_back", "maze_seed", "goal", "step", "truth_cells"),
+)
 
 
 @dataclass(frozen=True)
@@ -58,8 +72,13 @@ class Config:
     transitions: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="FILE")] = ""
     """Learn from this .npz file of trajectories of your own instead of a maze: `states`, ids or
     vectors, and what else train/allo/recorded/recordings.py describes."""
-    env: Annotated[Maze, OF_MAZES] = Maze()
-    network: Network = Network()
+    env: Annotated[Maze, OF_MAZES, ONLY_OF_MAZES] = Maze()
+    network: Annotated[
+        Network,
+        needs("env.step", why="it needs env.step above 0: cells have 6 pixels").of(
+            "tile", "colours"
+        ),
+    ] = Network()
     agent: Annotated[
         allo.Config,
         OF_MAZES.of("capacity", "blocks", "importance", "estimate"),
@@ -101,8 +120,10 @@ CONTINUOUS = replace(
     spare_features=5,
     batch_size=1024,
     turn_every=50,
+    turn_pairs=131_072,
     barrier_limit=4.0,
 )
+FRAMES = replace(CONTINUOUS, batch_size=256, turn_every=250, steps_per_update=250)
 COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
 LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
 PRESETS: dict[str, Preset] = {
@@ -122,6 +143,24 @@ PRESETS: dict[str, Preset] = {
             run=Budget(num_seeds=1, total_steps=5_000, chunk_steps=100),
         ),
         "Positions between the walls; also for vectors of --transitions.",
+    ),
+    "frames": Preset(
+        Config(
+            agent=FRAMES,
+            network=Network(observation="rendered", channels=(8, 16, 16)),
+            env=Maze(step=0.5),
+            run=Budget(num_seeds=1, total_steps=1_500, chunk_steps=250),
+        ),
+        "Pictures of the walker between the walls, through convolutions.",
+    ),
+    "environment": Preset(
+        Config(
+            agent=CONTINUOUS,
+            network=Network(frequencies=8),
+            env=Maze(id="MountainCar-v0", transitions=200_000, walk_steps=500),
+            run=Budget(num_seeds=2, total_steps=3_000, chunk_steps=100),
+        ),
+        "Any environment on gymnax's interface, by its name or of a file of your own.",
     ),
     "paper": Preset(
         Config(network=COORDINATES, agent=PAPER, run=LONG),
@@ -163,17 +202,22 @@ def make_network(config: Config, num_states: int, observation: str = "") -> nn.M
     network = replace(config.network, observation=observation or config.network.observation)
     if config.agent.directed:
         return TwoSided(make_torso(network), make_torso(network), count)
-    return Encoder(make_torso(network), count)
+    torso = make_torso(network)
+    if network.observation == "rendered" and config.env.step:
+        layout = make_layout(config.env)
+        torso = nn.Sequential((FrameInput(layout, network.tile, network.colours), torso))
+    return Encoder(torso, count)
 
 
-def make_torso(network: Network) -> nn.Module:
-    torso = MLP(network.hidden)
-    if network.observation == "fourier":
+def make_torso(network: Network, observation: str = "") -> nn.Module:
+    """All but the head, for `observation`; if that is empty, for the one of the configuration."""
+    torso, observation = MLP(network.hidden), observation or network.observation
+    if observation == "fourier":
         torso = nn.Sequential((Fourier(network.frequencies), torso))
-    if network.observation == "pixels":
+    if observation == "pixels":
         torso = nn.Sequential((Conv(), torso))
-    if network.observation == "rendered":
-        torso = nn.Sequential((Conv((16, 16, 16), strides=2), torso))  # of Gomez et al. (2024)
+    if observation == "rendered":
+        torso = nn.Sequential((Conv(network.channels, strides=2), torso))
     return torso
 
 
@@ -185,6 +229,17 @@ def learning_config(config: Config) -> allo.Config:
         capacity=config.env.transitions,
         **({"estimate": "pairs"} if config.env.wind_spread else {}),
     )
+
+
+def preset_for(preset: str, config: Config) -> str:
+    """The preset that learns from what `config` names, unless another one than the first is."""
+    if preset != "allo" or config.transitions:
+        return preset
+    if config.env.id:
+        return "environment"
+    if config.env.step:
+        return "frames" if config.network.observation == "rendered" else "continuous"
+    return preset
 
 
 def check(config: Config) -> None:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.grid import continuous
+from envs.grid.space import continuous
 from jaxrl.spectral.learning import allo_state, allo_walks
 from jaxrl.types import AgentState
 from train.allo import curves, loss_curves, maps

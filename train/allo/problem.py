@@ -9,17 +9,19 @@ import numpy as np
 import tyro
 from scipy import sparse
 
-from envs.grid import continuous, layouts, mazes, random_passages, tables
+from envs.grid import layouts, mazes, random_passages, tables
 from envs.grid.env import Grid
 from envs.grid.layouts import Layout
 from envs.grid.observations import OBSERVATIONS, check_size
+from envs.grid.space import continuous
 from envs.grid.windy import WindyGrid
 from jaxrl.checks import Count, CountOrZero, Range, Seed, Share
 from jaxrl.dependent_fields import needs, unless
 from jaxrl.spectral import laplacian, sparse_laplacian
 from jaxrl.spectral.laplacian import Eigensystem
 from jaxrl.spectral.learning import allo
-from train.allo import directed_scores, scores
+from train.allo import scores
+from train.allo.directed import directed_scores
 from train.allo.recorded import policies
 from train.allo.recorded.winds import sampled_pairs
 from train.host.machine import memory
@@ -36,12 +38,20 @@ two nodes for each state."""
 
 ON_CELLS = unless("step", why="{}step makes the walk continuous")
 OF_GREEDY = needs("policy", "greedy")
+OF_POLICY = needs("mixes_policy", why="it needs {}policy greedy or, with {}id, a trained one")
 
 
 @dataclass(frozen=True)
 class Maze:
     """The maze of the random walk, which starts anywhere: its starts and goals are ignored."""
 
+    id: str = ""
+    """Walk in this environment on gymnax's interface instead of a maze: a name, such as
+    MountainCar-v0, or MODULE:NAME of a class or function of yours that returns one."""
+    options: Annotated[tuple[str, ...], needs("id")] = ()
+    """NAME=VALUE: arguments of its constructor."""
+    numbers: Annotated[tuple[str, ...], needs("id")] = ()
+    """NAME=NUMBER: fields of its parameters."""
     maze: str = "GridRoom-4"
     """A name, such as GridMaze-17, corridors-400-seed7 or rooms-4x4-size5-seed3."""
     maze_file: Annotated[str, tyro.conf.arg(name="maze-file", prefix_name=False)] = ""
@@ -62,9 +72,10 @@ class Maze:
     """Of the random openings and doors."""
     policy: Annotated[str, ON_CELLS] = "uniform"
     """Of the walk: uniform; greedy, towards a goal; probabilities of up, right, down and left, such
-    as 0.4,0.2,0.2,0.2; or an .npy file with a table of states by actions."""
-    epsilon: Annotated[Share, ON_CELLS, OF_GREEDY] = 0.5
-    """Probability that the greedy policy takes any action."""
+    as 0.4,0.2,0.2,0.2; or an .npy file with a table of states by actions. With env.id uniform, or
+    the run, file or name of a trained policy."""
+    epsilon: Annotated[Share, ON_CELLS, OF_POLICY] = 0.5
+    """Probability that the greedy policy, or a trained one, takes any action."""
     goal: Annotated[str, ON_CELLS, OF_GREEDY] = ""
     """ROW,COL of its goal; empty: the first goal of the maze, else its last free cell."""
     step: Annotated[float, Range(least=0.0, most=1.0)] = 0.0
@@ -76,6 +87,11 @@ class Maze:
     """Transitions recorded before learning starts."""
     walk_steps: Count = 50
     """Transitions of one walk, which starts at a random cell."""
+
+    @property
+    def mixes_policy(self) -> bool:
+        """Whether actions of a policy are mixed with random ones."""
+        return self.policy == "greedy" or bool(self.id and self.policy != "uniform")
 
 
 class Problem(NamedTuple):
@@ -106,8 +122,7 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
     allo.check_config(agent, num_states)
     if agent.expectation == "exact":
         check_exact(num_states, num_seeds, 4 * MATRICES if agent.directed else MATRICES)
-    name = "coordinates" if observation == "fourier" else observation
-    check_size(name, layout)
+    check_size(table_name(observation), layout)
     env = make_env(maze, layout)
     params = dataclasses.replace(
         env.default_params,
@@ -127,10 +142,22 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
             dynamics = tables.Dynamics(np.asarray(params.successor), np.asarray(params.probability))
             chain = tables.sparse_transitions(dynamics, learned_policy)
             truth, published = make_truth(chain, maze.walk_steps, agent)
+    inputs = inputs_of(layout, observation)
+    return Problem(layout, env, params, inputs, chain, truth, published, policy)
+
+
+def inputs_of(layout: Layout, observation: str) -> np.ndarray:
+    """What the network sees of each cell, `[S, ...]`."""
+    name = table_name(observation)
     inputs = OBSERVATIONS[name](layout)
     if name == "rendered":  # what all pictures share would drown what tells them apart
         inputs = inputs - inputs.mean(axis=0)
-    return Problem(layout, env, params, inputs, chain, truth, published, policy)
+    return inputs
+
+
+def table_name(observation: str) -> str:
+    """The observation of a maze that the network is given; it makes Fourier features itself."""
+    return "coordinates" if observation == "fourier" else observation
 
 
 def make_truth(
@@ -172,10 +199,11 @@ def wind_eigensystem(
 def continuous_problem(maze: Maze, layout: Layout, observation: str, agent: allo.Config) -> Problem:
     """The space between the walls, with eigenfunctions at the middles of fine cells."""
     allo.check_config(agent)
-    if agent.expectation == "exact" or observation not in ("fourier", "coordinates"):
+    if agent.expectation == "exact" or observation in ("one_hot", "pixels"):
         raise ValueError(
             "env.step above 0 makes states positions: they need agent.expectation sampled and "
-            "network.observation fourier or coordinates, as in the preset continuous"
+            "network.observation fourier, coordinates or rendered, as in the presets continuous "
+            "and frames"
         )
     fine = continuous.fine_layout(layout, maze.truth_cells)
     env = continuous.ContinuousMaze(layout, maze.step)

@@ -25,9 +25,10 @@ SHOWN = 12
 def show(run: Run, selection: EpisodeSelection) -> Scene | None:
     """An episode for each seed: its moments are the snapshots taken while it learned.
 
-    None for a run without snapshots, such as a policy, and for one on recorded data.
+    None for a run without snapshots, such as a policy, and for one on recorded data or in an
+    environment.
     """
-    if run.config.transitions:
+    if run.config.transitions or run.config.env.id:
         return None
     per_update = learning_config(run.config).steps_per_update
     chunk = run.config.run.chunk_updates(per_update)

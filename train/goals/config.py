@@ -12,7 +12,6 @@ from jaxrl.spectral.control import q_learning
 from train.goals import tasks
 from train.goals.scores import Arm
 from train.host import training as settings
-from train.host.program import Preset
 
 FAR = 8
 """Least number of moves from a start to its goal, where the maze is large enough."""
@@ -93,11 +92,3 @@ def learner(arm: Arm, weight: float) -> q_learning.Config:
         initial_value=weight if arm.optimistic else 0.0,
         shaping_weight=weight if arm.potential else 0.0,
     )
-
-
-PRESETS: dict[str, Preset] = {
-    "goals": Preset(
-        Config(),
-        "Q-learning in six arms, with the same goals and random numbers in each.",
-    ),
-}

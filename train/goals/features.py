@@ -16,9 +16,8 @@ from jaxrl.spectral.control import options, potentials
 from jaxrl.spectral.control.options import Options
 from jaxrl.spectral.learning import allo_state, allo_walks
 from jaxrl.types import AgentState
-from train.allo import directed_scores
 from train.allo.config import Config, learning_config, make_network
-from train.allo.directed import directed_run
+from train.allo.directed import directed_run, directed_scores
 from train.allo.problem import Problem
 
 

@@ -9,6 +9,7 @@ from envs.grid import drawing, frames
 from jaxrl.spectral.control import q_learning
 from jaxrl.types import Agent
 from train.goals import tasks
+from train.goals.space.space_config import SpaceConfig
 from train.goals.training import Experiment, make_experiment
 from train.host.numbers import quantity
 from train.host.program import EpisodeSelection, Run
@@ -22,9 +23,10 @@ SIDES = ("up", "right", "down", "left")
 def show(run: Run, selection: EpisodeSelection) -> Scene | None:
     """A greedy walk of the first learner of each arm to a goal; goals in turn, arms within each.
 
-    All arms begin in the same state. None for what has no learners, such as a policy.
+    All arms begin in the same state. None for what has no learners, such as a policy, and in open
+    space.
     """
-    if run.state is None:
+    if run.state is None or isinstance(run.config, SpaceConfig):
         return None
     experiment = make_experiment(run.config)
     several = len(run.seeds) > 1

@@ -7,6 +7,8 @@ from flax import linen as nn
 from gymnax.environments import spaces
 
 from jaxrl.networks.heads import BoxHead, DiscreteHead, JointHead, MultiDiscreteHead
+from train.host.environments.environments import Task
+from train.host.environments.joined import is_image
 
 UNBOUNDED = 1e30
 """Bounds of actions from here on mean that there is none: the largest float32 is often written."""
@@ -75,6 +77,13 @@ def num_choices(action: Any) -> tuple[int, ...] | None:
 def has_parts(action: Any) -> bool:
     """Whether actions are more than one number of a Discrete or one vector of a Box."""
     return not isinstance(action, spaces.Discrete | spaces.Box) or num_choices(action) is not None
+
+
+def family(task: Task) -> str:
+    """Whose defaults suit an environment: those of classic control, MinAtar, continuous actions."""
+    if isinstance(task.action, spaces.Box) and not has_parts(task.action):
+        return "continuous"
+    return "minatar" if is_image(task.observation) else "classic"
 
 
 def algorithms_for(action: Any) -> str:

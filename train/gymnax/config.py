@@ -13,12 +13,13 @@ from jaxrl.dependent_fields import never, sets
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.types import Agent
 from jaxrl.wrappers import normalisation
-from train.gymnax import environments, networks
-from train.gymnax.actions import has_parts
-from train.gymnax.environments import Game, Task
-from train.gymnax.joined import JoinedBox
+from train.gymnax import networks
+from train.gymnax.actions import family, has_parts
 from train.gymnax.networks import Network
 from train.host import schedules
+from train.host.environments import environments
+from train.host.environments.environments import Game, Task
+from train.host.environments.joined import JoinedBox
 from train.host.training import PlayConfig
 
 
@@ -182,6 +183,6 @@ def idle(config: AnyConfig) -> dict[str, str]:
     """
     task = environments.make(config.env)
     reasons = {} if task.shows_images else {"network.channels": "it needs images"}
-    if task.family == "continuous" or has_parts(task.action):
+    if family(task) == "continuous" or has_parts(task.action):
         reasons["network.shared"] = "it needs a preset of ppo and discrete actions"
     return reasons

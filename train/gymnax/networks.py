@@ -18,7 +18,7 @@ from jaxrl.networks.mlp import MLP, Activation, ActorCritic, GaussianActorCritic
 from jaxrl.networks.parts import Parts
 from jaxrl.networks.recurrent import RecurrentActorCritic
 from train.gymnax.actions import algorithms_for, box, has_parts, head
-from train.gymnax.joined import JoinedBox, is_image
+from train.host.environments.joined import JoinedBox, is_image
 
 
 @dataclass(frozen=True)

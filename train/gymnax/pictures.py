@@ -7,10 +7,10 @@ import jax
 
 from jaxrl import evaluate
 from jaxrl.types import AgentState
-from train.gymnax import environments
 from train.gymnax.drawings import drawing
-from train.gymnax.environments import Task
 from train.gymnax.training import make_training
+from train.host.environments import environments
+from train.host.environments.environments import Task
 from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.program import Run

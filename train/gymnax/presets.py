@@ -5,11 +5,12 @@ from dataclasses import replace
 from jaxrl.agents import dqn, ppo, pqn
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.wrappers import normalisation
-from train.gymnax import environments
+from train.gymnax.actions import family
 from train.gymnax.config import DQN, PPO, PQN, SAC, AnyConfig, Recurrent, budget
-from train.gymnax.environments import Game
 from train.gymnax.networks import Network
 from train.host.device_presets import wide_preset
+from train.host.environments import environments
+from train.host.environments.environments import Game
 from train.host.program import Preset
 
 MINATAR = Game("Breakout-MinAtar")
@@ -152,7 +153,7 @@ def preset_for(preset: str, config: AnyConfig) -> str:
     that cannot be made.
     """
     algorithm = next((name for name, other in PRESETS.items() if other.wide == preset), preset)
-    of_family = f"{algorithm}_{environments.make(config.env).family}"
+    of_family = f"{algorithm}_{family(environments.make(config.env))}"
     suited = of_family if of_family in PRESETS else algorithm
     is_wide = algorithm != preset
     return (is_wide and PRESETS[suited].wide) or suited

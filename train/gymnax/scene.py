@@ -8,12 +8,12 @@ import jax
 import numpy as np
 from PIL import Image
 
-from train.gymnax import environments
 from train.gymnax.config import make_agent
 from train.gymnax.drawings import drawing
 from train.gymnax.drawings.action_bars import bars
 from train.gymnax.drawings.tiles import COLOURS, SIDE, tile_pictures
-from train.gymnax.environments import Task
+from train.host.environments import environments
+from train.host.environments.environments import Task
 from train.host.machine.progress import show_activity
 from train.host.program import EpisodeSelection, Run
 from train.host.showing import episodes, plain_scene

@@ -1,9 +1,9 @@
 """The training of a configuration of `train.gymnax`, and the agent that is evaluated."""
 
 from jaxrl.loop import make_loop
-from train.gymnax import environments
 from train.gymnax.config import AnyConfig, caution, check, follows_budget, make_agent
 from train.gymnax.players import player_inside
+from train.host.environments import environments
 from train.host.scoring import games, limits
 from train.host.training import Training
 

@@ -23,12 +23,12 @@ from train.host import abilities
 from train.host.errors import in_one_line
 from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
+from train.host.inputs import InputSpec
 from train.host.player import Player
 from train.host.program import Run
 from train.host.running import saved_policies
 from train.host.running.used_inputs import used_inputs
 from train.policies import dependence, export
-from train.policies.inputs import InputSpec
 
 
 class Policy:

@@ -207,6 +207,11 @@ def rotate_to_ritz(
     if config.expectation == "exact":
         u = all_features(network, config, learner.params, state.inputs)
         rotation, values, error = objectives.exact_eigenpairs(u, *state.law)
+    elif (parts := config.turn_parts) > 1:
+        keys = jax.random.split(key, parts)
+        energy, gram = mean_moments(network, config, state, learner.params, keys)
+        rotation, values = objectives.rayleigh_ritz(energy, gram)
+        error = jnp.full(values.shape, jnp.pi / 2)  # unknown
     else:
         first, second, weight = allo_walks.sampled_pairs(config, state, key, config.turn_pairs)
         u = encoder.encode(network, learner.params, state.inputs, first)
@@ -216,6 +221,25 @@ def rotate_to_ritz(
     duals = jnp.diag(-4 * config.graph_weight * values)
     multipliers = learner.multipliers._replace(duals=duals)
     return learner._replace(params=params, opt_state=opt_state, multipliers=multipliers), error
+
+
+def mean_moments(
+    network: Any, config: Config, state: State, params: PyTree, keys: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """`objectives.pair_moments` of `turn_pairs` pairs, an equal part of them for each of the keys.
+
+    The parts follow one another, so that only one takes memory.
+    """
+
+    def of_part(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        size = config.turn_pairs // config.turn_parts
+        first, second, _ = allo_walks.sampled_pairs(config, state, key, size)
+        u, u_next = (
+            encoder.encode(network, params, state.inputs, states) for states in (first, second)
+        )
+        return objectives.pair_moments(u, u_next)
+
+    return jax.tree.map(lambda x: jnp.mean(x, axis=0), jax.lax.map(of_part, keys))
 
 
 def all_features(network: Any, config: Config, params: PyTree, inputs: jax.Array) -> jax.Array:

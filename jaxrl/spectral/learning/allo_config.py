@@ -13,6 +13,8 @@ from jaxrl.dependent_fields import needs, unless
 from jaxrl.spectral.learning.muon import muon
 from jaxrl.spectral.learning.objectives import Method
 
+TURN_AT_ONCE = 32_768
+"""Pairs of a rotation that the network sees at once."""
 OF_TURNS = "it needs {}expectation sampled and {}turn_every"
 OF_DUALS = unless("method", "ggdo", "gdo", why="it needs {}method allo")
 
@@ -73,7 +75,8 @@ class Config:
     turn_pairs: Annotated[
         Count, needs("expectation", "sampled", why=OF_TURNS), needs("turn_every", why=OF_TURNS)
     ] = struct.field(pytree_node=False, default=32_768)
-    """Pairs from which a rotation is estimated, where the expectation is sampled."""
+    """Pairs from which a rotation is estimated, where the expectation is sampled; eigenvectors are
+    told apart where the relative difference of their λ is well above 1 / √ of it."""
     blocks: Annotated[Count, needs("expectation", "sampled")] = struct.field(
         pytree_node=False, default=1
     )
@@ -95,6 +98,13 @@ class Config:
         pytree_node=False, default=None
     )
     """Features learn once all constraints before them err by less than this; None: all at once."""
+
+    @property
+    def turn_parts(self) -> int:
+        """Equal parts in which `turn_pairs` are seen, one by one; weighted ones at once."""
+        parts = -(-self.turn_pairs // TURN_AT_ONCE)
+        is_even = self.turn_pairs % (parts * self.blocks) == 0
+        return parts if is_even and not self.importance else 1
 
 
 def outputs(config: Config, num_states: int = 0) -> int:

@@ -74,6 +74,28 @@ class Fourier(nn.Module):
         return jnp.concatenate([x, waves.reshape(*x.shape[:-1], -1)], axis=-1)
 
 
+class Standardise(nn.Module):
+    """(x - middle) / scale of each number of an observation, which learning leaves as they are.
+
+    Both begin as 0 and 1. They are parameters so that they are kept with the network; see
+    `with_range`. Booleans and integers become float32.
+    """
+
+    axes: int = 1
+    """How many axes an observation has."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        shape = x.shape[-self.axes :] if self.axes else ()
+        middle = self.param("middle", nn.initializers.zeros, shape)
+        scale = self.param("scale", nn.initializers.ones, shape)
+        middle, scale = (
+            jax.lax.stop_gradient(part).reshape((1,) * (x.ndim - len(shape)) + shape)
+            for part in (middle, scale)
+        )
+        return (x.astype(jnp.float32) - middle) / scale
+
+
 def encode(network: Any, params: PyTree, inputs: Any, state: PyTree) -> jax.Array:
     """Features `[B, d]` of states `[B, ...]`: by index, of all S at once where that is less."""
     if isinstance(inputs, tuple):
@@ -87,6 +109,13 @@ def with_head(params: PyTree, change: Callable[[jax.Array], jax.Array]) -> PyTre
     """Parameters of an `Encoder`, after `change` to its head: kernel `[D, d]` and bias `[d]`."""
     inner = params["params"]
     return {**params, "params": {**inner, "head": jax.tree.map(change, inner["head"])}}
+
+
+def with_range(params: PyTree, middle: jax.Array, scale: jax.Array) -> PyTree:
+    """Parameters of an `Encoder` whose torso begins with `Standardise`, with these numbers."""
+    inner = params["params"]
+    torso = {**inner["torso"], "layers_0": {"middle": middle, "scale": scale}}
+    return {**params, "params": {**inner, "torso": torso}}
 
 
 def rotate_head(params: PyTree, opt_state: PyTree, rotation: jax.Array) -> tuple[PyTree, PyTree]:

@@ -205,16 +205,20 @@ def sampled_eigenpairs(
 
     `weight` `[B]` is of any scale; () for none.
     """
-    difference = u - u_next
     if isinstance(weight, tuple):
-        energy = matmul(difference.T, difference) / (2 * len(u))
-        gram = matmul(u.T, u) / len(u)
+        energy, gram = pair_moments(u, u_next)
     else:
-        share = shares(weight)[:, None]
+        difference, share = u - u_next, shares(weight)[:, None]
         energy = matmul((difference * share).T, difference) / 2
         gram = matmul((u * share).T, u)
     rotation, values = rayleigh_ritz(energy, gram)
     return rotation, values, jnp.full(values.shape, jnp.pi / 2)
+
+
+def pair_moments(u: jax.Array, u_next: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """`energy` and `gram` for `rayleigh_ritz`, from features `[B, d]` of sampled pairs."""
+    difference = u - u_next
+    return matmul(difference.T, difference) / (2 * len(u)), matmul(u.T, u) / len(u)
 
 
 def eigenvector_errors(residual: jax.Array, values: jax.Array, is_whole: bool = False) -> jax.Array:

@@ -326,7 +326,7 @@ FILES = {
         ("--permute-every=75", "--permute-every is 75; expected a multiple of --agent"),
         (
             "fast",
-            "there is no preset fast: choose one of allo, directed, sampled, continuous, paper",
+            "there is no preset fast: choose one of allo, directed, sampled, continuous, ",
         ),
         ("--resume=/nowhere", "/nowhere is not a run directory"),
     ],

@@ -20,11 +20,10 @@ from jaxrl.spectral import hitting_times
 from tests.train.allo.directed.test_directed import MAZE as RING
 from tests.train.host import crashes
 from tests.train.snake.snake_runs import make_run
-from train.allo import directed_scores
 from train.allo import program as allo
 from train.allo.config import PRESETS
 from train.allo.config import Config as Training
-from train.allo.directed import directed_run
+from train.allo.directed import directed_run, directed_scores
 from train.allo.training import make_training
 from train.goals import features as goal_features
 from train.goals import scene, scores, tasks, training

@@ -19,13 +19,14 @@ from bench import flags
 from jaxrl.losses.distributions import Categorical, Normal, SquashedNormal
 from jaxrl.wrappers import normalisation
 from train import evaluate, render
-from train.gymnax import environments, networks
-from train.gymnax.environments import Game
+from train.gymnax import networks
 from train.gymnax.networks import Network
 from train.gymnax.presets import PRESETS
 from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
 from train.host.command_line import command
+from train.host.environments import environments
+from train.host.environments.environments import Game
 from train.host.files.run_directory import RunDirectory
 from train.host.running.saved_runs import with_run_fields
 from train.host.scoring.games import GamesEvaluation

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.train.gymnax.users_file import FILE, main
-from train.gymnax import environments
-from train.gymnax.environments import Game
+from train.host.environments import environments
+from train.host.environments.environments import Game
 from train.host.running.origin import explain, origin
 
 

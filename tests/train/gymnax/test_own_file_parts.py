@@ -14,11 +14,13 @@ from gymnax.environments import spaces
 from jaxrl.losses.distributions import Categorical, ClippedNormal, Joint, Normal, PerNode
 from jaxrl.wrappers import normalisation
 from tests.train.gymnax.users_file import main, small_config
-from train.gymnax import environments, networks
+from train.gymnax import networks
+from train.gymnax.actions import family
 from train.gymnax.config import idle, make_agent, network_observation
-from train.gymnax.environments import Game
 from train.gymnax.presets import PRESETS
 from train.gymnax.training import make_training
+from train.host.environments import environments
+from train.host.environments.environments import Game
 from train.policies.export import main as policies
 from train.report.__main__ import main as report
 
@@ -153,4 +155,4 @@ def test_all_networks_but_those_of_sac_take_parts_with_an_image(module):
     with pytest.raises(ValueError, match="expected vectors: use ppo"):
         networks.actor_and_critics(network, task.observation, spaces.Box(-1.0, 1.0, (2,)))
     assert "network.channels" not in idle(replace(PRESETS["ppo"].config, env=game))
-    assert (task.shows_images, task.family) == (True, "classic")
+    assert (task.shows_images, family(task)) == (True, "classic")

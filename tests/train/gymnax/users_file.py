@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import partial
 
 from bench import flags
-from train.gymnax.environments import Game
 from train.gymnax.presets import PRESETS
 from train.gymnax.program import PROGRAM
 from train.host.command_line import command
+from train.host.environments.environments import Game
 
 main = partial(command.main, PROGRAM)
 FILE = '''

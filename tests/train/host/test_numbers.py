@@ -8,9 +8,9 @@ import yaml
 
 from jaxrl.checks import Range
 from tests.train import tiny
-from train.gymnax import environments
 from train.host.command_line.command import parse
 from train.host.command_line.flags import parse_flags
+from train.host.environments import environments
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
 from train.host.numbers import convert_value, parse_integer, quantity

@@ -10,9 +10,9 @@ from jaxrl.spectral import directed, hitting_times, pairs
 from jaxrl.spectral.learning import allo_state, allo_walks
 from jaxrl.spectral.learning.allo_config import outputs
 from jaxrl.types import AgentState
-from train.allo import directed_scores as scores
 from train.allo.config import Config, learning_config, make_network
-from train.allo.directed_scores import EigenpairEstimate, Truth
+from train.allo.directed import directed_scores as scores
+from train.allo.directed.directed_scores import EigenpairEstimate, Truth
 from train.allo.problem import Problem
 from train.host.scoring import scores as host_scores
 from train.host.training import Evaluation, TrainedAgents

@@ -6,9 +6,8 @@ import jax
 import numpy as np
 
 from envs.grid import drawing, frames
-from train.allo import directed_scores
-from train.allo.directed import directed_maps
-from train.allo.directed_scores import SIDES, EigenpairEstimate, Truth
+from train.allo.directed import directed_maps, directed_scores
+from train.allo.directed.directed_scores import SIDES, EigenpairEstimate, Truth
 from train.allo.problem import Problem
 from train.host.files.snapshots import SavedArrays
 from train.host.program import EpisodeSelection, Run

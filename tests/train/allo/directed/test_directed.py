@@ -20,8 +20,8 @@ from tests.train.allo.test_allo import (
     read_arrays,
 )
 from train import evaluate
-from train.allo import directed_scores, scene
-from train.allo.directed import directed_maps, directed_run
+from train.allo import scene
+from train.allo.directed import directed_maps, directed_run, directed_scores
 from train.allo.training import make_problem
 from train.host.files.metrics_file import read_metrics
 from train.host.program import EpisodeSelection

@@ -112,9 +112,15 @@ def test_policies_of_numbers_and_of_a_file(tmp_path):
         ("--env.doors=1", "has room for 0 random doors that leave a way back; expected 1"),
         ("--env.door-back=0.5", "--env.door-back has no effect, as it needs env.doors"),
         ("--env.maze-seed=1", "--env.maze-seed has no effect, as it needs env.doors or"),
-        ("--env.step=0.5", "--env.step above 0 makes states positions"),
+        (
+            "sampled --env.step=0.5 --agent.expectation=exact",
+            "--env.step above 0 makes states positions",
+        ),
         ("continuous --env.wind=0.5", "--env.wind has no effect, as env.step makes the walk"),
-        ("continuous --network.observation=pixels", "network.observation fourier or coordinates"),
+        (
+            "continuous --network.observation=pixels",
+            "network.observation fourier, coordinates or rendered",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(flags, message, capsys, tmp_path, monkeypatch):

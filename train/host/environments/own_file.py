@@ -57,10 +57,10 @@ def check(name: str, env: Environment, params: Any, options: tuple[str, ...] = (
     except (Exception, SystemExit) as error:
         raise ValueError(f"env.id {name} cannot be traced: {explain(error)}") from error
     for habit in habits:
-        print_line(f"gymnax: {name}: {habit.message}")
+        print_line(f"{name}: {habit.message}")
     if ends_by_limit(env, params):
         print_line(
-            f"gymnax: {name} terminates at its time limit, so the future there counts as worth "
+            f"{name} terminates at its time limit, so the future there counts as worth "
             "nothing: let step_env return the terminal state alone, the limit truncates by itself"
         )
     CHECKED.add(identity)

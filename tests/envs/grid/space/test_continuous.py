@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from envs.checker import env_checker
-from envs.grid import continuous, layouts, mazes
-from envs.grid.continuous import ContinuousMaze, fine_chain, fine_layout, is_free_way
+from envs.grid import layouts, mazes
+from envs.grid.space import continuous
+from envs.grid.space.continuous import ContinuousMaze, fine_chain, fine_layout, is_free_way
 
 LAYOUT = layouts.parse("..#.\n.#..\n....")
 FREE = np.pad(LAYOUT.free, 1)
@@ -102,6 +103,24 @@ def test_eigenvalues_of_an_empty_interval_are_those_of_the_closed_form():
     inside = 1 - 0.5 * 0.5
     expected = (np.arange(1, 4) * np.pi / 12) ** 2 * 0.5**2 / 6 * inside
     np.testing.assert_allclose(slow, expected, rtol=0.05)
+
+
+def test_eigenvectors_of_a_rectangle_are_products_of_cosines():
+    """cos(i π row / H) cos(j π col / W), which slow ones of reflected steps tend to."""
+    height, width, parts = 5, 7, 6
+    room = layouts.parse("\n".join(["." * width] * height))
+    fine, P = fine_layout(room, parts), fine_chain(room, 0.5, parts).toarray()
+    values, vectors = np.linalg.eigh(P)
+    slow = vectors[:, ::-1][:, :7]
+    row, col = ((fine.cells + 0.5) / parts * np.pi / np.array([height, width])).T
+    pairs = [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0), (1, 2)]
+    rates = [(i / height) ** 2 + (j / width) ** 2 for i, j in pairs]
+    for n, k in enumerate(np.argsort(rates)):
+        i, j = pairs[k]
+        wave = np.cos(i * row) * np.cos(j * col)
+        assert abs(slow[:, n] @ wave) / np.linalg.norm(wave) > 0.98
+        rate = rates[k] * np.pi**2 * 0.5**2 / 6
+        np.testing.assert_allclose(1 - values[::-1][n], rate, rtol=0.15, atol=1e-9)
 
 
 @pytest.mark.parametrize("step", [0, -1, 1.5, float("nan")])

@@ -17,10 +17,9 @@ from envs.gymnax_corrections import observation_space
 from envs.spaces import Composite
 from envs.wrappers.plain_actions import has_plain_actions
 from jaxrl.checks import INT32, Range, Share, may_be_positive
-from train.gymnax import own_file
-from train.gymnax.actions import has_parts
-from train.gymnax.joined import JoinedBox, is_image, join
 from train.host.command_line.suggestions import suggestion_text
+from train.host.environments import own_file
+from train.host.environments.joined import JoinedBox, is_image, join
 from train.host.errors import in_one_line
 from train.host.numbers import parse_integer
 from train.host.running.origin import explain
@@ -60,13 +59,6 @@ class Task(NamedTuple):
     def shows_images(self) -> bool:
         """Whether observations, or parts of them, have the axes [rows, cols, channels]."""
         return is_image(self.observation) or isinstance(self.observation, JoinedBox)
-
-    @property
-    def family(self) -> str:
-        """Whose defaults suit it: those of classic control, MinAtar or continuous actions."""
-        if isinstance(self.action, spaces.Box) and not has_parts(self.action):
-            return "continuous"
-        return "minatar" if is_image(self.observation) else "classic"
 
 
 def make(game: Game) -> Task:

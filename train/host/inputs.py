@@ -1,4 +1,4 @@
-"""What a policy is given, as NumPy arrays of the structure, shapes and dtypes that it expects."""
+"""What a policy or an encoder is given, as NumPy arrays of the shapes and dtypes it expects."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -13,10 +13,13 @@ from flax import struct
 from gymnax.environments import spaces
 from scipy import sparse
 
-from envs.base import Environment
+from envs.base import Environment, check_name
 from envs.grid.layouts import Layout
 from envs.grid.mazes import layout_by_name
+from envs.grid.space import continuous_frames
+from envs.grid.space.continuous_frames import Colours
 
+OBSERVATIONS = ("coordinates", "rendered")
 TOGETHER = 1e-9  # two walls closer than this on the way of a move are met together
 
 
@@ -42,23 +45,39 @@ class ContinuousMaze(Environment):
     """A walk in the space between the walls of a maze, a name or a `Layout`.
 
     Action: float32 `[2]` in -1 to 1, the move along rows and columns in units of `step`. A move
-    whose straight way is not free is not made. Observation: float32 `[2]`, see `coordinates`.
-    There is no reward; only the time limit ends an episode. Episodes start anywhere. Goals, doors
-    and portals of the maze are ignored.
+    whose straight way is not free is not made. Observation: `coordinates`, float32 `[2]`, see the
+    function; or `rendered`, a picture with `tile` pixels along each tile, see
+    `continuous_frames.frames`. There is no reward; only the time limit ends an episode. Episodes
+    start anywhere. Goals, doors and portals of the maze are ignored.
 
-    Raises ValueError for unknown mazes and steps that are not above 0 and at most 1.
+    Raises ValueError for unknown mazes and observations, and for steps that are not above 0 and at
+    most 1.
     """
 
-    def __init__(self, maze: str | Layout = "GridRoom-4", step: float = 0.5):
+    def __init__(
+        self,
+        maze: str | Layout = "GridRoom-4",
+        step: float = 0.5,
+        observation: str = "coordinates",
+        tile: int = 2,
+        colours: Colours = "rgb",
+    ):
         super().__init__()
         if not 0 < step <= 1:
             raise ValueError(f"step is {step}; expected a number above 0 and at most 1")
+        if tile < 1:
+            raise ValueError(f"tile is {tile}; expected at least one pixel")
+        check_name("observation", observation, OBSERVATIONS)
+        check_name("colours", colours, ("rgb", "grey"))
+        self.observation, self.tile = observation, tile
+        self.colours: Colours = colours
         self.layout = layout_by_name(maze) if isinstance(maze, str) else maze
         self.step_size = step
         self.height, self.width = self.layout.height, self.layout.width
 
     def identity(self) -> dict[str, Any]:
-        return {"height": self.height, "width": self.width, "cells": self.layout.num_states}
+        sizes = {"height": self.height, "width": self.width, "cells": self.layout.num_states}
+        return sizes | {name: getattr(self, name) for name in ("observation", "tile", "colours")}
 
     @property
     def default_params(self) -> Params:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -83,7 +102,10 @@ class ContinuousMaze(Environment):
         return State(position, state.time + 1), jnp.zeros(()), is_terminal, {}
 
     def describe(self, state: State, features: Any, params: Params) -> jax.Array:
-        return coordinates(state.position, self.height, self.width)
+        if self.observation == "coordinates":
+            return coordinates(state.position, self.height, self.width)
+        free = params.free[1:-1, 1:-1]
+        return continuous_frames.frames(free, state.position, self.tile, self.colours, jnp)
 
     @property
     def name(self) -> str:
@@ -97,17 +119,25 @@ class ContinuousMaze(Environment):
         return spaces.Box(-1.0, 1.0, (2,), jnp.float32)
 
     def observation_space(self, params: Params | None = None) -> spaces.Box:
-        return spaces.Box(-1.0, 1.0, (2,), jnp.float32)
+        if self.observation == "coordinates":
+            return spaces.Box(-1.0, 1.0, (2,), jnp.float32)
+        size = continuous_frames.frame_shape(self.height, self.width, self.tile, self.colours)
+        return spaces.Box(0.0, 1.0, size, jnp.float32)
 
 
 def coordinates(position, height: int, width: int):
     """Positions `[..., 2]` as the network sees them: the longer side of the maze is -1 to 1."""
-    return (2 * position - np.array([height, width], np.float32)) / max(height, width)
+    return (2 * position - _size(position, height, width)) / max(height, width)
 
 
 def positions(obs, height: int, width: int):
     """The inverse of `coordinates`."""
-    return (obs * max(height, width) + np.array([height, width], np.float32)) / 2
+    return (obs * max(height, width) + _size(obs, height, width)) / 2
+
+
+def _size(like, height: int, width: int) -> np.ndarray:
+    """Height and width, with as many axes as `like`."""
+    return np.array([height, width], np.float32).reshape((1,) * (like.ndim - 1) + (2,))
 
 
 def is_free_way(free, start, end, xp: Any = np):

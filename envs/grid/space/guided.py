@@ -1,0 +1,83 @@
+"""A walk between walls that is paid for a potential, and for arriving at a goal."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from envs.grid.layouts import Layout
+from envs.grid.space import continuous
+from envs.grid.space.continuous import ContinuousMaze, is_free_way
+
+
+@struct.dataclass
+class State(continuous.State):
+    start_potential: jax.Array  # float32, Φ where the episode began
+
+
+@struct.dataclass
+class Params(continuous.Params):
+    """Numbers of the maze and of the task."""
+
+    potential: Any = None  # Φ float32 [H parts, W parts], higher is better; walls do not matter
+    goal: Any = None  # float32 [2], a position
+    radius: float = -1.0
+    """How near to the goal, in tiles and in sight of it, an episode ends; at most 1; negative:
+    never."""
+    weight: float = 1.0
+    """Reward per unit of potential."""
+    shaping_discount: float = 1.0
+    """γ of the reward γ Φ(s') - Φ(s)."""
+
+
+class GuidedWalk(ContinuousMaze):
+    """`ContinuousMaze` with rewards: weight (γ Φ(s') - Φ(s)), and 1 for arriving at the goal.
+
+    The potential Φ is one number for each of `parts` x `parts` cells in a tile. Φ is 0 after
+    arriving, so that with γ of the learner the best policy is that of the goal alone (Ng, Harada &
+    Russell 1999). Outcome: `arrived`, and `climbed`, the share so far of the way in Φ from where
+    the episode began to the highest place.
+    """
+
+    def __init__(self, maze: str | Layout = "GridRoom-4", step: float = 0.5, parts: int = 8):
+        super().__init__(maze, step)
+        self.parts = parts
+
+    def identity(self) -> dict[str, Any]:
+        return super().identity() | {"parts": self.parts}
+
+    @property
+    def default_params(self) -> Params:  # pyright: ignore[reportIncompatibleVariableOverride]
+        base = super().default_params
+        with jax.ensure_compile_time_eval():
+            flat = jnp.zeros((self.height * self.parts, self.width * self.parts))
+            return Params(base.free, base.cells, base.step, potential=flat, goal=jnp.zeros(2))
+
+    def start(self, chance: jax.Array, params: Params) -> State:
+        state = super().start(chance, params)
+        return State(state.position, state.time, self.potential_at(state.position, params))
+
+    def transition(
+        self, chance: jax.Array, state: State, action: jax.Array, params: Params
+    ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
+        inner, *_ = super().transition(chance, state, action, params)
+        before = self.potential_at(state.position, params)
+        after = self.potential_at(inner.position, params)
+        near = jnp.linalg.norm(inner.position - params.goal) <= params.radius
+        arrived = near & is_free_way(params.free, inner.position, params.goal, jnp)
+        gain = params.shaping_discount * jnp.where(arrived, 0.0, after) - before
+        top = jnp.max(params.potential) - state.start_potential
+        climbed = jnp.where(top > 0, (after - state.start_potential) / top, 1.0)
+        reward = arrived + params.weight * gain
+        outcome = {"arrived": arrived, "climbed": climbed}
+        state = State(inner.position, inner.time, state.start_potential)
+        return state, reward, arrived, {"outcome": outcome}
+
+    def potential_at(self, position: jax.Array, params: Params) -> jax.Array:
+        row, col = jnp.floor(position * self.parts).astype(jnp.int32)
+        return params.potential[row, col]
+
+    @property
+    def name(self) -> str:
+        return "GuidedWalk-v0"

@@ -1,0 +1,186 @@
+"""Goals and options in open space: rewards against a slow walk, potentials, a small run."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.checker import env_checker
+from envs.grid import layouts
+from envs.grid.space.guided import GuidedWalk
+from tests.train.snake.snake_runs import make_run
+from train.allo import program as allo
+from train.goals.__main__ import with_run_named
+from train.goals.program import PROGRAM
+from train.goals.space import space_pictures, space_tasks
+from train.goals.space.space_config import ARMS, SpaceConfig
+from train.goals.space.space_training import make_training
+from train.host.command_line import command
+
+LAYOUT = layouts.parse("..#.\n.#..\n....")
+SMALL = (
+    "continuous --env.maze=GridRoomSmall-1 --env.transitions=2000 --network.hidden 16 "
+    "--agent.num-features=4 --agent.spare-features=2 --env.truth-cells=4 --run.total-steps=50"
+)
+
+
+def goals(*arguments: str) -> int:
+    """Runs `python -m train.goals` with these arguments and returns its exit code."""
+    return command.main(PROGRAM, with_run_named(list(arguments), PROGRAM.presets))
+
+
+@pytest.fixture(scope="module")
+def untrained_run(tmp_path_factory) -> Path:
+    """A run with features of chance."""
+    rng = np.random.default_rng(0)
+
+    def with_chance(agent):
+        draw = lambda x: jnp.asarray(rng.normal(size=x.shape), jnp.float32)
+        params = jax.tree.map(draw, agent.learner.params)
+        return agent._replace(learner=agent.learner._replace(params=params))
+
+    directory = tmp_path_factory.mktemp("space") / "written"
+    return make_run(directory, SMALL, with_chance, allo.PROGRAM)
+
+
+def make_params(env: GuidedWalk, **numbers):
+    rng = np.random.default_rng(0)
+    potential = rng.normal(size=(env.height * env.parts, env.width * env.parts))
+    return dataclasses.replace(
+        env.default_params, potential=jnp.asarray(potential, jnp.float32), **numbers
+    )
+
+
+@pytest.mark.slow
+def test_the_environment_keeps_the_contract():
+    env_checker(GuidedWalk(LAYOUT, 0.7, 4))
+
+
+def test_rewards_are_those_of_a_slow_walk():
+    env = GuidedWalk(LAYOUT, 0.7, 4)
+    goal = np.array([2.5, 2.5])
+    numbers = {"radius": 0.6, "weight": 3.0, "shaping_discount": 0.9}
+    params = make_params(env, goal=jnp.asarray(goal, jnp.float32), **numbers)
+    keys, step_keys = jax.random.split(jax.random.key(0), (2, 400))
+    _, state = jax.jit(jax.vmap(env.reset, in_axes=(0, None)))(keys, params)
+    action = jax.random.uniform(jax.random.key(1), (400, 2), minval=-1.0)
+    step = jax.jit(jax.vmap(env.step_env, in_axes=(0, 0, 0, None)))
+    _, after, reward, terminated, info = step(step_keys, state, action, params)
+    potential = np.asarray(params.potential)
+    top, arrivals = potential.max(), 0
+    for n in range(400):
+        before, now = np.asarray(state.position[n]), np.asarray(after.position[n])
+        phi, phi_next = (potential[tuple((x * 4).astype(int))] for x in (before, now))
+        arrived = np.linalg.norm(now - goal) <= 0.6  # no wall is so near to the goal
+        arrivals += arrived
+        expected = arrived + 3.0 * (0.9 * (0 if arrived else phi_next) - phi)
+        assert reward[n] == pytest.approx(expected, abs=1e-4)
+        assert bool(terminated[n]) == arrived
+        climbed = (phi_next - phi) / (top - phi) if top > phi else 1.0
+        assert info["outcome"]["climbed"][n] == pytest.approx(climbed, abs=1e-3)
+    assert 5 < arrivals < 200
+
+
+def test_a_goal_behind_a_wall_is_not_reached():
+    env = GuidedWalk(LAYOUT, 0.5, 4)
+    params = make_params(env, goal=jnp.array([0.9, 1.9]), radius=0.5)  # beside a corner of walls
+    _, state = env.reset(jax.random.key(0), params)
+    for place, expected in (([1.1, 2.1], False), ([0.7, 1.6], True), ([0.5, 1.0], False)):
+        state = state.replace(position=jnp.array(place))
+        *_, arrived, _ = env.transition(jax.random.key(1), state, jnp.zeros(2), params)
+        assert bool(arrived) == expected, place
+
+
+def test_potentials_fall_away_from_goals_and_options_go_both_ways(untrained_run):
+    config = SpaceConfig(learned=str(untrained_run), goals=2, options=2)
+    tasks = space_tasks.make_tasks(config)
+    assert [task.arm for task in tasks.tasks] == [*ARMS, *ARMS, "", "", "", ""]
+    count = tasks.problem.layout.num_states
+    for task in tasks.tasks[:8]:
+        assert task.potential.shape == (count,)
+        assert task.potential[task.goal] == pytest.approx(task.potential.max())
+        if task.arm != "none":
+            assert task.potential.min() == pytest.approx(-1)
+    up, down = tasks.tasks[8:10]
+    np.testing.assert_array_equal(up.potential, -down.potential)
+    assert np.ptp(up.potential) == pytest.approx(1)
+    fewest = next(task for task in tasks.tasks if task.arm == "fewest moves")
+    cells = tasks.problem.layout.cells
+    apart = np.abs(cells - cells[fewest.goal]).max(axis=1)  # moves are of at most 2 fine cells
+    moves = -(-apart // 2)
+    np.testing.assert_allclose(fewest.potential, -moves / moves.max(), atol=1e-6)
+    weights = np.asarray(tasks.params.weight)
+    np.testing.assert_array_equal(weights, [0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1])
+    radius = np.asarray(tasks.params.radius)
+    assert (radius[:8] > 0).all()
+    assert (radius[8:] < 0).all()
+    # the potential that the environment looks up is that of the cell
+    row, col = tasks.problem.layout.cells[7]
+    np.testing.assert_allclose(
+        np.asarray(tasks.params.potential)[:, row, col],
+        [task.potential[7] for task in tasks.tasks],
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["space"], "expected the directory of a run of train.allo"),
+        (["space", "--goals=0", "--options=0"], "there are no goals and no options"),
+        (["--options=4"], "has learned 4 features, the constant one included: ask for at most 3"),
+    ],
+)
+def test_what_does_not_fit_is_refused(flags, message, untrained_run, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = [] if "expected the" in message else [str(untrained_run)]
+    preset = [x for x in flags if not x.startswith("-")]
+    arguments = [*preset, *run, *[x for x in flags if x.startswith("-")]]
+    assert goals(*arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.strip().count("\n") == 0
+
+
+def test_a_run_in_space_names_its_preset(untrained_run):
+    run = str(untrained_run)
+    presets = PROGRAM.presets
+    assert with_run_named([run, "--goals=2"], presets) == ["space", "--learned", run, "--goals=2"]
+    assert with_run_named(["goals", run], presets) == ["goals", "--learned", run]
+    assert with_run_named(["nowhere"], presets) == ["--learned", "nowhere"]
+    assert with_run_named(["--goals=2"], presets) == ["--goals=2"]
+
+
+@pytest.mark.slow
+def test_learners_climb_a_slope_and_reach_goals(untrained_run, tmp_path):
+    """Straight lines and fewest moves are good guides in an open room, whatever was learned."""
+    run = tmp_path / "run"
+    flags = "--goals=1 --options=1 --run.total-steps=15360 --run.chunk-steps=5120"
+    assert goals(str(untrained_run), *flags.split(), f"--run.directory={run}") == 0
+    content = json.loads((run / "eval.json").read_text())
+    row = content["seeds"][0]
+    assert content["score"] == "success"
+    assert set(row["goals"]) == set(ARMS)
+    assert row["goals"]["fewest moves"]["success"]["mean"] > 0.8
+    assert row["goals"]["straight line"]["success"]["mean"] > 0.8
+    assert list(row["options"]) == ["2, up", "2, down"]
+    for name in ("goals", "options", "arrived", "learning_curve"):
+        assert (run / f"{name}.png").is_file()
+
+
+def test_paths_begin_in_the_same_places_in_all_tasks(untrained_run):
+    config = SpaceConfig(learned=str(untrained_run), goals=1, options=0, hidden=(8,))
+    tasks = space_tasks.make_tasks(config)
+    training = make_training(config)
+    state = jax.jit(training.init)(jax.random.key(0))
+    paths = space_pictures.walk(config, tasks, state.agent, jax.random.key(1))
+    assert paths.shape == (len(ARMS), space_pictures.PATHS, 100, 2)
+    np.testing.assert_array_equal(
+        paths[:, :, 0], np.broadcast_to(paths[:1, :, 0], paths[:, :, 0].shape)
+    )
+    over = np.any(np.isnan(paths), axis=-1)
+    assert (over[..., 1:] >= over[..., :-1]).all()

@@ -1,0 +1,1 @@
+"""Eigenvectors of walks in any environment on gymnax's interface."""

@@ -1,0 +1,1 @@
+"""Walks in open space: positions between walls, and pictures of them."""

@@ -1,0 +1,1 @@
+"""Goals and options in open space: learners with continuous actions."""

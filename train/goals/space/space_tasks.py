@@ -1,0 +1,142 @@
+"""Tasks in open space, from the eigenvectors that a run of `train.allo` has learned.
+
+Axes: F fine cells, d features, K tasks.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.sparse import csgraph
+
+from envs.grid.drawing import heat_map
+from envs.grid.space.guided import GuidedWalk, Params
+from jaxrl.spectral.control import potentials
+from jaxrl.spectral.learning import allo_state
+from train.allo.config import learning_config
+from train.allo.problem import Problem, make_layout
+from train.allo.training import make_problem, network_of
+from train.goals.features import one_step_eigenvalues, true_nearness
+from train.goals.space.space_config import ARMS, LIMIT, RADIUS, SpaceConfig
+from train.host.errors import UsageError
+from train.host.program import Run
+from train.host.running import saved_runs
+
+
+class Task(NamedTuple):
+    """What a learner is paid for."""
+
+    potential: np.ndarray  # [F] Φ of each fine cell
+    goal: int  # the fine cell; -1 for an option
+    arm: str  # one of ARMS, or "" for an option
+    title: str
+
+
+class Tasks(NamedTuple):
+    """All tasks, and the walk that they share."""
+
+    run: Run
+    problem: Problem
+    env: GuidedWalk
+    params: Params  # with a leading axis K in the fields of `axes`
+    axes: Any  # Params with 0 for those fields, None for others: `in_axes` of vmap
+    tasks: list[Task]  # K
+
+
+def make_tasks(config: SpaceConfig) -> Tasks:
+    """Raises UsageError for a run that cannot be used."""
+    run = load(config.learned)
+    if config.options >= (d := run.config.agent.num_features):
+        raise UsageError(
+            f"options is {config.options}, but {config.learned} has learned {d} features, the "
+            f"constant one included: ask for at most {d - 1}"
+        )
+    problem, layout = make_problem(run.config), make_layout(run.config.env)
+    tasks = goal_tasks(config, run, problem) + option_tasks(config, run, problem)
+    parts = run.config.env.truth_cells
+    env = GuidedWalk(layout, run.config.env.step, parts)
+    base = dataclasses.replace(env.default_params, max_steps_in_episode=LIMIT)
+    is_goal = np.array([task.goal >= 0 for task in tasks])
+    middles = (problem.layout.cells + 0.5) / parts
+    maps = [np.nan_to_num(heat_map(problem.layout, task.potential), nan=-2.0) for task in tasks]
+    discount = float(config.agent.discount)
+    varying = {
+        "potential": jnp.asarray(np.stack(maps), jnp.float32),
+        "goal": jnp.asarray(middles[[task.goal for task in tasks]], jnp.float32),
+        "radius": jnp.where(is_goal, RADIUS, -1.0),
+        "weight": jnp.asarray(
+            [0.0 if t.arm == "none" else config.weight if t.goal >= 0 else 1.0 for t in tasks]
+        ),
+        "shaping_discount": jnp.where(is_goal, discount, 1.0),
+    }
+    params = dataclasses.replace(base, **varying)
+    names = [field.name for field in dataclasses.fields(base)]
+    axes: Any = Params(**{name: 0 if name in varying else None for name in names})  # pyright: ignore
+    return Tasks(run, problem, env, params, axes, tasks)
+
+
+def load(directory: str) -> Run:
+    """The run of train.allo in `directory`. Raises UsageError unless it learned in open space."""
+    run = saved_runs.load(directory)
+    if run.program.name != "allo" or run.config.transitions or not run.config.env.step:
+        raise UsageError(
+            f"{directory} was not learned in open space; expected a run of train.allo with "
+            "env.step, such as of the presets continuous and frames"
+        )
+    return run
+
+
+def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
+    """Each goal in every arm."""
+    if not config.goals:
+        return []
+    features, values = learned_features(run, problem)
+    count = len(features)
+    goals = np.random.default_rng(config.run.seed).permutation(count)[: config.goals]
+    moves = csgraph.shortest_path(problem.chain, unweighted=True, indices=goals)
+    nearest = true_nearness(np.atleast_2d(moves))
+    commute = jax.jit(
+        lambda goal: potentials.from_distance(
+            potentials.commute_distance(jnp.asarray(features), jnp.asarray(values), goal)
+        )
+    )
+    tasks = []
+    for i, goal in enumerate(goals):
+        apart = problem.layout.cells - problem.layout.cells[goal]
+        line = np.linalg.norm(apart, axis=1)
+        of_arm = {
+            "none": np.zeros(count),
+            "straight line": -line / line.max(),
+            "learned distance": np.asarray(commute(goal)),
+            "fewest moves": nearest[i],
+        }
+        tasks += [Task(of_arm[arm], int(goal), arm, f"goal {i + 1}, {arm}") for arm in ARMS]
+    return tasks
+
+
+def option_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
+    """Up and down each of the first eigenvectors after the constant one, which spans 1."""
+    features, _ = learned_features(run, problem)
+    tasks = []
+    for i in range(1, config.options + 1):
+        feature = features[:, i] / (
+            np.ptp(features[:, i]) or 1.0
+        )  # one that has collapsed stays flat
+        tasks += [
+            Task(sign * feature, -1, "", f"{i + 1}, {name}")
+            for sign, name in ((1, "up"), (-1, "down"))
+        ]
+    return tasks
+
+
+def learned_features(run: Run, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Features of all fine cells `[F, d]`, and eigenvalues `[d]` of one step of the walk."""
+    learning, agent = learning_config(run.config), run.agents[0]
+    network = network_of(run.config, problem)
+    inputs = jnp.asarray(problem.inputs)
+    features = np.asarray(jax.jit(lambda: allo_state.features(network, learning, agent, inputs))())
+    spectrum = np.asarray(allo_state.eigenvalues(learning, agent))
+    values = one_step_eigenvalues(spectrum, learning.discount, run.config.env.walk_steps)
+    return features, values.astype(np.float32)

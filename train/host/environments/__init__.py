@@ -1,0 +1,1 @@
+"""Environments that programs learn in: by name, or of a file of a user's own."""
