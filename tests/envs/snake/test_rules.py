@@ -268,7 +268,7 @@ def test_random_starts_are_uniform_over_all_that_fit():
     ("arguments", "message"),
     [
         ({"rows": 3}, "rows is 3"),
-        ({"cols": 21}, "cols is 21"),
+        ({"cols": 33}, "cols is 33"),
         ({"rows": 10.0}, "rows is 10.0"),
         ({"observation": "radar"}, "radar"),
         ({"rules": "baroque"}, "baroque"),
