@@ -1,4 +1,4 @@
-// Draws two snakes with envs/snake/drawing.js: the trained one in blue, the other in red.
+// Draws two snakes with envs/snake/drawing.js: the trained one, or the first of a duel, in blue.
 
 const PLAYERS = {
   own: { colours: ["#12357f", "#7cc9c0"], land: "#56b4e9" },
@@ -30,11 +30,11 @@ function drawLand(pen, land, cols) {
 scenes.two_snake = {
   overlays: { "nearer cells": false, "way to the next food": false },
   legend: {
-    "nearer cells": "blue where the trained snake is fewer moves away, red where the other is",
+    "nearer cells": "blue where the blue snake is fewer moves away, red where the red one is",
     "way to the next food": "of both snakes, until one of them eats",
   },
   size: ({ rows, cols }) => [cols, rows],
-  caption: (frame) => `trained (blue) ${frame.row("score")[0]} : ${frame.row("score")[1]} other (red)`,
+  caption: (frame) => `food: blue ${frame.row("score")[0]} : ${frame.row("score")[1]} red`,
   draw(pen, frame, { overlays }) {
     const { rows, cols } = frame.constants;
     drawBoard(pen, rows, cols);
