@@ -21,7 +21,7 @@ from envs.two_snake.rules import ALIVE, HIT_OTHER, HIT_SELF, HIT_WALL, LEARNER, 
 from envs.two_snake.spaces import Pair, Views
 from envs.two_snake.views import Regions, View
 
-SMALLEST, NARROWEST, LARGEST = 4, 9, 20
+SMALLEST, NARROWEST, LARGEST = 4, 9, 32
 RIVAL, GUEST = "rival", "guest"
 MOVED = (RIVAL, GUEST)
 """Opponents that an agent moves: a member of a trainer's pool, and somebody else."""

@@ -25,10 +25,10 @@ from train.two_snake.curriculum import check as check_curriculum
 class Game:
     """The board, the observation and the rewards."""
 
-    rows: Annotated[int, Range(least=4, most=20)] = 10
-    """Height of the board, 4 to 20 cells."""
-    cols: Annotated[int, Range(least=9, most=20)] = 10
-    """Width of the board, 9 to 20 cells."""
+    rows: Annotated[int, Range(least=4, most=32)] = 10
+    """Height of the board, 4 to 32 cells."""
+    cols: Annotated[int, Range(least=9, most=32)] = 10
+    """Width of the board, 9 to 32 cells."""
     observation: Literal["features", "planes"] = "features"
     """What both snakes see; envs/two_snake/observations.py says what is in each."""
     max_steps_in_episode: Count = 1000

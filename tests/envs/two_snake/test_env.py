@@ -55,6 +55,14 @@ def test_scripts_play_as_their_slow_twins():
     assert min(tally["won"], tally["lost"], tally["nobody is left"]) >= 2, tally
 
 
+@pytest.mark.slow
+def test_the_largest_board():
+    env = TwoSnake(32, 31, opponents=("greedy", "defensive"))
+    params = replace(env.default_params, target=3)
+    tally = Match(env, params, num_games=4, seed=3).play(80, look_every=20)
+    assert min(tally["meals"], tally["won"] + tally["lost"]) >= 3, tally
+
+
 def test_games_begin_by_their_probabilities():
     """Sides and opponents by their weights, one that weighs nothing never; rivals by number."""
     env = TwoSnake(opponents=(*SCRIPTS, "rival"), rival=True)
@@ -121,8 +129,9 @@ def test_the_actions_and_views_of_two_have_spaces():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rows": 3}, "rows is 3; expected 4 to 20 cells"),
-        ({"cols": 8}, "cols is 8; expected 9 to 20 cells"),
+        ({"rows": 3}, "rows is 3; expected 4 to 32 cells"),
+        ({"cols": 8}, "cols is 8; expected 9 to 32 cells"),
+        ({"cols": 33}, "cols is 33; expected 9 to 32 cells"),
         ({"observation": "flood"}, "observation 'flood' is unknown; expected one of features"),
         ({"opponents": ("greedy", "rival")}, "opponent 'rival' is unknown"),
         ({"opponents": ("guest",)}, "opponent 'guest' is unknown"),

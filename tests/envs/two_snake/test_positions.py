@@ -211,7 +211,7 @@ def test_collisions_by_eye():
     assert divmod(int(after.food[met_on_food]), BOARD.stride) == (2, 4)
 
 
-@pytest.mark.parametrize("cols", [9, 10, 12, 15, 20])
+@pytest.mark.parametrize("cols", [9, 10, 12, 15, 20, 32])
 def test_what_is_known_of_a_start_is_what_a_search_finds(cols):
     board = Board(4, cols)
     bodies = oracle.first_cells(4, cols, 0)
