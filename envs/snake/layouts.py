@@ -27,17 +27,17 @@ def most_obstacles(board: Board) -> int:
 
 
 def draw_obstacles(board: Board, state: State, random_words: jax.Array) -> Bits:
-    """As many obstacles as random words, uint32 `[N]`, for a game with a straight snake of three.
+    """Draws as many obstacles as random words, uint32 `[N]`, around a straight snake of three.
 
     N is at most `most_obstacles(board)`.
     """
     ahead = bitboard.single(jnp.stack(rules.candidates(board, state)), board.num_words)  # words [3]
     body, cells = jnp.stack(state.occupied), jnp.stack(board.cells)
-    kept = jnp.stack([word[0] | word[1] | word[2] for word in ahead])
+    off_limits = jnp.stack([word[0] | word[1] | word[2] for word in ahead])
 
     def add(free: jax.Array, random_word: jax.Array) -> tuple[jax.Array, None]:
         choices = free & passable_around(board, free) & ~beside(board, narrow(board, free | body))
-        choices = tuple(choices & ~kept)
+        choices = tuple(choices & ~off_limits)
         cell = bitboard.draw(choices, bitboard.count(choices), random_word)
         return free & ~jnp.stack(bitboard.single(cell, board.num_words)), None
 

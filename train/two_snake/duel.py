@@ -3,7 +3,7 @@
 Each trained snake sees the game in the observation that its own network has learned from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -136,7 +136,7 @@ def make_agent(blue: Seat, red: Seat) -> Agent:
 
 
 def pairing(
-    players: dict[str, Player | str], env: OpenTwoSnake, params: Params
+    players: Mapping[str, Player | str], env: OpenTwoSnake, params: Params
 ) -> Callable[[str, str], tuple[Agent, tuple[PyTree, PyTree]]]:
     """`(blue, red) -> (agent, state)`, by name; the same agent for the same two."""
     seats = {name: seat_of(player, env, params) for name, player in players.items()}

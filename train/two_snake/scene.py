@@ -156,9 +156,9 @@ def live_frames_and_bars(
     own = game._replace(action=game.action[:, 0])
     bars = episodes.bars(own, WAYS)
     bars |= {f"{what}, red": x for what, x in episodes.bars(_red_recording(game), WAYS).items()}
-    seen = game.explained.get("seen")
-    if seen is not None and seen.shape[1:] == (len(FEATURES),):
-        bars["what it sees"] = episodes.observation_bars(own._replace(obs=seen), FEATURES)
+    sight = game.explained.get("seen")
+    if sight is not None and sight.shape[1:] == (len(FEATURES),):
+        bars["what it sees"] = episodes.observation_bars(own._replace(obs=sight), FEATURES)
     return frames.game_arrays(env.board, game.state), bars
 
 

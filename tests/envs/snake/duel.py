@@ -11,6 +11,7 @@ from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from envs.snake import bitboard
@@ -50,7 +51,7 @@ def compile_env(env: Snake):
         order = jax.vmap(lambda one: fast_rules.order(env.board, one))(state)
         fields = {name: getattr(state, name) for name in Snapshot._fields[1:]}
         if state.obstacles is not None:
-            inside = lambda one: bitboard.contains(one, env.board.indices)
+            inside = lambda one: bitboard.contains(one, jnp.asarray(env.board.indices))
             shape = (-1, env.board.rows, env.board.cols)
             fields["obstacles"] = jax.vmap(inside)(state.obstacles).reshape(shape)
         return Snapshot(order, **fields)
@@ -204,7 +205,7 @@ def pieces_of(env: Snake, snapshot: Snapshot, i: int) -> set[Cell]:
 
 
 def check_layout(env: Snake, game: Game) -> None:
-    """As many obstacles as asked for, which cut nothing apart and trap nobody."""
+    """There are as many obstacles as asked for; they cut nothing apart and trap nobody."""
     free = game.free_cells()
     assert len(free) == game.size - 3 - env.obstacles, oracle.draw(game)
     blocked = {*game.body, *game.obstacles}

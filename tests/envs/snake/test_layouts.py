@@ -137,7 +137,7 @@ def test_without_either_the_program_is_that_of_a_game_that_knows_neither(monkeyp
         Snake(5, 6, "planes", entrapment="judged", crowding=True),
         Snake(5, 6, "board", actions="absolute"),
     ]
-    ours = [traced(env) for env in envs]
+    ours = [program_of(env) for env in envs]
     assert all("None" in str(state) for _, state in ours)
     plain_rules = {
         "open_cells": lambda board, state: board.cells,
@@ -156,15 +156,15 @@ def test_without_either_the_program_is_that_of_a_game_that_knows_neither(monkeyp
         monkeypatch.setattr(rules, name, function)
     monkeypatch.setattr(scene, "wall_distances", plain_wall_distances)
     monkeypatch.setattr("envs.snake.observations.wall_distances", plain_wall_distances)
-    assert [traced(env) for env in envs] == ours
-    assert traced(Snake(5, 6, "board", actions="absolute", foods=2)) != ours[2]
+    assert [program_of(env) for env in envs] == ours
+    assert program_of(Snake(5, 6, "board", actions="absolute", foods=2)) != ours[2]
 
 
-def traced(env: Snake) -> tuple[str, str]:
+def program_of(env: Snake) -> tuple[str, str]:
     """The program of a step, reset included, and the structure of the state."""
     key, params = jax.random.key(0), env.default_params
     _, state = jax.eval_shape(env.reset, key, params)
-    step = lambda *arguments: Snake.step(env, *arguments)  # not traced before
+    step = lambda *arguments: Snake.step(env, *arguments)  # not in the cache
     jax.clear_caches()
     program = jax.make_jaxpr(step)(key, state, jnp.int32(0), params)
     return str(program), str(jax.tree.structure(state))

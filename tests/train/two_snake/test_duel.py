@@ -67,8 +67,8 @@ def test_games_are_counted_unless_somebody_interferes():
     game = Game(scene.duel(untrained.two_snakes(), 0, ("static",)), 0)
     assert game.players == ("two_snake", "static")
 
-    def play(seed: int, *players: str) -> str:
-        game.new(seed, players if players else None)
+    def play(seed: int, blue: str, red: str) -> str:
+        game.new(seed, (blue, red))
         while not game.ending:
             game.step()
         return game.ending

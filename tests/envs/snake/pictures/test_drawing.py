@@ -69,11 +69,11 @@ def test_obstacles_and_every_piece_of_food_are_shown():
         expected = "obstacle" if cell in game.obstacles else expected
         expected = "snake" if cell in game.body else expected
         assert kind(pixel(board, picture, *cell)) == expected, cell
-    shown = frames.game_arrays(board, rules.CLASSIC, stack_states([game]))
+    arrays = frames.game_arrays(board, rules.CLASSIC, stack_states([game]))
     number = lambda cell: cell[0] * board.cols + cell[1]
-    assert np.flatnonzero(shown["obstacles"][0]).tolist() == sorted(map(number, game.obstacles))
-    assert sorted(shown["foods"][0].tolist()) == sorted(map(number, game.food_cells))
-    assert shown["food"][0] == number(game.food)
+    assert np.flatnonzero(arrays["obstacles"][0]).tolist() == sorted(map(number, game.obstacles))
+    assert sorted(arrays["foods"][0].tolist()) == sorted(map(number, game.food_cells))
+    assert arrays["food"][0] == number(game.food)
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: f"{board.rows}x{board.cols}")
