@@ -29,9 +29,9 @@ LIES_STILL = -1
 class OpenTwoSnake(TwoSnake):
     """The game of two agents that see its whole state; an action may be `LIES_STILL`."""
 
-    def __init__(self, rows: int, cols: int, keeps_order: bool):
+    def __init__(self, rows: int, cols: int, keeps_order: bool, snakes: int = 2):
         observation = "planes" if keeps_order else "features"
-        super().__init__(rows, cols, observation, opponents=(RIVAL,), rival=True)
+        super().__init__(rows, cols, observation, opponents=(RIVAL,), rival=True, snakes=snakes)
 
     def _turns(
         self, chance: dict[str, jax.Array], state: State, action: jax.Array
@@ -62,7 +62,7 @@ class Seat(NamedTuple):
 def make_env(config: AnyConfig, players: list[Player]) -> OpenTwoSnake:
     """The game of a configuration, with what any of the players needs to see."""
     keeps_order = any(OBSERVATIONS[x.config.env.observation].needs_order for x in players)
-    return OpenTwoSnake(config.env.rows, config.env.cols, keeps_order)
+    return OpenTwoSnake(config.env.rows, config.env.cols, keeps_order, config.env.snakes)
 
 
 def refuse_other_board(player: Player, config: AnyConfig) -> None:
@@ -84,7 +84,7 @@ def _script_seat(name: str, env: OpenTwoSnake) -> Seat:
     def act(learned: PyTree, state: State, player: int, key: jax.Array) -> jax.Array:
         if name == "static":
             return jnp.int32(LIES_STILL)
-        view, word = views.view(state, player), jax.random.bits(key)
+        view, word = views.view(env.board, state, player), jax.random.bits(key)
         return scripts.turn(env.board, (name,), jnp.int32(0), view, word)
 
     return Seat((), act, lambda learned, state, player: {})
@@ -95,7 +95,7 @@ def _seat(player: Player, env: OpenTwoSnake, params: Params) -> Seat:
     observation = OBSERVATIONS[config.env.observation]
 
     def observe(state: State, snake: int) -> jax.Array:
-        view = views.view(state, snake)
+        view = views.view(env.board, state, snake)
         regions = views.regions(env.board, view) if observation.needs_regions else ()
         return observation.describe(Scene(env.board, view, regions, params.target))
 
@@ -110,20 +110,21 @@ def _seat(player: Player, env: OpenTwoSnake, params: Params) -> Seat:
     return Seat(player.learned, act, explain)
 
 
-def make_agent(blue: Seat, red: Seat) -> Agent:
+def make_agent(blue: Seat, red: Seat, snakes: int = 2) -> Agent:
     """The agent that moves both snakes; its state is the parameters of both, and never learns.
 
-    What the red one thinks has names that begin with `other_`.
+    Of several others the red player moves all. What it thinks as the first of them has names that
+    begin with `other_`.
     """
-    seats = ((LEARNER, blue), (OTHER, red))
 
     def act(state: tuple[PyTree, PyTree], memory: tuple, obs: State, key: jax.Array):
-        keys = jax.random.split(key)
-        moves = [seat.act(state[i], obs, i, keys[i]) for i, seat in seats]
+        keys = jax.random.split(key, snakes)
+        moves = [blue.act(state[0], obs, LEARNER, keys[0])]
+        moves += [red.act(state[1], obs, i, keys[i]) for i in range(OTHER, snakes)]
         return jnp.stack([jnp.asarray(move, jnp.int32) for move in moves]), memory, ()
 
     def explain(state: tuple[PyTree, PyTree], memory: tuple, obs: State) -> dict[str, jax.Array]:
-        own, its = (seat.explain(state[i], obs, i) for i, seat in seats)
+        own, its = blue.explain(state[0], obs, LEARNER), red.explain(state[1], obs, OTHER)
         return own | {f"other_{name}": x for name, x in its.items()}
 
     return Agent(
@@ -143,7 +144,7 @@ def pairing(
 
     @cache
     def agent_of(blue: str, red: str) -> Agent:
-        return make_agent(seats[blue], seats[red])
+        return make_agent(seats[blue], seats[red], env.snakes)
 
     return lambda blue, red: (agent_of(blue, red), (seats[blue].learned, seats[red].learned))
 
