@@ -198,7 +198,7 @@ def empty_cells(board: Board, snakes: Body) -> Bits:
 
 
 def cells_of_others(snakes: Body) -> Bits:
-    """For each snake the cells that all others cover: words `[P]`."""
+    """The cells that all others cover, for each snake: words `[P]`."""
     if len(snakes.length) == 2:
         return tuple(word[::-1] for word in snakes.occupied)
     return tuple(
