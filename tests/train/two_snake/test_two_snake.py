@@ -51,7 +51,7 @@ def test_a_snake_learns_among_three_and_meets_two_as_well(tmp_path):
     for summary in seed["tournament"].values():
         assert sum(summary[x]["mean"] for x in ("won", "draw", "lost")) == pytest.approx(1)
     with Image.open(directory / "against_greedy.gif") as film:
-        assert film.n_frames > 1
+        assert getattr(film, "n_frames", 1) > 1
     game = Game(scene.live(saved_runs.load(directory), 0), 0)
     while not game.ending:
         game.step()
