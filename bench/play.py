@@ -20,7 +20,7 @@ def milliseconds(name: str) -> np.ndarray:
     """Times each of `STEPS` steps of one game after another, in milliseconds."""
     is_run = Path(name).is_dir()
     options = play.Options(run=name) if is_run else play.Options(policy=name)
-    live = play.live_of(play.load_run(options), 0)
+    live = play.live_of(play.load_run(options), options)
     play.warm_up(live)
     game, times = Game(live, 0), []
     for seed in range(STEPS):

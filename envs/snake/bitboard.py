@@ -1,4 +1,4 @@
-"""Sets of cells as bits: a board of up to 20×20 cells is a handful of 32-bit words.
+"""Sets of cells as bits: a board of 10×10 cells is four 32-bit words, one of 32×32 is 33.
 
 A set is a tuple of words, each an array of its own, so that under `vmap` over N games every word is
 one contiguous `[N]` array. Cell (row, col) is bit `row * (cols + 1) + col`: each row ends with a
@@ -149,10 +149,12 @@ def select(bits: Bits, rank: jax.Array) -> jax.Array:
 def draw(bits: Bits, size: jax.Array, random_word: jax.Array) -> jax.Array:
     """A uniform cell of a set of `size` cells, from 32 random bits; -1 if the set is empty.
 
-    Multiply and shift: 23 random bits times at most 400 cells fit a word, so that no cell is
-    likelier than another by more than 1 in 20,000.
+    Multiply and shift: 23 random bits times at most 511 cells fit a word, so that no cell is
+    likelier than another by more than 1 in 16,000; on boards that need more than 15 words, 21 bits
+    times at most 1,087 cells, and 1 in 1,900.
     """
-    rank = ((random_word >> 9) * size.astype(jnp.uint32)) >> 23
+    size_bits = max(9, (WORD * len(bits)).bit_length())  # of a set that fills all words
+    rank = ((random_word >> size_bits) * size.astype(jnp.uint32)) >> (WORD - size_bits)
     return select(bits, rank.astype(jnp.int32))
 
 

@@ -12,12 +12,13 @@ from envs.base import Environment, check_name
 from envs.snake import bitboard, grown, rewards, rules
 from envs.snake.bitboard import Board
 from envs.snake.cycles import cycle
+from envs.snake.layouts import draw_obstacles, most_obstacles
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import MODERN_REWARDS, Rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules, State
 from envs.snake.scene import Regions, Scene, flood_regions, is_softly_entrapped, open_regions
 
-SMALLEST, LARGEST = 4, 20
+SMALLEST, LARGEST = 4, 32
 RULES = {"classic": CLASSIC, "modern": MODERN}
 ENTRAPMENT = ("off", "judged", "seen")
 
@@ -59,6 +60,11 @@ class Snake(Environment):
     takes the flood fill of most observations; with "off" the rewards have no effect. Likewise the
     reward of crowding has none without `crowding`.
 
+    With `obstacles`, so many cells of every game are closed to the snake, drawn anew each time as
+    `envs.snake.layouts` says: never do they cut the free cells apart. With `foods`, so many pieces
+    of food lie on the board while there is room for them. Without either, the compiled program is
+    that of a game that knows neither.
+
     Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
     never lands under the head, a time-out is a truncation with its final observation, and
     entrapment is judged by the heading before the action. Rules `modern` let the head follow the
@@ -76,6 +82,8 @@ class Snake(Environment):
         grown_starts: bool = False,
         entrapment: Literal["off", "judged", "seen"] = "off",
         crowding: bool = False,
+        obstacles: int = 0,
+        foods: int = 1,
     ):
         super().__init__()
         for name, size in (("rows", rows), ("cols", cols)):
@@ -87,6 +95,9 @@ class Snake(Environment):
             check_name("rules", rules, RULES)
             rules = RULES[rules]
         self.board = Board(rows, cols)
+        check_layout(self.board, obstacles, foods, grown_starts)
+        self.obstacles = obstacles
+        self.foods = foods
         self.observation = observation
         self.rules = rules
         if mirror and (OBSERVATIONS[observation].reflect is None or actions == "absolute"):
@@ -112,13 +123,14 @@ class Snake(Environment):
         return Params(max_steps_in_episode=100_000, rewards=MODERN_REWARDS)
 
     def chances(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Random words `[]` and `[1 or 2]`, or four more where snakes may begin grown.
+        """Random words `[]` and `[W]`: for food, and where needed for a random start, obstacles,
+        more food, and at the end for a snake that begins grown.
 
         One draw serves both, at a third of the cost: a move uses it for food only, on which no
         ending depends, so the next start is independent of the ending.
         """
         count = 2 if self.rules.random_start else 1
-        count += grown.NUM_WORDS if self.grown_starts else 0
+        count += self.obstacles + (self.foods - 1) + self._num_grown_words
         words = jax.random.bits(key, (count,))
         words = jax.lax.optimization_barrier(words)  # or every use recomputes them
         return words[0], words
@@ -126,12 +138,29 @@ class Snake(Environment):
     def start(self, chance: jax.Array, params: Params) -> State:
         keep_order = OBSERVATIONS[self.observation].needs_order
         state = rules.start(self.board, self.rules, chance, keep_order)
+        if self.obstacles or self.foods > 1:
+            state = self._lay_out(state, chance)
         if self.grown_starts:
-            state = grown.start(self.board, chance[-grown.NUM_WORDS :], params.grown_share, state)
+            words = chance[-self._num_grown_words :]
+            state = grown.start(self.board, words, params.grown_share, state)
         if self.entrapment != "off":
             state = replace(state, reached=self._find_first(self.board, self.rules, state).reached)
         # the food does not use the low bits of its word
         return replace(state, mirrored=chance[0] & 1 != 0) if self.mirror else state
+
+    @property
+    def _num_grown_words(self) -> int:
+        """Random words of a snake that may begin grown."""
+        return grown.NUM_WORDS + self.foods if self.grown_starts else 0
+
+    def _lay_out(self, state: State, chance: jax.Array) -> State:
+        """A new game with its obstacles and all its food."""
+        words = chance[2 if self.rules.random_start else 1 :]
+        if self.obstacles:
+            obstacles = draw_obstacles(self.board, state, words[: self.obstacles])
+            state = replace(state, obstacles=obstacles)
+        more_food = [words[self.obstacles + i] for i in range(self.foods - 1)]
+        return rules.scatter_food(self.board, state, [chance[0], *more_food])
 
     def transition(
         self, chance: jax.Array, state: State, action: jax.Array, params: Params
@@ -166,7 +195,7 @@ class Snake(Environment):
         # The cause of a death, for the report of the episode.
         entrapped = event.died & rules.is_entrapped(self.board, self.rules, state)
         target = state.head + rules.offset(self.board, heading)
-        into_wall = ~bitboard.contains(self.board.cells, target)
+        into_wall = ~bitboard.contains(rules.open_cells(self.board, state), target)
         outcome = {
             "score": next_state.length - rules.START_LENGTH,
             "won": won,
@@ -261,3 +290,20 @@ class Snake(Environment):
         shape = OBSERVATIONS[self.observation].shape(self.board)
         shape = (shape[0] + 1,) if self.entrapment == "seen" else shape
         return spaces.Box(-1.0, 1.0, shape, jnp.float32)
+
+
+def check_layout(board: Board, obstacles: int, foods: int, grown_starts: bool = False) -> None:
+    """Raises ValueError for obstacles or food that may not fit on a board."""
+    size, most = f"a {board.rows}×{board.cols} board", most_obstacles(board)
+    if not (isinstance(obstacles, int) and 0 <= obstacles <= most):
+        raise ValueError(
+            f"obstacles is {obstacles}; {size} takes 0 to {most}: more might cut it apart"
+        )
+    room = board.num_cells - rules.START_LENGTH - obstacles
+    if not (isinstance(foods, int) and 1 <= foods <= room):
+        raise ValueError(f"foods is {foods}; {size} has room for 1 to {room}")
+    if obstacles and grown_starts:
+        raise ValueError(
+            "a snake that begins grown lies on a tour of all cells, which obstacles block: leave "
+            "out one of them"
+        )

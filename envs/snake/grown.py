@@ -3,7 +3,6 @@
 The snake lies on a stretch of the board's tour (see `envs.snake.cycles`), in either direction.
 """
 
-from dataclasses import replace
 from functools import lru_cache
 
 import jax
@@ -15,15 +14,15 @@ from envs.snake.bitboard import Bits, Board
 from envs.snake.cycles import cycle, prefixes
 from envs.snake.rules import START_LENGTH, STEPS, State
 
-NUM_WORDS = 4
-"""Random words that `start` consumes."""
+NUM_WORDS = 3
+"""Random words that `start` consumes besides one for each piece of food."""
 
 
 def start(board: Board, random_words: jax.Array, share: float | jax.Array, short: State) -> State:
     """`short` or, with probability `share`, a game whose snake has 3 to all but one cells.
 
-    Length, place on the tour and direction are uniform. Consumes uint32
-    `[NUM_WORDS]` random words.
+    Length, place on the tour and direction are uniform. Consumes uint32 random words, `NUM_WORDS`
+    and one for each piece of food.
     """
     tour, cells = cycle(board), board.num_cells
     length = START_LENGTH + (random_words[0] % np.uint32(cells - START_LENGTH)).astype(jnp.int32)
@@ -54,7 +53,8 @@ def start(board: Board, random_words: jax.Array, share: float | jax.Array, short
         mirrored=short.mirrored,
         reached=short.reached,
     )
-    long = replace(long, food=rules.draw_food(board, long, random_words[3]))
+    food_words = [random_words[i] for i in range(NUM_WORDS, len(random_words))]
+    long = rules.scatter_food(board, long, food_words)
     is_long = (random_words[2] >> 8).astype(jnp.float32) * 2.0**-24 < share
     return jax.tree.map(lambda a, b: jnp.where(is_long, a, b), long, short)
 

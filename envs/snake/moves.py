@@ -39,12 +39,11 @@ def first_heading(options: Moves, is_wanted: jax.Array) -> jax.Array:
 
 
 def leads_to_food(board: Board, rules: Rules, state: State, options: Moves) -> jax.Array:
-    """Bool `[3]`: whether a shortest path to the food, through free cells, begins with each move.
+    """Bool `[3]`: whether a shortest path to food, through free cells, begins with each move.
 
     All False if there is no path.
     """
-    food = bitboard.single(state.food, board.num_words)
-    nearest, _ = _search(board, rules, state, food)
+    nearest, _ = _search(board, rules, state, game.food_cells(board, state))
     return bitboard.contains(nearest, options.target)
 
 

@@ -3,6 +3,11 @@
 Whatever is counted by direction comes in one order: forward, left, right in the frame of the head,
 and up, right, down, left in the frame of the board.
 
+An obstacle is seen as a wall where walls are; `board` has -1 there, and `planes` counts it as body
+without a place in it. Of several pieces of food, directions and offsets are those of the nearest;
+`food reachable` says whether any is, and what shows the board shows all. So no size depends on
+either.
+
 | name | size | contents |
 |---|---|---|
 | `features` | 10 | danger forward, left, right · food up, right, down, left · heading up, right, down |
@@ -26,6 +31,7 @@ import numpy as np
 
 from envs.snake import bitboard, rules
 from envs.snake.bitboard import Board
+from envs.snake.rules import State
 from envs.snake.scene import (
     Scene,
     compass,
@@ -130,8 +136,11 @@ def board_view(scene: Scene) -> jax.Array:
     cells, state = jnp.asarray(scene.board.indices), scene.state
     body = bitboard.contains(state.occupied, cells)
     codes = (body.astype(jnp.int32), (cells == state.head).astype(jnp.int32))
-    food = jnp.where(cells == state.food, 3, 0)
-    return (codes[0] + codes[1] + food).astype(jnp.float32) / 3.0
+    food = jnp.where(_is_food(state, cells), 3, 0)
+    sums = codes[0] + codes[1] + food
+    if state.obstacles is not None:
+        sums = jnp.where(bitboard.contains(state.obstacles, cells), -3, sums)
+    return sums.astype(jnp.float32) / 3.0
 
 
 def planes(scene: Scene) -> jax.Array:
@@ -139,11 +148,27 @@ def planes(scene: Scene) -> jax.Array:
     board, state = scene.board, scene.state
     assert state.order is not None, "the game was started without the order of the body"
     order, length = state.order.astype(jnp.float32), state.length.astype(jnp.float32)
-    food = jnp.asarray(board.indices) == state.food
+    cells = jnp.asarray(board.indices)
+    food, blocked = _is_food(state, cells), order > 0
+    if state.obstacles is not None:
+        blocked = blocked | bitboard.contains(state.obstacles, cells)
     # flat until the end, and a product instead of a quotient: each doubles the speed on a CPU
-    layers = [order > 0, order == length, order == 1, food, order * (1 / length)]
+    layers = [
+        blocked,
+        order == length,
+        order == 1,
+        food,
+        order * (1 / length),
+    ]
     cells = jnp.stack([layer.astype(jnp.float32) for layer in layers], axis=-1)
     return cells.reshape(board.rows, board.cols, len(layers))
+
+
+def _is_food(state: State, cells: jax.Array) -> jax.Array:
+    """On which of the cells `[C]` food lies."""
+    if state.foods is None:
+        return cells == state.food
+    return jnp.any(cells[None, :] == state.foods[:, None], axis=0)
 
 
 def near_view(scene: Scene) -> jax.Array:

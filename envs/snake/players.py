@@ -8,10 +8,10 @@ comes before left and left before right; if every move kills, a player moves for
 |---|---|
 | `random` | any move |
 | `random_safe` | any move that does not kill at once |
-| `direct` | to the column of the food, then to its row, ignoring obstacles |
+| `direct` | to the column of the nearest food, then to its row, whatever is in the way |
 | `shortest` | a shortest path to the food; if there is none, the first safe move |
 | `lookahead` | the same, but never into a place from where it could not reach its tail |
-| `hamiltonian` | along a Hamiltonian cycle; not possible if both sides are odd |
+| `hamiltonian` | along a Hamiltonian cycle; not if both sides are odd, nor with obstacles |
 | `shortcuts` | along the same cycle, with shortcuts while the snake is short |
 """
 
@@ -95,7 +95,8 @@ def lookahead(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.A
 def hamiltonian(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
     """The next cell of the tour; if that is not safe, the first safe move.
 
-    Fills the board if the rules allow following the tail. Raises ValueError for odd sides.
+    Fills the board if the rules allow following the tail. Raises ValueError for odd sides, and for
+    obstacles.
     """
     options = moves(board, rules, state)
     place = _places(board, state)
@@ -109,13 +110,16 @@ def shortcuts(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.A
 
     Once it covers half of the board it takes no shortcuts. The body always lies in the order of the
     tour, so all cells from the head on to the tail are free: this player cannot die if the rules
-    allow following the tail. Raises ValueError for odd sides.
+    allow following the tail. Raises ValueError for odd sides, and for obstacles.
     """
     options = moves(board, rules, state)
     place = _places(board, state)
-    head_place, target_places, food = place(state.head), place(options.target), place(state.food)
+    head_place, target_places = place(state.head), place(options.target)
     limit = board.num_cells - 1 - GROWTH
-    limit = jnp.where((state.food >= 0) & (food > head_place), jnp.minimum(food, limit), limit)
+    foods = state.food if state.foods is None else state.foods
+    food = place(foods)
+    limit = jnp.where((foods >= 0) & (food > head_place), jnp.minimum(food, limit), limit)
+    limit = limit if state.foods is None else jnp.min(limit)
     limit = jnp.where(
         2 * state.length < board.num_cells, jnp.maximum(limit, head_place + 1), head_place + 1
     )
@@ -132,6 +136,11 @@ def _places(board: Board, state: State) -> Callable[[jax.Array], jax.Array]:
     in which, from the tail on, the neck comes before the head.
     """
     tour, size = cycle(board), board.num_cells
+    if state.obstacles is not None:
+        raise ValueError(
+            "obstacles lie on the tour: let another player play, such as lookahead, or leave "
+            "them out"
+        )
     if not tour.is_closed:
         raise ValueError(
             f"a {board.rows}×{board.cols} board has no closed tour: players that follow one expect "
@@ -163,7 +172,12 @@ PLAYERS: dict[str, Player] = {
 }
 
 
-def able_players(board: Board) -> list[str]:
-    """The names of the players that can play on a board: not all where both sides are odd."""
+def able_players(board: Board, obstacles: int = 0) -> list[str]:
+    """The names of the players that can play on a board.
+
+    Two of them follow a tour of its cells, which is not there where both sides are odd, nor where
+    obstacles lie on it.
+    """
     follow_tours = ("hamiltonian", "shortcuts")
-    return [name for name in PLAYERS if cycle(board).is_closed or name not in follow_tours]
+    has_tour = cycle(board).is_closed and not obstacles
+    return [name for name in PLAYERS if has_tour or name not in follow_tours]

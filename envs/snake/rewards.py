@@ -25,7 +25,8 @@ class Rewards:
     win: float = 0.0
     """Filling the board; added to `food`. Only under rules in which a full board wins."""
     shaping: float = 0.5
-    """Per cell nearer to the food, over the longer side of the board; neither eating nor dying."""
+    """Per cell nearer to the nearest food, over the longer side of the board; neither eating nor
+    dying."""
     timeout: float = -5.0
     """Added to the last step when the time limit ends the episode."""
     length: float = 0.0

@@ -5,6 +5,7 @@ occupied cells and, for each of its cells, the direction in which the snake left
 advances by reading two bits, at a cost that does not depend on how long the snake is.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -59,6 +60,9 @@ class State(Body):
     time: jax.Array  # steps since the start
     hunger: jax.Array  # steps since the last meal
     mirrored: jax.Array | None = None  # whether observations and actions are reflected
+    foods: jax.Array | None = None  # [K] every piece, -1 for none, where there are several: `food`
+    # is then the nearest of them, and of those the one in the first cell
+    obstacles: Bits | None = None  # cells that no snake can enter, where there are any
     reached: Bits | None = None  # words [3] of `scene.Regions`, where entrapment is judged
 
 
@@ -158,16 +162,30 @@ def offset(board: Board, heading: jax.Array) -> jax.Array:
     return jnp.where((heading == 0) | (heading == 3), -distance, distance)
 
 
-def obstacles(board: Board, rules: Rules, state: State) -> Bits:
+def deadly_body(board: Board, rules: Rules, state: State) -> Bits:
     """The body cells that are deadly to move into now."""
     if rules.tail_is_fatal:
         return state.occupied
     return bitboard.difference(state.occupied, bitboard.single(state.tail, board.num_words))
 
 
+def open_cells(board: Board, state: State) -> Bits:
+    """The cells of the board that are no obstacles, the snake's among them."""
+    if state.obstacles is None:
+        return board.cells
+    return bitboard.difference(board.cells, state.obstacles)
+
+
+def num_open(board: Board, state: State) -> jax.Array | int:
+    """The number of `open_cells`: the length of a snake that has filled the board."""
+    if state.obstacles is None:
+        return board.num_cells
+    return board.num_cells - bitboard.count(state.obstacles)
+
+
 def free_cells(board: Board, rules: Rules, state: State) -> Bits:
     """The cells the head may move into."""
-    return bitboard.difference(board.cells, obstacles(board, rules, state))
+    return bitboard.difference(open_cells(board, state), deadly_body(board, rules, state))
 
 
 def candidates(board: Board, state: Body) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -196,18 +214,15 @@ def move(
     """One step towards `heading`. A deadly one advances only the time counters."""
     target = state.head + offset(board, heading)
     survives = bitboard.contains(free_cells(board, rules, state), target)
-    ate = survives & (target == state.food)
+    ate = survives & _is_food(state, target)
 
     hunger = jnp.where(ate, -1, state.hunger)
     moved_state = replace(advance(board, state, heading, ate), hunger=hunger)
     state = jax.tree.map(lambda new, old: jnp.where(survives, new, old), moved_state, state)
-    state = replace(
-        state,
-        food=jnp.where(ate, draw_food(board, state, random_word), state.food),
-        time=state.time + 1,
-        hunger=state.hunger + 1,
-    )
-    return state, Event(ate=ate, died=~survives, filled=ate & (state.length == board.num_cells))
+    state = _replace_food(board, state, ate, random_word)
+    state = replace(state, time=state.time + 1, hunger=state.hunger + 1)
+    died, filled = ~survives, ate & (state.length == num_open(board, state))
+    return state, Event(ate, died, filled)
 
 
 def advance(board: Board, body: AnyBody, heading: jax.Array, grows: jax.Array) -> AnyBody:
@@ -235,9 +250,59 @@ def advance(board: Board, body: AnyBody, heading: jax.Array, grows: jax.Array) -
 
 
 def draw_food(board: Board, state: State, random_word: jax.Array) -> jax.Array:
-    """A uniform cell that the snake does not cover; -1 if it covers them all."""
-    empty = bitboard.difference(board.cells, state.occupied)
-    return bitboard.draw(empty, board.num_cells - state.length, random_word)
+    """A uniform cell without snake, obstacle or other food; -1 if there is none."""
+    empty = bitboard.difference(open_cells(board, state), state.occupied)
+    if state.foods is None:
+        return bitboard.draw(empty, num_open(board, state) - state.length, random_word)
+    empty = bitboard.difference(empty, food_cells(board, state))
+    return bitboard.draw(empty, bitboard.count(empty), random_word)
+
+
+def scatter_food(board: Board, state: State, random_words: Sequence[jax.Array]) -> State:
+    """A new game with as many pieces of food as random words."""
+    if len(random_words) == 1:
+        return replace(state, food=draw_food(board, state, random_words[0]))
+
+    def add(foods: jax.Array, piece: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        place, random_word = piece
+        cell = draw_food(board, replace(state, foods=foods), random_word)
+        return jnp.where(places == place, cell, foods), None
+
+    places = jnp.arange(len(random_words), dtype=jnp.int32)
+    no_foods = jnp.full_like(places, -1)
+    foods, _ = jax.lax.scan(add, no_foods, (places, jnp.stack(random_words)))
+    return replace(state, foods=foods, food=nearest_food(board, state.head, foods))
+
+
+def food_cells(board: Board, state: State) -> Bits:
+    """The cells on which food lies."""
+    if state.foods is None:
+        return bitboard.single(state.food, board.num_words)
+    pieces = bitboard.single(state.foods, board.num_words)  # words [K]
+    no_cells = np.uint32(0)
+    return tuple(jax.lax.reduce(word, no_cells, jax.lax.bitwise_or, (0,)) for word in pieces)
+
+
+def nearest_food(board: Board, head: jax.Array, foods: jax.Array) -> jax.Array:
+    """The nearest of `foods` `[K]`, of several the one in the first cell; -1 if there is none."""
+    size, nowhere = board.rows * board.stride, np.iinfo(np.int32).max
+    ranks = bitboard.distance(board, head, foods) * size + foods
+    least = jnp.min(jnp.where(foods >= 0, ranks, nowhere))
+    return jnp.where(least == nowhere, -1, least % size)
+
+
+def _is_food(state: State, cell: jax.Array) -> jax.Array:
+    """Whether food lies on a cell of the board."""
+    return cell == state.food if state.foods is None else jnp.any(cell == state.foods)
+
+
+def _replace_food(board: Board, state: State, ate: jax.Array, random_word: jax.Array) -> State:
+    """The state in which food that the head has just eaten lies elsewhere."""
+    food = draw_food(board, state, random_word)
+    if state.foods is None:
+        return replace(state, food=jnp.where(ate, food, state.food))
+    foods = jnp.where(ate & (state.foods == state.head), food, state.foods)
+    return replace(state, foods=foods, food=nearest_food(board, state.head, foods))
 
 
 def order(board: Board, state: Body) -> jax.Array:

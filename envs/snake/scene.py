@@ -42,8 +42,8 @@ def flood_regions(board: Board, rules_: Rules, state: State) -> Regions:
 def open_regions(board: Board, rules_: Rules, state: State) -> Regions:
     """`flood_regions` of a new game, without a search.
 
-    A straight snake of three cannot divide a board of at least 4×4: every free cell can be reached
-    from any free candidate.
+    A straight snake of three cannot divide a board of at least 4×4, nor do `layouts` of obstacles:
+    every free cell can be reached from any free candidate.
     """
     free = rules.free_cells(board, rules_, state)
     seeds = bitboard.single(jnp.stack(rules.candidates(board, state)), board.num_words)
@@ -74,7 +74,7 @@ def heading(scene: Scene) -> list[jax.Array]:
 def reach(scene: Scene) -> list[jax.Array]:
     """Forward, left, right: the share of the free cells that can be reached that way."""
     cells = bitboard.count(scene.regions.reached)  # [3]
-    free = jnp.maximum(scene.board.num_cells - scene.state.length, 1)
+    free = jnp.maximum(rules.num_open(scene.board, scene.state) - scene.state.length, 1)
     return list(jnp.minimum(cells / free, 1.0))
 
 
@@ -85,7 +85,7 @@ def is_softly_entrapped(
 
     Nothing need have happened yet: there may be a way out once the tail has moved on.
     """
-    free = board.num_cells - state.length
+    free = rules.num_open(board, state) - state.length
     most = jnp.max(bitboard.count(regions.reached))
     return (most / jnp.maximum(free, 1) < threshold) & (free > 0)
 
@@ -98,7 +98,7 @@ def tail_reach(scene: Scene) -> jax.Array:
 
 def food_reach(scene: Scene) -> jax.Array:
     """Bool `[3]`: whether a path that begins forward, left, right leads to the food."""
-    food = bitboard.single(scene.state.food, scene.board.num_words)
+    food = rules.food_cells(scene.board, scene.state)
     return bitboard.intersects(scene.regions.reached, food)
 
 
@@ -136,10 +136,24 @@ def offset_from_head(scene: Scene, cell: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def wall_distances(scene: Scene) -> list[jax.Array]:
-    """Forward, left, right: the cells between the head and the wall."""
+    """Forward, left, right: the cells between the head and the wall, or an obstacle before it."""
     board, state = scene.board, scene.state
     row, col = board.row(state.head), board.col(state.head)
     up, right, down, left = row, board.cols - 1 - col, board.rows - 1 - row, col
+    if state.obstacles is not None:
+        cells = jnp.asarray(board.indices)
+        below, beside = board.row(cells) - row, board.col(cells) - col
+        is_obstacle = bitboard.contains(state.obstacles, cells)
+        in_column, in_row = is_obstacle & (beside == 0), is_obstacle & (below == 0)
+        up, right, down, left = (
+            jnp.min(jnp.where(is_in_line & (away > 0), away - 1, to_wall))
+            for is_in_line, away, to_wall in (
+                (in_column, -below, up),
+                (in_row, beside, right),
+                (in_column, below, down),
+                (in_row, -beside, left),
+            )
+        )
     return [
         _select_by_heading(state.heading, up, right, down, left),
         _select_by_heading(state.heading, left, up, right, down),

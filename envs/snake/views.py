@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs.snake import bitboard
 from envs.snake.bitboard import Board
 from envs.snake.rules import STEPS, State
 
@@ -17,9 +18,9 @@ class View(NamedTuple):
     Each is float32 `[side * side]` with side = 2 * radius + 1.
     """
 
-    wall: jax.Array  # 1 where there is no board
+    wall: jax.Array  # 1 where there is no board, and at obstacles
     vacated: jax.Array  # moves until the tail has left a cell of the body, over length; else 0
-    food: jax.Array  # 1 at the food
+    food: jax.Array  # 1 at food
 
 
 def view(board: Board, state: State, radius: int) -> View:
@@ -33,12 +34,20 @@ def view(board: Board, state: State, radius: int) -> View:
         _padded_place(board, radius, state.head)
         + jnp.asarray(_offsets(board, radius))[state.heading]
     )
-    order = state.order.reshape(board.rows, board.cols)
+    order = state.order
+    if state.obstacles is not None:
+        is_obstacle = bitboard.contains(state.obstacles, jnp.asarray(board.indices))
+        order = jnp.where(is_obstacle, np.int16(-1), order)
+    order = order.reshape(board.rows, board.cols)
     order = jnp.pad(order, radius, constant_values=np.int16(-1)).reshape(-1)
     ranks = order.at[cells].get(mode="promise_in_bounds")  # [side * side]
     on_board = ranks >= 0
     length = state.length.astype(jnp.float32)
-    food = (cells == _padded_place(board, radius, state.food)) & (state.food >= 0)
+    if state.foods is None:
+        food = (cells == _padded_place(board, radius, state.food)) & (state.food >= 0)
+    else:
+        places = _padded_place(board, radius, state.foods)[:, None]  # [K, 1]
+        food = jnp.any((cells[None, :] == places) & (state.foods >= 0)[:, None], axis=0)
     return View(
         wall=(~on_board).astype(jnp.float32),
         vacated=jnp.maximum(ranks, 0).astype(jnp.float32) * (1 / length),

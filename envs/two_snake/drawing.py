@@ -1,4 +1,7 @@
-"""Pictures of a game of two snakes: the learner in blue, the other in red, and its film."""
+"""Pictures of a game of two snakes: the learner in blue, the other in red, and its film.
+
+A third is yellow, a fourth purple.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +13,12 @@ from PIL import Image
 from envs.snake.bitboard import Board
 from envs.snake.pictures import drawing
 from envs.snake.pictures.drawing import ASHES, OCEAN
-from envs.two_snake.rules import ALIVE, LEARNER, OTHER, State
+from envs.two_snake.rules import ALIVE, State
 
 EMBERS = ("#7a1532", "#cf4a4a", "#f0b08a")
-COLOURS = (OCEAN, EMBERS)
+HONEY = ("#7d5200", "#d49a1c", "#f4dd92")
+PLUM = ("#4b1d6b", "#9a5fc0", "#dcc0ee")
+COLOURS = (OCEAN, EMBERS, HONEY, PLUM)
 FRAMES = {
     "": "#233140",
     "won": "#1d6fa5",
@@ -51,16 +56,15 @@ class _Game(drawing.Pictures):
         super().__init__(board, states, ending, FRAMES)
         self.orders = [
             drawing.orders_of(board, jax.tree.map(lambda x, p=player: x[:, p], self.states.snakes))
-            for player in (LEARNER, OTHER)
+            for player in range(self.states.score.shape[1])
         ]
 
     def paint_snakes(self, cells: np.ndarray, i: int, ending: str, levels: int) -> None:
-        for player in (LEARNER, OTHER):
+        for player in range(len(self.orders)):
             self._paint_one(cells, player, i, levels)
 
     def score(self, i: int) -> str:
-        mine, theirs = self.states.score[i]
-        return f"{mine} : {theirs}"
+        return " : ".join(str(score) for score in self.states.score[i])
 
     def _paint_one(self, cells: np.ndarray, player: int, i: int, levels: int) -> None:
         """Paints one snake; one that died in the last step is shown where it was before."""

@@ -17,11 +17,21 @@ from envs.two_snake import rewards, rules, views
 from envs.two_snake.observations import OBSERVATIONS, PATIENCE, Scene
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rewards import Rewards
-from envs.two_snake.rules import ALIVE, HIT_OTHER, HIT_SELF, HIT_WALL, LEARNER, OTHER, State
-from envs.two_snake.spaces import Pair, Views
+from envs.two_snake.rules import (
+    ALIVE,
+    HIT_OTHER,
+    HIT_SELF,
+    HIT_WALL,
+    LEARNER,
+    OTHER,
+    State,
+    of_others,
+)
+from envs.two_snake.spaces import Actions, Views
 from envs.two_snake.views import Regions, View
 
-SMALLEST, NARROWEST, LARGEST = 4, 9, 20
+SMALLEST, NARROWEST, LARGEST = 4, 9, 32
+MOST_SNAKES = 4
 RIVAL, GUEST = "rival", "guest"
 MOVED = (RIVAL, GUEST)
 """Opponents that an agent moves: a member of a trainer's pool, and somebody else."""
@@ -36,7 +46,8 @@ class Params:
     target: int = 10
     """Meals that win; at least 1."""
     swap_sides: float = 0.5
-    """Probability that the learner begins on the right."""
+    """Probability that the learner begins on the right; of more than two snakes, in any place but
+    the first."""
     opponent_weights: Any = (1.0,)
     """Relative probability of each opponent: one number for each of the environment's."""
     rewards: Rewards = Rewards()
@@ -46,6 +57,10 @@ class Params:
 class TwoSnake(Environment):
     """Two snakes and one food on a `rows` × `cols` board: the first to eat `target` meals wins.
 
+    With `snakes` 3 or 4 there are so many: the learner, and others that are all moved by the
+    opponent of the episode, each from its own side. What is said of the other then holds for each
+    of them; the learner has lost when any other has won.
+
     Rules: `envs.two_snake.rules`. A snake that dies vanishes and the other continues, so a dead
     learner observes zeros and gets no reward for its actions until the game ends: with a win, or as
     a draw once no moving snake is left. `last_standing_wins` ends it at the first death instead,
@@ -54,13 +69,13 @@ class TwoSnake(Environment):
     truncates, which is a draw.
 
     `opponents` are scripts (`envs.two_snake.opponents`), one of which is drawn for each episode.
-    With `rival` they may also be "rival" or "guest", snakes moved by an agent: then an action has a
-    second entry for it (ignored where a script plays), and an observation is a dict of "own",
-    "other" (the same, from the opponent's side) and "rival": uint32, random, constant within an
-    episode, by which a trainer selects a member of its pool. With a guest among the opponents it
-    has "guest" as well, whether that is who plays.
+    With `rival` they may also be "rival" or "guest", snakes moved by an agent: then an action has
+    an entry for each snake (ignored where a script plays), and an observation is a dict of "own",
+    "other" (the same, from the opponent's side, or `[P - 1, ...]` of several) and "rival": uint32,
+    random, constant within an episode, by which a trainer selects a member of its pool. With a
+    guest among the opponents it has "guest" as well, whether that is who plays.
 
-    Action: int32, 0 forward, 1 left, 2 right; with `rival` int32 `[2]`. Observation: float32, see
+    Action: int32, 0 forward, 1 left, 2 right; with `rival` int32 `[P]`. Observation: float32, see
     `envs.two_snake.observations`. Reward: the learner's, see `envs.two_snake.rewards`.
     `info["outcome"]`: `won`, `lost`, `draw`; `score` and `opponent_score`, meals; the learner's
     cause of death, `death_wall`, `death_self` or `death_other`; `opponent_died`; and `opponent`,
@@ -76,6 +91,7 @@ class TwoSnake(Environment):
         rival: bool = False,
         last_standing_wins: bool = False,
         ends_with_learner: bool = False,
+        snakes: int = 2,
     ):
         super().__init__()
         for name, size, least in (("rows", rows, SMALLEST), ("cols", cols, NARROWEST)):
@@ -86,7 +102,10 @@ class TwoSnake(Environment):
             raise ValueError(f"opponents is {opponents!r}; expected a tuple of one name or more")
         for opponent in opponents:
             check_name("opponent", opponent, (*OPPONENTS, *MOVED) if rival else OPPONENTS)
+        if not (isinstance(snakes, int) and 2 <= snakes <= MOST_SNAKES):
+            raise ValueError(f"snakes is {snakes}; expected 2 to {MOST_SNAKES}")
         self.board = Board(rows, cols)
+        self.snakes = snakes
         self.observation = observation
         self.opponents = tuple(opponents)
         self.rival = rival
@@ -96,7 +115,7 @@ class TwoSnake(Environment):
     @property
     def default_params(self) -> Params:
         """Numbers of the published duel, with equal weights of all opponents."""
-        return Params(opponent_weights=(1.0,) * len(self.opponents))
+        return Params(swap_sides=1 - 1 / self.snakes, opponent_weights=(1.0,) * len(self.opponents))
 
     def chances(self, key: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
         """Random words by purpose, only those that this environment needs.
@@ -108,20 +127,34 @@ class TwoSnake(Environment):
         purposes += ["turn"] if "random" in self.opponents else []
         purposes += ["opponent"] if len(self.opponents) > 1 else []
         purposes += ["rival"] if self.rival else []
-        words = jax.random.bits(key, (len(purposes),))
+        more_turns = self.snakes - 2 if "turn" in purposes else 0
+        words = jax.random.bits(key, (len(purposes) + more_turns,))
         words = jax.lax.optimization_barrier(words)  # or every use recomputes them
         chance = {purpose: words[i] for i, purpose in enumerate(purposes)}
+        if more_turns:
+            turns = [chance["turn"], *(words[len(purposes) + i] for i in range(more_turns))]
+            chance["turn"] = jnp.stack(turns)  # one for each other snake
         return chance, chance
 
     def start(self, chance: dict[str, jax.Array], params: Params) -> State:
         return rules.start(
             self.board,
-            (_uniform(chance["side"]) < params.swap_sides).astype(jnp.int32),
+            self._drawn_side(chance, params),
             chance["food"],
             self._drawn_opponent(chance, params),
             chance.get("rival", 0),
             OBSERVATIONS[self.observation].needs_order,
+            self.snakes,
         )
+
+    def _drawn_side(self, chance: dict[str, jax.Array], params: Params) -> jax.Array:
+        """The place in `rules.starts` where the learner begins; all but the first are equal."""
+        number = _uniform(chance["side"])
+        swapped = (number < params.swap_sides).astype(jnp.int32)
+        if self.snakes == 2:
+            return swapped
+        place = (number / params.swap_sides * (self.snakes - 1)).astype(jnp.int32)
+        return swapped * (1 + jnp.minimum(place, self.snakes - 2))
 
     def _drawn_opponent(self, chance: dict[str, jax.Array], params: Params) -> jax.Array | int:
         """An index into `opponents`, by the weights."""
@@ -150,14 +183,14 @@ class TwoSnake(Environment):
         cause = next_state.cause[LEARNER]
         outcome = {
             "won": won[LEARNER],
-            "lost": won[OTHER],
+            "lost": of_others(won, jnp.any),
             "draw": draw,
             "score": next_state.score[LEARNER],
-            "opponent_score": next_state.score[OTHER],
+            "opponent_score": of_others(next_state.score, jnp.max),
             "death_wall": cause == HIT_WALL,
             "death_self": cause == HIT_SELF,
             "death_other": cause == HIT_OTHER,
-            "opponent_died": next_state.cause[OTHER] != ALIVE,
+            "opponent_died": of_others(next_state.cause, jnp.min) != ALIVE,
             "opponent": next_state.opponent,
         }
         return next_state, reward, is_over, {"outcome": outcome}
@@ -165,19 +198,23 @@ class TwoSnake(Environment):
     def _turns(
         self, chance: dict[str, jax.Array], state: State, action: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """The relative actions of both, int32 `[2]`, and whether each moves, bool `[2]`."""
+        """The relative actions of all, int32 `[P]`, and whether each moves, bool `[P]`."""
         action = jnp.asarray(action, jnp.int32)
-        mine, theirs = (action[LEARNER], action[OTHER]) if self.rival else (action, 0)
-        script = scripts.turn(
-            self.board,
-            self.opponents,
-            state.opponent,
-            views.view(state, OTHER),
-            chance.get("turn"),
-        )
-        theirs = jnp.where(self._plays(RIVAL, state) | self._plays(GUEST, state), theirs, script)
-        moving = jnp.stack([jnp.bool_(True), ~self._plays("static", state)])
-        return jnp.stack([mine, theirs]), moving
+        agents = [action[i] for i in range(self.snakes)] if self.rival else [action, 0, 0, 0]
+        turns, word = agents[:1], chance.get("turn")
+        for player in range(OTHER, self.snakes):
+            script = scripts.turn(
+                self.board,
+                self.opponents,
+                state.opponent,
+                views.view(self.board, state, player),
+                word if word is None or self.snakes == 2 else word[player - OTHER],
+            )
+            is_agent = self._plays(RIVAL, state) | self._plays(GUEST, state)
+            turns.append(jnp.where(is_agent, agents[player], script))
+        others_move = [~self._plays("static", state)] * (self.snakes - 1)
+        moving = jnp.stack([jnp.bool_(True), *others_move])
+        return jnp.stack(turns), moving
 
     def _plays(self, name: str, state: State) -> jax.Array:
         """Whether the opponent of this episode is `name`."""
@@ -187,20 +224,21 @@ class TwoSnake(Environment):
     def _verdict(
         self, after: State, event: rules.Event, moving: jax.Array, params: Params
     ) -> tuple[jax.Array, jax.Array]:
-        """Who has won, bool `[2]`, and whether the game is over."""
+        """Who has won, bool `[P]`, and whether the game is over."""
         lives = rules.lives(after)
         won = event.ate & (after.score >= params.target)
         if self.last_standing_wins:
-            won = won | (lives & ~lives[::-1])
+            won = won | is_last(lives)
         if self.ends_with_learner:
-            won = won | jnp.stack([jnp.bool_(False), lives[OTHER] & ~lives[LEARNER]])
+            survived = [lives[i] & ~lives[LEARNER] for i in range(OTHER, self.snakes)]
+            won = won | jnp.stack([jnp.bool_(False), *survived])
         return won, jnp.any(won) | ~jnp.any(lives & moving)
 
     def is_truncated(self, state: State, params: Params) -> jax.Array:
         return state.time >= params.max_steps_in_episode
 
     def position(self, state: State, params: Params) -> tuple[State, jax.Array]:
-        is_random = self._plays("random", state) & rules.lives(state)[OTHER]
+        is_random = self._plays("random", state) & of_others(rules.lives(state), jnp.any)
         hunger = jnp.minimum(state.hunger, PATIENCE)  # beyond it, it no longer shows
         position = replace(state, hunger=hunger, time=jnp.where(is_random, state.time, 0))
         return position, params.max_steps_in_episode - state.time
@@ -215,13 +253,13 @@ class TwoSnake(Environment):
         return self._regions(views.initial_regions, state)
 
     def _regions(self, find, state: State) -> Regions | tuple[()]:
-        """The learner's, or with a rival those of both, `[2, ...]`."""
+        """The learner's, or with a rival those of all, `[P, ...]`."""
         if not OBSERVATIONS[self.observation].needs_regions:
             return ()
         find_regions = partial(find, self.board)
         if self.rival:
-            return jax.vmap(find_regions)(views.both_views(state))
-        return find_regions(views.view(state, LEARNER))
+            return jax.vmap(find_regions)(views.all_views(self.board, state))
+        return find_regions(views.view(self.board, state, LEARNER))
 
     def describe(self, state: State, features: Regions | tuple[()], params: Params) -> Any:
         def describe_view(view: View, regions: Regions | tuple[()]) -> jax.Array:
@@ -229,9 +267,10 @@ class TwoSnake(Environment):
             return OBSERVATIONS[self.observation].describe(scene)
 
         if not self.rival:
-            return describe_view(views.view(state, LEARNER), features)
-        views_of_both = jax.vmap(describe_view)(views.both_views(state), features)
-        obs = {"own": views_of_both[LEARNER], "other": views_of_both[OTHER], RIVAL: state.rival}
+            return describe_view(views.view(self.board, state, LEARNER), features)
+        each = jax.vmap(describe_view)(views.all_views(self.board, state), features)
+        others = OTHER if self.snakes == 2 else slice(OTHER, None)
+        obs = {"own": each[LEARNER], "other": each[others], RIVAL: state.rival}
         return obs | ({GUEST: self._plays(GUEST, state)} if GUEST in self.opponents else {})
 
     @property
@@ -243,7 +282,9 @@ class TwoSnake(Environment):
         return views.NUM_MOVES
 
     def action_space(self, params: Params | None = None) -> spaces.Space:  # pyright: ignore
-        return Pair(self.num_actions) if self.rival else spaces.Discrete(self.num_actions)
+        if self.rival:
+            return Actions(self.num_actions, self.snakes)
+        return spaces.Discrete(self.num_actions)
 
     def observation_space(self, params: Params | None = None) -> spaces.Space:  # pyright: ignore
         shape = OBSERVATIONS[self.observation].shape(self.board)
@@ -251,10 +292,19 @@ class TwoSnake(Environment):
         if not self.rival:
             return box
         number = spaces.Box(0, jnp.uint32(2**32 - 1), (), jnp.uint32)
-        entries = {"own": box, "other": box, RIVAL: number}
+        if self.snakes > 2:
+            shape = (self.snakes - 1, *shape)
+        entries = {"own": box, "other": spaces.Box(-1.0, 1.0, shape, jnp.float32), RIVAL: number}
         if GUEST in self.opponents:
             entries[GUEST] = spaces.Box(0, 1, (), jnp.bool_)
         return Views(entries)
+
+
+def is_last(lives: jax.Array) -> jax.Array:
+    """Which snake is the only one alive, bool `[P]`."""
+    if len(lives) == 2:
+        return lives & ~lives[::-1]
+    return lives & (jnp.sum(lives) == 1)
 
 
 def _uniform(random_word: jax.Array) -> jax.Array:

@@ -32,6 +32,11 @@ board, those about food are (3, 4, 26, 29 and the second half of 25).
 `planes`, `[rows, cols, 7]`: own head · own body, 1 at the head falling to 1/length at the tail ·
 the other's head · the other's body likewise · food · own meals, and the other's, on every cell.
 
+Of several others, "the other" is the nearest that is alive. But the bodies of all are dangers
+(13-15) and close cells (10-12); the other is alive (5) while any is; the other's meals (28, and the
+last plane) are those of the one that has most; a cell is nearer (30) that no other reaches as soon;
+and the planes show all.
+
 A dead snake observes zeros.
 """
 
@@ -44,7 +49,7 @@ import jax.numpy as jnp
 from envs.snake import bitboard
 from envs.snake.bitboard import Board, distance
 from envs.snake.rules import START_LENGTH
-from envs.two_snake.views import NUM_MOVES, View, cells_ahead, num_free
+from envs.two_snake.views import NUM_MOVES, View, cells_ahead, length_of_others, num_free
 
 NUM_FEATURES, NUM_PLANES = 33, 7
 PATIENCE = 100  # steps
@@ -110,7 +115,7 @@ def comparison(scene: Scene) -> list[jax.Array]:
     board, view = scene.board, scene.view
     own, other, regions = view.own, view.other, scene.regions
     food = bitboard.single(view.food, board.num_words)
-    empty = board.num_cells - own.length - other.length
+    empty = board.num_cells - own.length - length_of_others(view)
     lead = (own.length - other.length) / max_length(scene)
     return [
         jnp.any(bitboard.intersects(regions.reached, food)),
@@ -153,6 +158,9 @@ def planes(scene: Scene) -> jax.Array:
         assert body.order is not None, "the game was started without the order of the bodies"
         order = body.order.astype(jnp.float32) * (1 / jnp.maximum(body.length, 1))
         layers += [jnp.asarray(board.indices) == body.head, order]
+    if view.crowd is not None:
+        heads = bitboard.contains(view.crowd.heads, jnp.asarray(board.indices))
+        layers[2:] = [heads, view.crowd.places]
     layers += [jnp.asarray(board.indices) == view.food]
     meals = (view.score / scene.target, view.other_score / scene.target)
     layers += [jnp.broadcast_to(share, (board.num_cells,)) for share in meals]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs.snake.bitboard import Board, distance
-from envs.two_snake.rules import LEARNER, OTHER, Event, State, lives
+from envs.two_snake.rules import LEARNER, Event, State, lives, of_others
 
 
 @struct.dataclass
@@ -21,13 +21,13 @@ class Rewards:
     food: float = 10.0
     """Eating; replaces `step` and `shaping`."""
     opponent_food: float = 0.0
-    """Added when the other eats, even after the learner's death."""
+    """Added when another eats, even after the learner's death."""
     death: float = -50.0
     """Dying; replaces `step` and `shaping`."""
     win: float = 100.0
     """Added to the step that wins the game."""
     lose: float = 0.0
-    """Added to the step in which the other wins."""
+    """Added to the step in which another wins."""
     draw: float = -10.0
     """Added to the step that ends the game without a winner, by the time limit or by deaths."""
     shaping: float = 0.1
@@ -44,7 +44,7 @@ def reward(
     won: jax.Array,
     draw: jax.Array,
 ) -> jax.Array:
-    """The learner's reward of one move, float32; `won` is bool `[2]`, one entry for each player.
+    """The learner's reward of one move, float32; `won` is bool `[P]`, one entry for each player.
 
     The distances are those to the food that lay there before the move.
     """
@@ -55,9 +55,9 @@ def reward(
     base = jnp.where(event.died[LEARNER], weights.death, base)
     base = jnp.where(lives(before)[LEARNER], base, 0.0)
     extras = (
-        (event.ate[OTHER], weights.opponent_food),
+        (of_others(event.ate, jnp.any), weights.opponent_food),
         (won[LEARNER], weights.win),
-        (won[OTHER], weights.lose),
+        (of_others(won, jnp.any), weights.lose),
         (draw, weights.draw),
     )
     return base + sum(jnp.where(happened, weight, 0.0) for happened, weight in extras)

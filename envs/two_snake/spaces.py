@@ -1,4 +1,4 @@
-"""Spaces of the actions and observations of two players."""
+"""Spaces of the actions and observations of several players."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ import jax.numpy as jnp
 from gymnax.environments import spaces
 
 
-class Pair(spaces.Discrete):
-    """Two actions, int32 `[2]`: the learner's and the rival's."""
+class Actions(spaces.Discrete):
+    """An action of each player, int32 `[P]`: the learner's, and then the rivals'."""
 
-    def __init__(self, num_categories: int):
+    def __init__(self, num_categories: int, players: int):
         super().__init__(num_categories)
-        self.shape = (2,)
+        self.shape = (players,)
 
     def contains(self, x: jax.Array) -> jax.Array:
         return jnp.all(super().contains(x))

@@ -3,6 +3,10 @@
 Moves are forward, left, right; a mask of moves is a uint32 with forward as its lowest bit.
 """
 
+import operator
+from dataclasses import replace
+from functools import reduce
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,15 +15,27 @@ from flax import struct
 from envs import bounded_loop
 from envs.snake import bitboard
 from envs.snake import rules as snake
-from envs.snake.bitboard import Bits, Board
+from envs.snake.bitboard import Bits, Board, distance
 from envs.snake.rules import START_LENGTH, Body
-from envs.two_snake.rules import State, lives, starts
+from envs.two_snake.rules import State, cells_of_others, lives, starts
 
 NUM_MOVES = 3
 
 
+class Crowd(struct.PyTreeNode):
+    """All other snakes, where there are several; scalars unless said otherwise."""
+
+    heads: Bits  # of those alive
+    length: jax.Array  # the cells of all
+    places: jax.Array | None  # float32 [cells]: 1 at each head falling to 1/length at each tail
+
+
 class View(struct.PyTreeNode):
-    """A game as one of the two sees it; scalars."""
+    """A game as one of its snakes sees it; scalars.
+
+    Of several others, `other` is the nearest that is alive, by the distance of the heads, and of
+    those the first; but its `occupied` are the cells of all, and its score is the highest of them.
+    """
 
     own: Body
     other: Body
@@ -29,6 +45,7 @@ class View(struct.PyTreeNode):
     other_score: jax.Array
     hunger: jax.Array
     food: jax.Array
+    crowd: Crowd | None = None
 
 
 class Regions(struct.PyTreeNode):
@@ -38,8 +55,11 @@ class Regions(struct.PyTreeNode):
     mine: jax.Array  # int32: empty cells with a shorter path to the own head than to the other's
 
 
-def both_views(state: State) -> View:
-    """The game as each of the two sees it: leaves `[2, ...]`, the learner's first."""
+def all_views(board: Board, state: State) -> View:
+    """The game as each of its snakes sees it: leaves `[P, ...]`, the learner's first."""
+    if len(state.score) > 2:
+        views = [_crowded_view(board, state, player) for player in range(len(state.score))]
+        return jax.tree.map(lambda *each: jnp.stack(each), *views)
     alive = lives(state)
     return View(
         own=state.snakes,
@@ -53,9 +73,45 @@ def both_views(state: State) -> View:
     )
 
 
-def view(state: State, player: int) -> View:
-    """The game as player 0 (the learner) or 1 (the other) sees it."""
-    return jax.tree.map(lambda x: x[player], both_views(state))
+def view(board: Board, state: State, player: int) -> View:
+    """The game as one player sees it: 0 is the learner."""
+    if len(state.score) > 2:
+        return _crowded_view(board, state, player)
+    return jax.tree.map(lambda x: x[player], all_views(board, state))
+
+
+def _crowded_view(board: Board, state: State, player: int) -> View:
+    """`view` where there are several others."""
+    others = jnp.array([i for i in range(len(state.score)) if i != player])
+    of_others = lambda tree: jax.tree.map(lambda x: x[others], tree)
+    own = jax.tree.map(lambda x: x[player], state.snakes)
+    snakes, alive = of_others(state.snakes), of_others(lives(state))
+    far = jnp.where(alive, distance(board, own.head, snakes.head), np.iinfo(np.int32).max)
+    nearest = jax.tree.map(lambda x: x[jnp.argmin(far)], snakes)
+    cells = tuple(word[player] for word in cells_of_others(state.snakes))
+    heads = bitboard.single(snakes.head, board.num_words)  # words [P - 1]
+    places = None
+    if snakes.order is not None:
+        shares = snakes.order.astype(jnp.float32) / jnp.maximum(snakes.length, 1)[:, None]
+        places = jnp.sum(shares, axis=0)
+    return View(
+        own=own,
+        other=replace(nearest, occupied=cells),
+        lives=lives(state)[player],
+        other_lives=jnp.any(alive),
+        score=state.score[player],
+        other_score=jnp.max(state.score[others]),
+        hunger=state.hunger[player],
+        food=state.food,
+        crowd=Crowd(
+            tuple(reduce(operator.or_, list(x)) for x in heads), jnp.sum(snakes.length), places
+        ),
+    )
+
+
+def length_of_others(view: View) -> jax.Array:
+    """The cells that all others cover, int32."""
+    return view.other.length if view.crowd is None else view.crowd.length
 
 
 def free_cells(board: Board, view: View) -> Bits:
@@ -70,7 +126,7 @@ def free_cells(board: Board, view: View) -> Bits:
 
 def num_free(board: Board, view: View) -> jax.Array:
     """The number of `free_cells` of a living snake, int32, at least 1: its own tail."""
-    return board.num_cells - view.own.length - view.other.length + 1
+    return board.num_cells - view.own.length - length_of_others(view) + 1
 
 
 def cells_ahead(board: Board, view: View) -> Bits:
@@ -101,9 +157,9 @@ def regions(board: Board, view: View) -> Regions:
 
 
 def territory(board: Board, view: View) -> Bits:
-    """The empty cells that the own head reaches in fewer moves than the other's.
+    """The empty cells that the own head reaches in fewer moves than any other.
 
-    Both heads flood the empty cells in step. A cell that both reach at once belongs to neither but
+    All heads flood the empty cells in step. A cell that both reach at once belongs to neither but
     is passable for both: each set holds what its head reaches first or at the same time, and the
     difference is what it reaches first.
     """
@@ -123,7 +179,8 @@ def territory(board: Board, view: View) -> Bits:
     head, their_head = (
         bitboard.single(body.head, board.num_words) for body in (view.own, view.other)
     )
-    start = head, their_head, jnp.bool_(True)
+    their_heads = their_head if view.crowd is None else view.crowd.heads
+    start = head, their_heads, jnp.bool_(True)
     mine, theirs, _ = bounded_loop.while_loop(
         lambda carry: carry[2], grow, start, most_rounds=board.longest_path, to_fixed_point=True
     )
@@ -131,12 +188,14 @@ def territory(board: Board, view: View) -> Bits:
 
 
 def initial_regions(board: Board, view: View) -> Regions:
-    """`regions` of a new game, without a search.
+    """`regions` of a new game; of two snakes without a search.
 
     Two straight snakes that face each other in one row divide nothing, so every move leads to all
     free cells. The head whose column is nearer to a cell's is nearer to it: the rows between are
     the same for both, and so is the detour to what lies in their row behind a tail.
     """
+    if view.crowd is not None:
+        return regions(board, view)
     (_, left), (_, right) = (cells[0] for cells in starts(board))
     to_left, to_right = (abs(np.arange(board.cols) - head) for head in (left, right))
     mine, theirs = (

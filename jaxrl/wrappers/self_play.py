@@ -1,10 +1,11 @@
 """Self-play: an agent that also moves its opponent, with a pool of its own past parameters.
 
-The environment has two players. Its observation is a dict of "own", the learner's view; "other",
-the opponent's view; and "rival", an unsigned integer that is constant within an episode and selects
-the member of the pool that plays it. An action is `[2]`: the learner's and the opponent's. The
-learner learns from its own side alone. Where the observation has "guest", that says whether a fixed
-policy plays instead, of whatever network.
+The environment has two players, or more. Its observation is a dict of "own", the learner's view;
+"other", the opponent's view, or those of several `[P - 1, ...]`; and "rival", an unsigned integer
+that is constant within an episode and selects the member of the pool that plays them. An action is
+`[2]`, the learner's and the opponent's, or `[P]` where `respond` and `guest` answer with those of
+several. The learner learns from its own side alone. Where the observation has "guest", that says
+whether a fixed policy plays instead, of whatever network.
 
 Against its newest self only, an agent may cycle through strategies and forget old ones; a pool of
 past selves prevents that (fictitious self-play: Heinrich et al. 2015).
@@ -76,7 +77,10 @@ def make(
     def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
         own_key, other_key = jax.random.split(key)
         own_action, memory, extras = agent.act(state.learner, memory, obs["own"], own_key)
-        return jnp.stack([own_action, answer(state, obs, other_key)]), memory, extras
+        others_action = answer(state, obs, other_key)
+        if others_action.ndim > own_action.ndim:  # of several opponents
+            return jnp.concatenate([own_action[None], others_action]), memory, extras
+        return jnp.stack([own_action, others_action]), memory, extras
 
     def answer(state: State, obs: Observation, key: jax.Array) -> Action:
         if respond is None:

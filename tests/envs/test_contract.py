@@ -173,8 +173,8 @@ def test_unknown_environment_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rows": 3}, "rows is 3; expected 4 to 20 cells"),
-        ({"cols": 21}, "cols is 21; expected 4 to 20 cells"),
+        ({"rows": 3}, "rows is 3; expected 4 to 32 cells"),
+        ({"cols": 33}, "cols is 33; expected 4 to 32 cells"),
         ({"observation": "eyes"}, "observation 'eyes' is unknown"),
         ({"rules": "house"}, "rules 'house' is unknown"),
         ({"actions": "diagonal"}, "actions 'diagonal' is unknown"),

@@ -6,7 +6,7 @@ episodes of a report    `Views.episodes`, or such a player
 train.render            `Views.film`
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from train.host.errors import UsageError
@@ -47,6 +47,16 @@ def live_of(run: Run, member: int) -> Live:
             f"{names}, and the Program no Views(live=...); {PAGE}"
         )
     return plain_scene.live(player, run.agents[member], program.address)
+
+
+def duel_of(run: Run, member: int, against: Sequence[str]) -> Live:
+    """The same against others by name. Raises UsageError where nobody can meet another."""
+    if run.program.views.duel is None:
+        raise UsageError(
+            f"policies of {run.program.address} meet nobody: leave out --against, or choose one of "
+            "train.two_snake"
+        )
+    return run.program.views.duel(run, member, against)
 
 
 def scene_of(run: Run, selection: EpisodeSelection) -> Scene | None:

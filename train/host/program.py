@@ -7,7 +7,7 @@ A program is what a folder of `train/` offers to the commands: `python -m train.
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,6 +84,8 @@ class Views(NamedTuple):
     live: Callable[[Run, int], Live] | None = None
     """`(run, member) -> Live`: a policy to be watched and interfered with (see `train.play`). None:
     `Training.player` is watched, if there is one, without a drawing."""
+    duel: Callable[[Run, int, Sequence[str]], Live] | None = None
+    """`(run, member, against) -> Live`: the same, against others by name. None: it plays alone."""
     tables: Callable[[Run], Iterable[Any]] = lambda run: ()
     """What else is printed after a training, from its record."""
 

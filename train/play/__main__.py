@@ -43,6 +43,10 @@ class Options:
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
     best: bool = False
     """The policy that was best while training, kept in RUN/best, instead of the newest."""
+    against: tuple[str, ...] = ()
+    """Whom a policy of two snakes meets: run directories, policy files, names that `python -m
+    train.policies list` shows, or static, random, greedy, defensive. The first plays red at once;
+    the page lets any two meet, and counts who wins."""
     member: CountOrZero = 0
     """Which of the run's seeds, counted from 0."""
     key: Seed = 0
@@ -63,7 +67,7 @@ def main(arguments: list[str]) -> int:
             options = replace(options, policy=FAVOURITE)
         try:
             if options.terminal:
-                terminal.main(live_of(load_run(options), options.member), options.key)
+                terminal.main(live_of(load_run(options), options), options.key)
             else:
                 asyncio.run(_serve(set_up(options), options))
         except KeyboardInterrupt:
@@ -76,7 +80,7 @@ def set_up(options: Options) -> server.Table:
     """The table of a run or policy, its programs compiled. Raises UsageError."""
     server.refuse_missing()
     run = load_run(options)
-    live = live_of(run, options.member)
+    live = live_of(run, options)
     with show_activity(f"compiling {run.program.address}"):
         warm_up(live)
     name = saved_policies.name_of(options.run, options.policy)
@@ -88,12 +92,15 @@ def load_run(options: Options) -> Run:
     return saved_policies.load_run_or_policy(options.run, options.policy, options.best)
 
 
-def live_of(run: Run, member: int) -> Live:
+def live_of(run: Run, options: Options) -> Live:
     """What goes on step by step. Raises UsageError where nothing does."""
+    member = options.member
     if member >= len(run.agents):
         raise UsageError(
             f"--member {member}: the run has {quantity(len(run.agents), 'seeds')}, from 0 on"
         )
+    if options.against:
+        return abilities.duel_of(run, member, options.against)
     return abilities.live_of(run, member)
 
 
@@ -120,6 +127,8 @@ def page_of(name: str, run: Run, live: Live) -> str:
             for key, edit in live.edits.items()
         ],
         "learns": live.learns,
+        "duel": live.duel
+        and {"names": list(live.duel.names), "start": live.duel.start, "sides": live.duel.sides},
     }
     return page.html(f"{name}, live", content, live.scripts, SCRIPT)
 

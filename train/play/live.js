@@ -2,6 +2,7 @@
 
 const LIVE = JSON.parse(document.getElementById("data").textContent);
 const HISTORY = 600; // moments that can be looked at again
+const PAUSE = 1200; // milliseconds between two games of a duel
 const ARROWS = { ArrowUp: 0, ArrowRight: 1, ArrowDown: 2, ArrowLeft: 3 };
 
 /** An array of a message. */
@@ -70,7 +71,30 @@ class LiveGame {
       element("div", { class: "controls" }, this.play, button("one step (→ while nobody steers)", "|▶", () => { this.pause(); this.step(); }), this.speeds,
         button("begin anew (n)", "new game", () => this.send({ do: "new" })),
         LIVE.hand ? element("label", {}, this.hand, ` ${LIVE.hand} (arrow keys, h)`) : ""),
-      this.pads(button), element("div", { class: "overlays" }, ...overlays), this.edits(), this.status, this.lineArea));
+      this.duel(), this.pads(button), element("div", { class: "overlays" }, ...overlays), this.edits(), this.status, this.lineArea));
+  }
+
+  /** Who plays whom, how it stands between them, and whether they go on. */
+  duel() {
+    if (!LIVE.duel) return "";
+    const { names, sides, start } = LIVE.duel;
+    this.seats = sides.map((side, i) => element("select", { "aria-label": `${side} player`, change: () => this.meet() },
+      ...names.map((name) => element("option", { value: name, selected: name === start[i] }, name))));
+    this.standing = element("span", { class: "standing", "aria-live": "polite" });
+    this.goesOn = element("input", { type: "checkbox" });
+    const seats = sides.map((side, i) => element("label", {}, `${i ? "against " : ""}${side} `, this.seats[i]));
+    return element("div", { class: "overlays" }, ...seats, this.standing, element("label", {}, this.goesOn, " game after game"));
+  }
+
+  /** A new game between those who are chosen, whose programs may have to be compiled. */
+  meet() {
+    this.say("Preparing the players …");
+    this.send({ do: "new", players: this.seats.map((seat) => seat.value) });
+  }
+
+  showStanding(players, [won, drawn, lost]) {
+    this.seats.forEach((seat, i) => { seat.value = players[i]; });
+    this.standing.textContent = ` games: ${players[0]} ${won} : ${lost} ${players[1]}${drawn ? `, ${drawn} drawn` : ""} `;
   }
 
   /** Buttons for those without arrow keys. */
@@ -118,7 +142,7 @@ class LiveGame {
   }
 
   /** A new moment, or the first of a new game. */
-  take({ moment, frames, lines, bars, ending, constants }) {
+  take({ moment, frames, lines, bars, ending, constants, players, score }) {
     if (moment === 0) this.frames = this.lines = null;
     if (constants) {
       this.constants = Object.fromEntries(Object.entries(constants).map(([name, x]) => {
@@ -141,6 +165,8 @@ class LiveGame {
     }
     this.bars = bars;
     this.ending = ending;
+    if (players) this.showStanding(players, score);
+    if (ending && this.goesOn?.checked) setTimeout(() => { if (this.ending && this.playing) this.send({ do: "new" }); }, PAUSE);
     this.say(ending ? `${ending}: ${quantity(moment, "steps")}. Press n for a new game.` : "");
   }
 
@@ -177,8 +203,12 @@ class LiveGame {
 
   showLines() {
     const views = Object.fromEntries(Object.entries(this.lines).map(([name, rows]) => [name, rows.view()]));
-    this.drawnLines ??= Object.keys(views).map((name) => new Line(name, () => {}));
-    if (!this.lineArea.childElementCount) this.lineArea.replaceChildren(...this.drawnLines.map((l) => l.root));
+    const names = Object.keys(views).join();
+    if (names !== this.lineNames) { // another player may value nothing
+      this.lineNames = names;
+      this.drawnLines = Object.keys(views).map((name) => new Line(name, () => {}));
+      this.lineArea.replaceChildren(...this.drawnLines.map((l) => l.root));
+    }
     const clip = { lines: views, count: views[Object.keys(views)[0]].count };
     for (const line of this.drawnLines) line.show([{ clip }], clip.count - 1, clip.count);
   }

@@ -3,7 +3,7 @@
 | the page says | the game |
 |---|---|
 | `{"do": "step"}` | makes a step; `"direction"`, 0 to 3, is that of an arrow key, by hand |
-| `{"do": "new"}` | begins anew; `"seed"` may say how |
+| `{"do": "new"}` | begins anew; `"seed"` may say how, and `"players"`, two names, who meets |
 | `{"do": "edit", "name": ..., "value": ...}` | is changed, by one of `live.Live.edits` |
 
 The answer holds what `live.Game.moment_data` returns, or `"error"`, a line, where nothing happened.
@@ -20,7 +20,7 @@ from train.host.showing.live import Game, InvalidRequest
 LONGEST = 2_000
 """Characters of a message."""
 LONGEST_ERROR = 200
-FIELDS = {"step": {"direction"}, "new": {"seed"}, "edit": {"name", "value"}}
+FIELDS = {"step": {"direction"}, "new": {"seed", "players"}, "edit": {"name", "value"}}
 """What may stand in a message beside `do`."""
 
 
@@ -66,11 +66,18 @@ def obey(game: Game, message: dict[str, Any]) -> None:
             seed = message.get("seed", game.seed + 1)
             if type(seed) is not int or not 0 <= seed < 2**31:
                 raise InvalidRequest(f"seed is {seed!r}; expected 0 to 2**31 - 1")
-            game.new(seed)
+            players = message.get("players")
+            if players is not None and not _is_pair(players):
+                raise InvalidRequest("players are two names")
+            game.new(seed, None if players is None else (players[0], players[1]))
         case "edit":
             if not isinstance(message.get("name"), str):
                 raise InvalidRequest("an edit needs a name")
             game.edit(message["name"], message.get("value"))
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(x, str) for x in value)
 
 
 def pack(value: Any) -> Any:

@@ -103,6 +103,9 @@ def screen(game: Game, message: str, paused: bool, by_hand: bool) -> str:
     picture = game.live.picture(game.now.state)
     lines = blocks(picture, columns, rows - LINES)
     status = [f"step {game.moment:,}", f"return {game.total:.4g}"]
+    if game.players is not None:
+        won, drawn, lost = game.score
+        status.append(f"{game.players[0]} {won} : {lost} {game.players[1]}, {drawn} drawn")
     status += ["paused"] * paused + [game.live.hand] * by_hand + [game.ending] * bool(game.ending)
     hint = size_hint(picture, game.live.cells, columns, rows) if game.live.cells else ""
     status += [hint] * bool(hint)

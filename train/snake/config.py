@@ -10,7 +10,7 @@ from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import Rewards
 from jaxrl import checks
 from jaxrl.agents import dqn, ppo, pqn
-from jaxrl.checks import Count, NonNegative, Range, Share
+from jaxrl.checks import Count, CountOrZero, NonNegative, Range, Share
 from jaxrl.dependent_fields import never, sets, unless
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.networks.conv import Conv
@@ -18,11 +18,12 @@ from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent
 from train.host import schedules
+from train.host.numbers import quantity
 from train.host.training import PlayConfig
 
 REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
 
-Side = Annotated[int, Range(least=4, most=20)]  # cells
+Side = Annotated[int, Range(least=4, most=32)]  # cells
 StepsOrZero = Annotated[int, Range(least=0, most=10**15)]
 
 
@@ -31,9 +32,9 @@ class Game:
     """The board, the rules, the observation and the rewards."""
 
     rows: Side = 10
-    """Height of the board, 4 to 20 cells."""
+    """Height of the board, 4 to 32 cells."""
     cols: Side = 10
-    """Width of the board, 4 to 20 cells."""
+    """Width of the board, 4 to 32 cells."""
     observation: Literal[
         "features",
         "flood",
@@ -51,6 +52,10 @@ class Game:
     """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
     actions: Literal["relative", "absolute"] = "relative"
     """relative: forward, left, right. absolute: up, right, down, left."""
+    obstacles: CountOrZero = 0
+    """Cells closed to the snake, drawn anew for every game: at most a ninth of the board."""
+    foods: Count = 1
+    """Pieces of food on the board at a time."""
     max_steps_in_episode: Count = 1000
     """Steps after which a game is truncated."""
     rewards: Rewards = REWARDS
@@ -167,7 +172,19 @@ def check(config: AnyConfig) -> None:
 def environment(config: AnyConfig) -> str:
     """What a configuration learns in, for titles."""
     game = config.env
-    return f"Snake {game.rows}×{game.cols}, {game.observation}"
+    return f"Snake {board_text(game)}, {game.observation}"
+
+
+def board_text(game: Game) -> str:
+    """The board of a game, with what lies on it beyond one piece of food."""
+    return layout_text(game.rows, game.cols, game.obstacles, game.foods)
+
+
+def layout_text(rows: int, cols: int, obstacles: int, foods: int) -> str:
+    """The same, such as `10×10 with 5 obstacles and 3 pieces of food`."""
+    extras = [quantity(obstacles, "obstacles")] * (obstacles > 0)
+    extras += [f"{foods:,} pieces of food"] * (foods > 1)
+    return f"{rows}×{cols}" + f" with {' and '.join(extras)}" * bool(extras)
 
 
 def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
@@ -182,6 +199,8 @@ def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
         grown_starts=training and checks.may_be_positive(game.grown_share),
         entrapment=game.entrapment,
         crowding=checks.may_be_positive(abs(game.rewards.crowding)),
+        obstacles=game.obstacles,
+        foods=game.foods,
     )
     return env, Params(
         max_steps_in_episode=game.max_steps_in_episode,

@@ -11,7 +11,7 @@ from envs.snake.bitboard import Board
 from envs.snake.env import Params
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.players import PLAYERS
-from jaxrl.checks import Count, Seed
+from jaxrl.checks import Count, CountOrZero, Seed
 from train.host.errors import UsageError
 from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.plain_config import check_options
@@ -20,8 +20,8 @@ from train.host.running import saved_runs
 from train.host.scoring import scores
 from train.host.training import Games
 from train.snake import rule_based
-from train.snake.config import PPO, Game, Side
-from train.snake.rule_based import OpenSnake
+from train.snake.config import PPO, Game, Side, board_text
+from train.snake.rule_based import BOARD, OpenSnake
 from train.snake.training import make_training
 
 
@@ -29,7 +29,8 @@ from train.snake.training import make_training
 class Options:
     """Plays games with the agents of a run or a policy, on its own board or others.
 
-    Writes eval.json into the run directory, eval-ROWSxCOLS-RULES-STEPS.json for another game, or
+    Writes eval.json into the run directory, eval-ROWSxCOLS-RULES-STEPS.json for another game (with
+    -N-obstacles and -K-foods where there are such), or
     transfer.json with --sizes; for a policy, into runs/policy-NAME. Flags that are not given are as
     in the run.
     """
@@ -47,11 +48,15 @@ class Options:
     sampled: bool = False
     """Draw actions from the policy, or explore, instead of acting greedily."""
     rows: Annotated[Side | None, tyro.conf.arg(metavar="INT")] = None
-    """Height of the board, 4 to 20 cells."""
+    """Height of the board, 4 to 32 cells."""
     cols: Annotated[Side | None, tyro.conf.arg(metavar="INT")] = None
-    """Width of the board, 4 to 20 cells."""
+    """Width of the board, 4 to 32 cells."""
     rules: Literal["classic", "modern"] | None = None
     """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
+    obstacles: Annotated[CountOrZero | None, tyro.conf.arg(metavar="INT")] = None
+    """Cells closed to the snake, drawn anew for every game."""
+    foods: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
+    """Pieces of food on the board at a time."""
     max_steps: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
     """Steps after which a game is truncated; by default as in the run, or with --sizes 100 for each
     cell of the board, twice what good players need to fill it, so that only endless loops are
@@ -98,7 +103,16 @@ def requested_game(game: Game, rows: int | None, cols: int | None, options: Opti
     rows, cols = (was if n is None else n for n, was in ((rows, game.rows), (cols, game.cols)))
     limit = 100 * rows * cols if options.sizes else game.max_steps_in_episode
     rules, limit = options.rules or game.rules, options.max_steps or limit
-    return replace(game, rows=rows, cols=cols, rules=rules, max_steps_in_episode=limit)
+    obstacles = game.obstacles if options.obstacles is None else options.obstacles
+    return replace(
+        game,
+        rows=rows,
+        cols=cols,
+        rules=rules,
+        obstacles=obstacles,
+        foods=options.foods or game.foods,
+        max_steps_in_episode=limit,
+    )
 
 
 def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
@@ -108,6 +122,8 @@ def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
         game.cols,
         game.rules,
         game.actions,
+        obstacles=game.obstacles,
+        foods=game.foods,
         max_steps=game.max_steps_in_episode,
         players=options.players,
     )
@@ -152,11 +168,17 @@ def write(
         scores.write_evaluation(run.directory, evaluations[0], **about)
         return
     boards = [
-        {"rows": x.rows, "cols": x.cols, "max_steps": x.max_steps_in_episode, **evaluation.content}
+        {
+            **{name: getattr(x, name) for name in BOARD},
+            "max_steps": x.max_steps_in_episode,
+            **evaluation.content,
+        }
         for x, evaluation in zip(games, evaluations, strict=True)
     ]
     content = {"rules": game.rules, "games": options.games, **about, "boards": boards}
     kind = f"{game.rows}x{game.cols}-{game.rules}-{game.max_steps_in_episode}"
+    kind += f"-{game.obstacles}-obstacles" * (game.obstacles > 0)
+    kind += f"-{game.foods}-foods" * (game.foods > 1)
     name = "transfer.json" if options.sizes else f"eval-{kind}.json"
     write_whole(run.directory / name, json.dumps(finite_or_null(content), indent=1) + "\n")
 
@@ -165,14 +187,14 @@ def table(games: list[Game], contents: list[dict[str, Any]], by_size: bool) -> T
     """Two lines for each seed and player of each board, the second with 95 % intervals."""
     rows = {}
     for game, content in zip(games, contents, strict=True):
-        board = f"{game.rows}×{game.cols} " if by_size else ""
+        board = f"{board_text(game)} " if by_size else ""
         of_seeds = {f"{board}seed {row['seed']}": row for row in content["seeds"]}
         of_players = {f"{board}{name}": row for name, row in content["players"].items()}
         rows |= of_seeds | of_players
     game = games[0]
-    of_one = {"rows": game.rows, "cols": game.cols, "rules": game.rules}
-    out = rule_based.table({**of_one, "players": rows})
+    of_one = {name: getattr(game, name) for name in BOARD}
+    out = rule_based.table({**of_one, "rules": game.rules, "players": rows})
     limits = " · ".join(f"{x.max_steps_in_episode:,}" for x in games)
-    board = "" if by_size else f" {game.rows}×{game.cols}"
+    board = "" if by_size else f" {board_text(game)}"
     out.title = f"Snake{board}, {game.rules} rules, cut after {limits} steps"
     return out

@@ -8,7 +8,7 @@ import numpy as np
 
 from envs.snake.bitboard import Board
 from envs.snake.pictures import drawing
-from envs.snake.rules import State
+from envs.snake.rules import START_LENGTH, State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
@@ -62,7 +62,7 @@ def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path, s
     episodes = short_games_first(evaluation.detail.episodes[0])
     path = draw_film(directory, config, run.agents[0], key, evaluation.detail, episodes)
     food, won = (evaluation.content["seeds"][0][name] for name in ("score", "won"))
-    most = config.env.rows * config.env.cols - 3
+    most = config.env.rows * config.env.cols - config.env.obstacles - START_LENGTH
     if food["mean"] is None:
         return path, scores.missing_score_note(evaluation.content) or ""
     line = (

@@ -18,7 +18,7 @@ from rich.table import Table
 from envs.snake.env import Params, Snake
 from envs.snake.players import PLAYERS, Player, able_players, action_for
 from envs.snake.rules import State
-from jaxrl.checks import Count, Seed
+from jaxrl.checks import Count, CountOrZero, Seed
 from jaxrl.types import Agent
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
@@ -30,8 +30,10 @@ from train.host.plain_config import check_options
 from train.host.scoring import games, scores
 from train.host.scoring.scores import number_text
 from train.host.training import Games
-from train.snake.config import Side
+from train.snake.config import Side, layout_text
 
+BOARD = ("rows", "cols", "obstacles", "foods")
+"""Fields of a game that its results name."""
 ENDINGS = ("death_wall", "death_self", "entrapped", "starved", "truncated")
 """The ways in which games end that are not won."""
 
@@ -41,13 +43,17 @@ class Options:
     """Scores rule-based players and prints a table."""
 
     rows: Side = 10
-    """Height of the board, 4 to 20 cells."""
+    """Height of the board, 4 to 32 cells."""
     cols: Side = 10
-    """Width of the board, 4 to 20 cells."""
+    """Width of the board, 4 to 32 cells."""
     rules: Literal["classic", "modern"] = "modern"
     """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
     actions: Literal["relative", "absolute"] = "relative"
     """relative: forward, left, right. absolute: up, right, down, left."""
+    obstacles: CountOrZero = 0
+    """Cells closed to the snake, drawn anew for every game."""
+    foods: Count = 1
+    """Pieces of food on the board at a time."""
     games: Games = 1_000
     """Complete games of each player."""
     max_steps: Count | None = None
@@ -100,12 +106,20 @@ def make_game(options: Options) -> tuple[OpenSnake, Params]:
     if options.out:
         refuse_no_file(options.out)
     try:
-        env = OpenSnake(options.rows, options.cols, "features", options.rules, options.actions)
+        env = OpenSnake(
+            options.rows,
+            options.cols,
+            "features",
+            options.rules,
+            options.actions,
+            obstacles=options.obstacles,
+            foods=options.foods,
+        )
     except ValueError as error:
         raise UsageError(str(error)) from error
-    names = able_players(env.board)
+    names = able_players(env.board, options.obstacles)
     if unknown_players := [name for name in options.players if name not in names]:
-        size = f"{options.rows}×{options.cols}"
+        size = f"{options.rows}×{options.cols}{' with obstacles' * (options.obstacles > 0)}"
         raise UsageError(
             f"no player {unknown_players[0]} for {size}; choose among {', '.join(names)}"
         )
@@ -116,7 +130,7 @@ def make_game(options: Options) -> tuple[OpenSnake, Params]:
 def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]:
     """Plays the games of each player: the settings, and `scores.summaries` by player."""
     by_player, console = {}, plain_console()
-    for name in options.players or able_players(env.board):
+    for name in options.players or able_players(env.board, env.obstacles):
         start_time = time.perf_counter()
         by_player[name] = play(env, params, PLAYERS[name], options)
         score, seconds = by_player[name]["score"], time.perf_counter() - start_time
@@ -126,6 +140,8 @@ def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]
         "rows": options.rows,
         "cols": options.cols,
         "rules": options.rules,
+        "obstacles": options.obstacles,
+        "foods": options.foods,
         "max_steps": params.max_steps_in_episode,
         "key": options.key,
         "players": by_player,
@@ -150,7 +166,7 @@ def play(env: OpenSnake, params: Params, player: Player, options: Options) -> di
 
 def table(content: dict[str, Any]) -> Table:
     """Two lines a player, the second with 95 % intervals; `content` is that of `play_all`."""
-    size = f"{content['rows']}×{content['cols']}"
+    size = layout_text(*(content[name] for name in BOARD))
     title = f"Snake {size}, {content['rules']} rules: food eaten, and how games ended"
     # no wider than the 80 columns of a log file
     caption = scores.missing_score_note(content | {"seeds": content["players"].values()})

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from envs.snake import rules
+from envs.snake import bitboard, rules
 from envs.snake.env import Params, Snake
 from envs.snake.feature_names import NAMES, SIDES, WAYS
 from envs.snake.pictures import drawing, frames
@@ -92,5 +92,16 @@ def ending(outcome: Mapping[str, Any]) -> str:
 def with_food(
     env: Snake, state: rules.State, params: Params, place: tuple[float, float]
 ) -> rules.State:
-    """The food in the cell of a place (x, y). Raises ValueError off the board, and on the snake."""
-    return replace(state, food=frames.empty_cell_at(env.board, state.occupied, place))
+    """The food, of several pieces the nearest, in the cell of a place (x, y).
+
+    Raises ValueError off the board, on the snake, on an obstacle, and on other food.
+    """
+    cell = frames.empty_cell_at(env.board, state.occupied, place)
+    if not bitboard.contains(rules.open_cells(env.board, state), cell):
+        raise ValueError("an obstacle lies there; choose an empty cell")
+    if state.foods is None:
+        return replace(state, food=cell)
+    if jnp.any(state.foods == cell):
+        raise ValueError("food lies there; choose an empty cell")
+    foods = jnp.where(state.foods == state.food, cell, state.foods)
+    return replace(state, foods=foods, food=rules.nearest_food(env.board, state.head, foods))

@@ -47,7 +47,8 @@ scenes.snake = {
     const { rows, cols } = frame.constants;
     drawBoard(pen, rows, cols);
     if (overlays.has("flood fill")) drawReach(pen, frame.row("reach"), cols);
-    drawApple(pen, frame.at("food"), cols);
+    if (frame.has("obstacles")) drawObstacles(pen, frame.row("obstacles"), cols);
+    for (const food of frame.has("foods") ? frame.row("foods") : [frame.at("food")]) drawApple(pen, food, cols);
     const crashed = frame.moment > 0 && frame.at("head") === frame.at("head", frame.moment - 1);
     const colours = crashed ? [SNAKE.dead, "#bdbdbd"] : [SNAKE.head, SNAKE.tail];
     drawSnake(pen, bodyOf(frame.row("entered")), frame.at("heading"), cols, colours, !crashed);

@@ -5,7 +5,15 @@ from jaxrl.loop import make_loop
 from jaxrl.types import Agent
 from train.host.scoring import games, limits
 from train.host.training import Score, Training
-from train.snake.config import AnyConfig, caution, check, follows_budget, make_agent, make_env
+from train.snake.config import (
+    AnyConfig,
+    board_text,
+    caution,
+    check,
+    follows_budget,
+    make_agent,
+    make_env,
+)
 
 SCORE = "score"
 """Pieces of food eaten in a game."""
@@ -29,7 +37,7 @@ def make_training(config: AnyConfig) -> Training:
         *make_player(config),
         config.run.evaluation_games,
         limits.most_steps(config.env.max_steps_in_episode, config.run.evaluation_steps),
-        place=f" on {config.env.rows}×{config.env.cols}",
+        place=f" on {board_text(config.env)}",
         deterministic=config.run.evaluation_greedy,
         score=Score(SCORE, endings=ENDINGS),
     )

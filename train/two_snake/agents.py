@@ -73,7 +73,7 @@ def make_agent(config: AnyConfig) -> Agent:
         return learner
 
     def respond(params: PyTree, obs: jax.Array, key: jax.Array) -> jax.Array:
-        return learner.act(acting_state(config, params), learner.memory(), obs, key)[0]
+        return moves_of_others(config, learner, acting_state(config, params), obs, key)
 
     return self_play.make(
         learner,
@@ -81,6 +81,16 @@ def make_agent(config: AnyConfig) -> Agent:
         config.rivals,
         make_guest(config) if GUEST in opponents else None,
     )
+
+
+def moves_of_others(
+    config: AnyConfig, player: Agent, state: AgentState, obs: jax.Array, key: jax.Array
+) -> jax.Array:
+    """The move of the other snake by its view, or those of several, `[P - 1]`, by theirs."""
+    act = lambda obs, key: player.act(state, player.memory(), obs, key)[0]
+    if config.env.snakes == 2:
+        return act(obs, key)
+    return jax.vmap(act)(obs, jax.random.split(key, config.env.snakes - 1))
 
 
 def make_guest(config: AnyConfig) -> self_play.Guest:
@@ -100,7 +110,7 @@ def make_guest(config: AnyConfig) -> self_play.Guest:
     def act(obs: jax.Array, key: jax.Array) -> jax.Array:
         guest = load_guest()
         state, player = acting_state(guest.config, guest.learned), make_learner(guest.config)
-        return player.act(state, player.memory(), obs, key)[0]
+        return moves_of_others(config, player, state, obs, key)
 
     return act
 

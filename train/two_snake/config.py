@@ -25,12 +25,14 @@ from train.two_snake.curriculum import check as check_curriculum
 class Game:
     """The board, the observation and the rewards."""
 
-    rows: Annotated[int, Range(least=4, most=20)] = 10
-    """Height of the board, 4 to 20 cells."""
-    cols: Annotated[int, Range(least=9, most=20)] = 10
-    """Width of the board, 9 to 20 cells."""
+    rows: Annotated[int, Range(least=4, most=32)] = 10
+    """Height of the board, 4 to 32 cells."""
+    cols: Annotated[int, Range(least=9, most=32)] = 10
+    """Width of the board, 9 to 32 cells."""
+    snakes: Annotated[int, Range(least=2, most=4)] = 2
+    """Snakes on the board, all but the learner moved by the opponent of the episode."""
     observation: Literal["features", "planes"] = "features"
-    """What both snakes see; envs/two_snake/observations.py says what is in each."""
+    """What all snakes see; envs/two_snake/observations.py says what is in each."""
     max_steps_in_episode: Count = 1000
     """Steps after which a game is a draw."""
     rewards: Rewards = Rewards(
@@ -176,6 +178,7 @@ def make_env(config: Config) -> tuple[Duel, Params]:
         opponents=opponents,
         rival=any(name in opponents for name in MOVED),
         ends_with_learner=True,
+        snakes=game.snakes,
     )
     params = replace(env.default_params, rewards=game.rewards)
     return env, replace(params, max_steps_in_episode=game.max_steps_in_episode)

@@ -102,7 +102,7 @@ PROGRAM = Program(
     training=make_training,
     module=__name__,
     environment=lambda config: f"Two snakes {config.env.rows}×{config.env.cols}",
-    views=Views(pictures=draw, film=film, episodes=scene.show, live=scene.live),
+    views=Views(pictures=draw, film=film, episodes=scene.show, live=scene.live, duel=scene.duel),
     evaluator=Evaluator(Options, evaluate),
 )
 

@@ -92,6 +92,7 @@ def _shared_settings(config: AnyConfig) -> dict[str, Any]:
     game = config.env
     return {
         "board": (game.rows, game.cols),
+        "number of snakes": game.snakes,
         "observation": game.observation,
         "target": config.curriculum.final_target,
         "time limit": game.max_steps_in_episode,

@@ -1,6 +1,6 @@
 """Games of two snakes to be looked at step by step, in a report and live."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -16,20 +16,21 @@ from envs.snake.pictures.frames import empty_cell_at
 from envs.snake.rules import turn_to
 from envs.two_snake import drawing as two_drawing
 from envs.two_snake import frames
-from envs.two_snake.env import RIVAL, Params
+from envs.two_snake.env import RIVAL, Params, TwoSnake
 from envs.two_snake.feature_names import FEATURES
+from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import OTHER, State
 from train.host.numbers import quantity
 from train.host.program import EpisodeSelection, Run
 from train.host.running import saved_runs
 from train.host.showing import episodes
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
-from train.host.showing.live import Edit, Live
-from train.two_snake import tournament
+from train.host.showing.live import Duel, Edit, Live
+from train.two_snake import duel as duels
+from train.two_snake import tournament, trained
 from train.two_snake.config import AnyConfig
 from train.two_snake.tournament import Arena, Sides
 from train.two_snake.trained import parameters
-from train.two_snake.training import make_player
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("two_snake.js")
 ENDINGS = {
@@ -38,7 +39,7 @@ ENDINGS = {
     "draw": "a draw",
     "time up": "time up, a draw",
 }
-OPPONENTS = ("greedy", "defensive", RIVAL)
+SHOWN = ("greedy", "defensive", RIVAL)
 """Opponents whose games are shown, in turn."""
 
 
@@ -48,9 +49,7 @@ def show(run: Run, selection: EpisodeSelection) -> Scene:
     learned = parameters(run.agents[selection.member])
     episode_lists = [
         _record_games(config, name, Sides(learned, learned), selection, key)
-        for name, key in zip(
-            OPPONENTS, jax.random.split(selection.key, len(OPPONENTS)), strict=True
-        )
+        for name, key in zip(SHOWN, jax.random.split(selection.key, len(SHOWN)), strict=True)
     ]
     in_turn = list(chain.from_iterable(zip(*episode_lists, strict=True)))
     return Scene(SCRIPTS, in_turn[: selection.count], constants(config))
@@ -58,20 +57,48 @@ def show(run: Run, selection: EpisodeSelection) -> Scene:
 
 def live(run: Run, member: int) -> Live:
     """A game of the trained snake against itself, or against a person who steers the red one."""
-    config = saved_runs.with_run_fields(run.config, evaluation_greedy=True)
-    _, params, agent, on_both_sides = make_player(config)
-    env = tournament.make_env(config)
+    return duel(run, member, ())
+
+
+def duel(run: Run, member: int, against: Sequence[str]) -> Live:
+    """A game of the trained snake against the first of others by name, on its own board.
+
+    They are trained snakes or scripts; with none, it plays against itself. In later games any two
+    of them may meet. Raises UsageError for one that is not there, or does not fit the board.
+    """
+    name = run.directory.name.removeprefix("policy-")
+    itself = trained.Player(name, run.config, parameters(run.agents[member]))
+    others = [trained.load(other) for other in against if other not in OPPONENTS]
+    for player in others:
+        duels.refuse_other_board(player, run.config)
+    players = duels.with_scripts([itself, *others])
+    first, *rest = players
+    red = first
+    if against:
+        red = against[0] if against[0] in OPPONENTS else rest[0]
+    env = duels.make_env(run.config, [itself, *others])
+    params = tournament.params_of(run.config, RIVAL, None)
+    params = replace(params, opponent_weights=(1.0,))
+    between = duels.pairing(players, env, params)
+    agent, agent_state = between(first, red)
     return Live(
-        *(env, params, agent, on_both_sides(run.agents[member])),
-        look=lambda game: frames_and_bars(env, game, by_itself=True),
+        *(env, params, agent, agent_state),
+        look=lambda game: live_frames_and_bars(env, game),
         scripts=SCRIPTS,
-        constants=lambda state: constants(config),
+        constants=lambda state: constants(run.config),
         picture=lambda state: np.asarray(two_drawing.draw(env.board, state)),
-        cells=(config.env.rows, config.env.cols),
+        cells=(env.board.rows, env.board.cols),
         ending=lambda outcome: ENDINGS[_ending(outcome)],
         steer=steer_red,
         hand="steer the red snake",
         edits={"food": Edit("move the food", lambda *arguments: with_food(env, *arguments))},
+        duel=Duel(
+            names=tuple(players),
+            start=(first, red),
+            sides=("blue", "red"),
+            between=between,
+            winner=lambda outcome: {"won": 0, "lost": 1}.get(_ending(outcome)),
+        ),
     )
 
 
@@ -85,7 +112,7 @@ def _record_games(
     """A share of the selected games."""
     env, player = tournament.make_env(config), tournament.make_agent(config)
     params = tournament.params_of(config, opponent, None)
-    count = -(-selection.count // len(OPPONENTS))
+    count = -(-selection.count // len(SHOWN))
     recordings = episodes.record(env, params, player, sides, key, count, selection.limit)
     return [episode(env, game, opponent) for game in recordings]
 
@@ -122,6 +149,19 @@ def frames_and_bars(
     return frames.game_arrays(env.board, game.state), bars
 
 
+def live_frames_and_bars(
+    env: TwoSnake, game: Recording
+) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
+    """The same in a duel: what each of the two makes of the game, unless it is a script."""
+    own = game._replace(action=game.action[:, 0])
+    bars = episodes.bars(own, WAYS)
+    bars |= {f"{what}, red": x for what, x in episodes.bars(_red_recording(game), WAYS).items()}
+    sight = game.explained.get("seen")
+    if sight is not None and sight.shape[1:] == (len(FEATURES),):
+        bars["what it sees"] = episodes.observation_bars(own._replace(obs=sight), FEATURES)
+    return frames.game_arrays(env.board, game.state), bars
+
+
 def _red_recording(game: Recording) -> Recording:
     """The game from the side of the red snake."""
     explained = {name: x for name, x in game.explained.items() if name.startswith("other_")}
@@ -140,6 +180,6 @@ def steer_red(state: State, action: jax.Array, direction: int) -> jax.Array:
     return jnp.asarray(action).at[OTHER].set(turn)
 
 
-def with_food(env: Arena, state: State, params: Params, place: tuple[float, float]) -> State:
+def with_food(env: TwoSnake, state: State, params: Params, place: tuple[float, float]) -> State:
     """The food in the cell of a place (x, y). Raises ValueError off the board, and on a snake."""
     return replace(state, food=empty_cell_at(env.board, state.snakes.occupied, place))

@@ -13,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.two_snake import rules
-from envs.two_snake.env import RIVAL, Params, TwoSnake
+from envs.two_snake.env import RIVAL, Params, TwoSnake, is_last
 from envs.two_snake.opponents import OPPONENTS
-from envs.two_snake.rules import LEARNER, OTHER
+from envs.two_snake.rules import LEARNER
 from jaxrl import evaluate
 from jaxrl.evaluate import Course, Episodes, Watch
 from jaxrl.types import Agent, AgentState, PyTree
 from train.host.scoring import games, limits
 from train.host.scoring.matches import CompiledMatch, Match, compile_match
-from train.two_snake.agents import acting_state, make_learner
+from train.two_snake.agents import acting_state, make_learner, moves_of_others
 from train.two_snake.config import AnyConfig
 
 PLAYERS = (*OPPONENTS, RIVAL)
@@ -45,8 +45,10 @@ class Arena(TwoSnake):
     `first_draw`.
     """
 
-    def __init__(self, rows: int = 10, cols: int = 10, observation: str = "features"):
-        super().__init__(rows, cols, observation, opponents=PLAYERS, rival=True)
+    def __init__(
+        self, rows: int = 10, cols: int = 10, observation: str = "features", snakes: int = 2
+    ):
+        super().__init__(rows, cols, observation, opponents=PLAYERS, rival=True, snakes=snakes)
 
     def transition(
         self, chance: dict[str, jax.Array], state: Any, action: jax.Array, params: Params
@@ -54,9 +56,9 @@ class Arena(TwoSnake):
         after, reward, is_over, info = super().transition(chance, state, action, params)
         outcome, before = info["outcome"], rules.lives(state)
         alive = jnp.where(jnp.all(before), rules.lives(after), before)  # as the first death left it
-        survived = alive & ~alive[::-1]
+        survived = is_last(alive)
         won, lost = (outcome[name] & jnp.all(alive) for name in ("won", "lost"))
-        won, lost = won | survived[LEARNER], lost | survived[OTHER]
+        won, lost = won | survived[LEARNER], lost | rules.of_others(survived, jnp.any)
         info["outcome"] |= {"first_won": won, "first_lost": lost, "first_draw": ~(won | lost)}
         return after, reward, is_over, info
 
@@ -142,7 +144,8 @@ def games_a_side(config: AnyConfig) -> int:
 
 
 def make_env(config: AnyConfig) -> Arena:
-    return Arena(config.env.rows, config.env.cols, config.env.observation)
+    game = config.env
+    return Arena(game.rows, game.cols, game.observation, game.snakes)
 
 
 def params_of(config: AnyConfig, opponent: str, side: str | None) -> Params:
@@ -150,7 +153,7 @@ def params_of(config: AnyConfig, opponent: str, side: str | None) -> Params:
     return Params(
         max_steps_in_episode=config.env.max_steps_in_episode,
         target=config.curriculum.final_target,
-        swap_sides=0.5 if side is None else float(side == "right"),
+        swap_sides=1 - 1 / config.env.snakes if side is None else float(side == "right"),
         opponent_weights=np.asarray([name == opponent for name in PLAYERS], np.float32),
         rewards=config.env.rewards,
     )
@@ -169,19 +172,18 @@ def make_agent(config: AnyConfig, other: AnyConfig | None = None) -> Agent:
         return [acting_state(one, params) for one, params in zip(configs, sides, strict=True)]
 
     def act(sides: Sides, memory: tuple, obs: dict[str, jax.Array], key: jax.Array):
-        keys, observations = jax.random.split(key), (obs["own"], obs["other"])
-        moves = zip(players, states(sides), observations, keys, strict=True)
-        return (
-            jnp.stack([x.act(state, x.memory(), view, key)[0] for x, state, view, key in moves]),
-            memory,
-            (),
-        )
+        (own, other), (own_state, other_state) = players, states(sides)
+        own_key, other_key = jax.random.split(key)
+        move = own.act(own_state, own.memory(), obs["own"], own_key)[0]
+        moves = moves_of_others(config, other, other_state, obs["other"], other_key)
+        return jnp.append(move, moves), memory, ()
 
     def explain(sides: Sides, memory: tuple, obs: dict[str, jax.Array]) -> dict[str, jax.Array]:
         del memory
+        first = obs["other"] if config.env.snakes == 2 else obs["other"][0]
         own, its = (
-            player.explain(state, (), obs[side])
-            for player, state, side in zip(players, states(sides), ("own", "other"), strict=True)
+            player.explain(state, (), view)
+            for player, state, view in zip(players, states(sides), (obs["own"], first), strict=True)
         )
         return own | {f"other_{name}": x for name, x in its.items()}
 

@@ -1,8 +1,10 @@
-// Draws two snakes with envs/snake/drawing.js: the trained one in blue, the other in red.
+// Draws two snakes with envs/snake/drawing.js: the trained one, or the first of a duel, in blue.
 
 const PLAYERS = {
   own: { colours: ["#12357f", "#7cc9c0"], land: "#56b4e9" },
   other: { colours: ["#7a1532", "#f0b08a"], land: "#f0a0a8" },
+  third: { colours: ["#7d5200", "#f4dd92"] },
+  fourth: { colours: ["#4b1d6b", "#dcc0ee"] },
 };
 
 /** A snake as it is, or in grey as it was before the move that killed it. */
@@ -30,17 +32,17 @@ function drawLand(pen, land, cols) {
 scenes.two_snake = {
   overlays: { "nearer cells": false, "way to the next food": false },
   legend: {
-    "nearer cells": "blue where the trained snake is fewer moves away, red where the other is",
+    "nearer cells": "blue where the blue snake is fewer moves away than all others, red where another is",
     "way to the next food": "of both snakes, until one of them eats",
   },
   size: ({ rows, cols }) => [cols, rows],
-  caption: (frame) => `trained (blue) ${frame.row("score")[0]} : ${frame.row("score")[1]} other (red)`,
+  caption: (frame) => `food: blue ${[...frame.row("score")].join(" : ")}${frame.row("score").length === 2 ? " red" : " (red, yellow, purple)"}`,
   draw(pen, frame, { overlays }) {
     const { rows, cols } = frame.constants;
     drawBoard(pen, rows, cols);
     if (overlays.has("nearer cells")) drawLand(pen, frame.row("land"), cols);
     drawApple(pen, frame.at("food"), cols);
-    for (const name of ["other", "own"]) {
+    for (const name of Object.keys(PLAYERS).reverse().filter((name) => frame.has(`${name}_head`))) {
       drawPlayer(pen, frame, name, cols);
       if (overlays.has("way to the next food")) drawWay(pen, frame, `${name}_head`, cols);
     }

@@ -2,7 +2,7 @@
 
 const SNAKE = {
   head: "#12357f", tail: "#7cc9c0", dead: "#6a6a6a", apple: "#d4301f", leaf: "#3f8f3c",
-  light: "#f1ede3", dark: "#e8e3d6", never: -(2 ** 31), radius: 0.37,
+  stone: "#5c6570", edge: "#8d97a3", light: "#f1ede3", dark: "#e8e3d6", never: -(2 ** 31), radius: 0.37,
 };
 
 /** The colour between two, `share` of the way. */
@@ -70,9 +70,23 @@ function drawApple(pen, cell, cols) {
   pen.fill();
 }
 
+/** Stones on the cells whose entry is not 0. */
+function drawObstacles(pen, obstacles, cols) {
+  obstacles.forEach((there, cell) => {
+    if (!there) return;
+    const x = cell % cols, y = Math.floor(cell / cols);
+    for (const [colour, corner, side] of [[SNAKE.edge, 0.03, 0.94], [SNAKE.stone, 0.1, 0.87]]) {
+      pen.fillStyle = colour;
+      pen.beginPath();
+      pen.roundRect(x + corner, y + corner, side, side, 0.14);
+      pen.fill();
+    }
+  });
+}
+
 /** The way that the head takes until it eats, or the episode ends. */
 function drawWay(pen, frame, head, cols) {
-  const food = frame.at("food");
+  const food = (t) => String(frame.has("foods") ? frame.row("foods", t) : frame.at("food", t));
   pen.strokeStyle = "#101820";
   pen.lineWidth = 0.08;
   pen.setLineDash([0.15, 0.15]);
@@ -82,7 +96,7 @@ function drawWay(pen, frame, head, cols) {
     if (cell < 0) break;
     const x = (cell % cols) + 0.5, y = Math.floor(cell / cols) + 0.5;
     t === frame.moment ? pen.moveTo(x, y) : pen.lineTo(x, y);
-    if (frame.at("food", t) !== food) break;
+    if (food(t) !== food(frame.moment)) break;
   }
   pen.stroke();
   pen.setLineDash([]);

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from envs import gif
 from envs.snake import rules
-from envs.snake.bitboard import Board
+from envs.snake.bitboard import WORD, Bits, Board
 from envs.snake.pictures import tiles
 from envs.snake.rules import Body, State
 
@@ -84,6 +84,10 @@ class Pictures:
         if ending not in frames:
             raise ValueError(f"ending {ending!r} is unknown; expected one of {list(frames)}")
 
+    def paint_ground(self, cells: np.ndarray, i: int) -> None:
+        """Paints what lies on the board of position i, on the cells `[rows, c, cols, c, 3]`."""
+        paint_food(self.board, cells, int(self.states.food[i]))
+
     def paint_snakes(self, cells: np.ndarray, i: int, ending: str, levels: int) -> None:
         """Paints the snakes of position i on the cells `[rows, c, cols, c, 3]`."""
         raise NotImplementedError
@@ -96,7 +100,7 @@ class Pictures:
         """The picture of position i; only the last one shows the ending."""
         ending = self.ending if i == self.count - 1 else ""
         cells = tiles.checkerboard(self.board, cell_size(self.board)).copy()
-        paint_food(self.board, cells, int(self.states.food[i]))
+        self.paint_ground(cells, i)
         self.paint_snakes(cells, i, ending, levels)
         image = frame_board(self.board, cells, self.frames[ending])
         title = " · ".join(part for part in (title, ending) if part)
@@ -140,6 +144,16 @@ class _Game(Pictures):
         ending = _ending(board, states) if ending is None else ending
         super().__init__(board, states, ending, {name: look.frame for name, look in LOOKS.items()})
         self.orders = orders_of(board, self.states)
+        if self.states.obstacles is not None:
+            self.obstacles = members(board, self.states.obstacles)
+
+    def paint_ground(self, cells: np.ndarray, i: int) -> None:
+        foods = self.states.food if self.states.foods is None else self.states.foods
+        for food in np.atleast_1d(foods[i]).tolist():
+            paint_food(self.board, cells, food)
+        if self.states.obstacles is not None:
+            for row, col in np.argwhere(self.obstacles[i].reshape(self.board.rows, -1)):
+                cells[row, :, col] = tiles.block(cells[row, :, col])
 
     def paint_snakes(self, cells: np.ndarray, i: int, ending: str, levels: int) -> None:
         look, heading = LOOKS[ending], int(self.states.heading[i])
@@ -212,10 +226,16 @@ def _spread_indices(total: int, count: int) -> list[int]:
 
 def _ending(board: Board, states: State) -> str:
     """The ending that positions `[S, ...]` show; a head that did not move has crashed."""
-    head, length = states.head[-2:], states.length[-1:]
+    head, last = states.head[-2:], jax.tree.map(lambda x: x[-1:], states)
     if len(head) == 2 and head[0] == head[1]:
         return "crashed"
-    return "board full" if board.num_cells in length else ""
+    return "board full" if np.any(last.length == rules.num_open(board, last)) else ""
+
+
+def members(board: Board, bits: Bits) -> np.ndarray:
+    """Whether each cell, row by row, is in the sets `[S]`: bool `[S, cells]`."""
+    words = np.stack([np.asarray(word) for word in bits], axis=-1)  # [S, words]
+    return words[:, board.indices // WORD] >> (board.indices % WORD).astype(np.uint32) & 1 != 0
 
 
 @partial(jax.jit, static_argnums=0)

@@ -24,13 +24,21 @@ def game_arrays(board: Board, rules_: Rules, states: State) -> dict[str, np.ndar
 
     `reach` is uint8 `[M, C]`: bit 0, 1, 2 of a cell is set where a flood fill that begins forward,
     left, right of the head gets there. `ahead` int32 `[M, 3]` are these three cells, `danger` bool
-    `[M, 3]` whether moving there kills.
+    `[M, 3]` whether moving there kills. Of several pieces of food, `food` is the nearest and
+    `foods` int32 `[M, K]` are all; where there are obstacles, `obstacles` is uint8 `[M, C]`, 1 at
+    each.
     """
     reach, ahead, danger = (
         np.asarray(x) for x in _prospects(board, rules_, jax.tree.map(jnp.asarray, states))
     )
+    layout = {}
+    if states.foods is not None:
+        layout["foods"] = number_of(board, states.foods)
+    if states.obstacles is not None:
+        layout["obstacles"] = drawing.members(board, states.obstacles).astype(np.uint8)
     return {
         **body_arrays(board, states),
+        **layout,
         "food": number_of(board, states.food),
         "reach": reach,
         "ahead": number_of(board, ahead),

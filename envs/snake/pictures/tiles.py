@@ -1,4 +1,4 @@
-"""The cells of a picture of Snake: checkerboard, apple, body and head as tiles of pixels.
+"""The cells of a picture of Snake: checkerboard, apple, block, body and head as tiles of pixels.
 
 The body is one smooth band. For each pair of sides by which it enters and leaves a cell, `band`
 holds the distance of every pixel from the middle line of the band and its progress along it, which
@@ -17,6 +17,7 @@ from envs.snake.rules import STEPS
 
 CHECKERS = ("#f1ede3", "#e8e3d6")
 APPLE, SHINE, STALK, LEAF = "#d4301f", "#f29b8f", "#5f3d20", "#3f8f3c"
+STONE, EDGE = "#5c6570", "#8d97a3"
 WHITE, INK = "#ffffff", "#101820"
 RADIUS, HEAD, EYE, PUPIL = 0.37, 0.44, 0.13, 0.07  # radii; the first is of the body
 TAPER, TIP = 2.5, 0.35  # over so many last cells the band narrows to this share of its width
@@ -109,6 +110,14 @@ def apple(tile: np.ndarray) -> np.ndarray:
     point = points(tile.shape[0])
     lens = [0.2 - np.linalg.norm(point - c, axis=-1) for c in ((-0.38, 0.17), (-0.14, 0.21))]
     return blend(tile, np.minimum(*lens), rgb(LEAF))
+
+
+def block(tile: np.ndarray) -> np.ndarray:
+    """Paints an obstacle: a block of stone, its upper left edges in the light."""
+    for centre, half, colour in (((0, 0), 0.33, EDGE), ((0.035, 0.035), 0.3, STONE)):
+        beyond = np.abs(points(tile.shape[0]) - np.array(centre)) - half
+        tile = blend(tile, 0.14 - np.linalg.norm(beyond.clip(0), axis=-1), rgb(colour))
+    return tile
 
 
 def disc(tile: np.ndarray, centre, radius: float, colour: str) -> np.ndarray:

@@ -59,5 +59,5 @@ def test_gymnasium_makes_what_is_registered(ids):
     while "episode" not in (infos := games.step(games.action_space.sample())[4]):
         pass
     assert (infos["episode"]["l"][infos["_episode"]] > 0).all()
-    with pytest.raises(ValueError, match="rows is 3; expected 4 to 20 cells"):
+    with pytest.raises(ValueError, match="rows is 3; expected 4 to 32 cells"):
         gymnasium.make("jaxrl/Snake-v0", rows=3)

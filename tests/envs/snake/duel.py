@@ -11,12 +11,14 @@ from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from envs.snake import bitboard
 from envs.snake import rules as fast_rules
 from envs.snake.env import Params, Snake
 from tests.envs.snake import oracle
-from tests.envs.snake.oracle import TURNS, Cell, Game
+from tests.envs.snake.oracle import TURNS, Cell, Game, reachable_cells
 from tests.envs.snake.oracle_views import observe
 from tests.envs.snake.policies import random_turn
 
@@ -34,6 +36,8 @@ class Snapshot(NamedTuple):
     head: Any
     tail: Any
     food: Any
+    foods: Any  # [N, K], or None
+    obstacles: Any  # [N, rows, cols], or None
 
 
 @cache
@@ -45,7 +49,12 @@ def compile_env(env: Snake):
 
     def snapshot(state) -> Snapshot:
         order = jax.vmap(lambda one: fast_rules.order(env.board, one))(state)
-        return Snapshot(order, *(getattr(state, name) for name in Snapshot._fields[1:]))
+        fields = {name: getattr(state, name) for name in Snapshot._fields[1:]}
+        if state.obstacles is not None:
+            inside = lambda one: bitboard.contains(one, jnp.asarray(env.board.indices))
+            shape = (-1, env.board.rows, env.board.cols)
+            fields["obstacles"] = jax.vmap(inside)(state.obstacles).reshape(shape)
+        return Snapshot(order, **fields)
 
     @partial(jax.jit, static_argnames="num_games")
     def begin(seed, num_games, params):
@@ -91,7 +100,10 @@ def duel(
         )
         obs, (snapshot, reward, terminated, truncated, info) = jax.device_get((obs, step_results))
         tails = [game.tail for game in games]
-        food = [food_of(env, snapshot, info, terminated | truncated, i) for i in range(num_games)]
+        food = [
+            food_of(env, snapshot, info, terminated | truncated, i, game)
+            for i, game in enumerate(games)
+        ]
         reports = [
             game.step(action, after, absolute=env.actions == "absolute")
             for game, action, after in zip(games, actions, food, strict=True)
@@ -126,8 +138,22 @@ def cell_of(env: Snake, index: int) -> Cell | None:
     return None if index < 0 else divmod(int(index), env.board.cols + 1)
 
 
-def food_of(env: Snake, snapshot: Snapshot, info, is_over: np.ndarray, i: int) -> Cell | None:
-    """Where the food lay after the step, even if the game has been reset since."""
+def food_of(
+    env: Snake, snapshot: Snapshot, info, is_over: np.ndarray, i: int, game: Game
+) -> Cell | None:
+    """Where the food lay after the step, even if the game has been reset since.
+
+    Of several pieces the one that was not there before the step, in `game`.
+    """
+    if game.pieces is not None:
+        if is_over[i]:
+            assert env.observation == "planes"
+            cells = {(int(r), int(c)) for r, c in np.argwhere(info["final_observation"][i, ..., 3])}
+        else:
+            cells = pieces_of(env, snapshot, i)
+        new_pieces = cells - game.pieces
+        assert len(new_pieces) <= 1
+        return new_pieces.pop() if new_pieces else None
     if not is_over[i]:
         return cell_of(env, snapshot.food[i])
     if env.observation == "compass":  # the way to the food, and where the head is
@@ -152,6 +178,15 @@ def new_game(env: Snake, rules: oracle.Rules, params: Params, snapshot: Snapshot
     food = cell_of(env, snapshot.food[i])
     weights = {name: getattr(params.rewards, name) for name in oracle.Rewards.__annotations__}
     game = Game(rows, cols, body, heading, food, rules, oracle.Rewards(**weights))
+    if snapshot.obstacles is not None:
+        cells = np.argwhere(snapshot.obstacles[i])
+        game.obstacles = frozenset((int(row), int(col)) for row, col in cells)
+        check_layout(env, game)
+    if snapshot.foods is not None:
+        game.pieces = pieces_of(env, snapshot, i)
+        assert game.pieces <= set(game.free_cells())
+        assert len(game.pieces) == min(env.foods, len(game.free_cells()))
+        assert food == game.nearest_piece()
     if env.entrapment != "off":
         game.entrapment_threshold = params.entrapment_threshold
     assert food in game.free_cells(), f"a game begins with food on {food}\n{oracle.draw(game)}"
@@ -159,6 +194,26 @@ def new_game(env: Snake, rules: oracle.Rules, params: Params, snapshot: Snapshot
 
 
 straight_starts = lru_cache(maxsize=None)(oracle.straight_starts)
+
+
+def pieces_of(env: Snake, snapshot: Snapshot, i: int) -> set[Cell]:
+    """The cells with food in fast game `i`."""
+    cells = [cell_of(env, index) for index in snapshot.foods[i]]
+    pieces = {cell for cell in cells if cell is not None}
+    assert len(pieces) == sum(cell is not None for cell in cells), "two pieces in one cell"
+    return pieces
+
+
+def check_layout(env: Snake, game: Game) -> None:
+    """There are as many obstacles as asked for; they cut nothing apart and trap nobody."""
+    free = game.free_cells()
+    assert len(free) == game.size - 3 - env.obstacles, oracle.draw(game)
+    blocked = {*game.body, *game.obstacles}
+    assert reachable_cells(game.rows, game.cols, free[0], blocked) == set(free), oracle.draw(game)
+    is_open = lambda cell: game.is_inside(cell) and cell not in game.obstacles
+    for cell in (*free, *game.body):
+        assert sum(map(is_open, oracle.neighbours(cell))) >= 2, oracle.draw(game)
+    assert not game.obstacles & {game.candidate(turn) for turn in TURNS}, oracle.draw(game)
 
 
 def check_states(games: list[Game], snapshot: Snapshot) -> None:
@@ -171,6 +226,11 @@ def check_states(games: list[Game], snapshot: Snapshot) -> None:
     for name in ("head", "tail", "food"):
         expected = [index(game, getattr(game, name)) for game in games]
         assert_same(name, getattr(snapshot, name), expected, games)
+    if snapshot.foods is not None:
+        pieces = [sorted(index(game, cell) for cell in game.food_cells) for game in games]
+        width = snapshot.foods.shape[1]
+        expected = [[-1] * (width - len(cells)) + cells for cells in pieces]
+        assert_same("pieces of food", np.sort(snapshot.foods, axis=1), expected, games)
 
 
 def check_reports(games, reports, reward, terminated, truncated, outcome) -> None:

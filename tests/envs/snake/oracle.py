@@ -78,13 +78,19 @@ class Game:
     cols: int
     body: list[Cell]  # head first
     heading: int
-    food: Cell | None
+    food: Cell | None  # of several pieces the nearest, of several such the first row by row
     rules: Rules = CLASSIC
     rewards: Rewards = field(default_factory=Rewards)
     time: int = 0
     hunger: int = 0  # steps since the last meal
     score: int = 0
     entrapment_threshold: float | None = None  # None: soft entrapment is not judged
+    obstacles: frozenset[Cell] = frozenset()
+    pieces: set[Cell] | None = None  # all the food; None: `food` is the only piece
+
+    def __post_init__(self):
+        if self.pieces is not None:
+            self.food = self.nearest_piece()
 
     @property
     def head(self) -> Cell:
@@ -105,14 +111,28 @@ class Game:
         return [(row, col) for row in range(self.rows) for col in range(self.cols)]
 
     def free_cells(self) -> list[Cell]:
-        return [cell for cell in self.cells() if cell not in self.body]
+        taken = {*self.body, *self.obstacles}
+        return [cell for cell in self.cells() if cell not in taken]
 
-    def obstacles(self) -> set[Cell]:
-        """Body cells that kill. The tail moves away; whether it does so in time is a rule."""
-        return set(self.body if self.rules.tail_is_fatal else self.body[:-1])
+    @property
+    def food_cells(self) -> set[Cell]:
+        """All cells on which food lies."""
+        if self.pieces is not None:
+            return self.pieces
+        return set() if self.food is None else {self.food}
+
+    def nearest_piece(self) -> Cell | None:
+        (row, col), pieces = self.head, self.pieces or set()
+        distance = lambda cell: abs(cell[0] - row) + abs(cell[1] - col)
+        return min(sorted(pieces), key=distance, default=None)
+
+    def deadly_cells(self) -> set[Cell]:
+        """Obstacles, and body cells that kill. The tail moves away; in time or not is a rule."""
+        body = self.body if self.rules.tail_is_fatal else self.body[:-1]
+        return {*body, *self.obstacles}
 
     def is_blocked(self, cell: Cell) -> bool:
-        return not self.is_inside(cell) or cell in self.obstacles()
+        return not self.is_inside(cell) or cell in self.deadly_cells()
 
     def candidate(self, turn: int) -> Cell:
         """The cell that a relative move would enter."""
@@ -126,9 +146,9 @@ class Game:
         if self.entrapment_threshold is None or not self.free_cells():
             return False
         ways = [self.candidate(turn) for turn in TURNS]
-        obstacles = self.obstacles()
+        deadly = self.deadly_cells()
         rooms = [
-            reachable_cells(self.rows, self.cols, cell, obstacles)
+            reachable_cells(self.rows, self.cols, cell, deadly)
             for cell in ways
             if not self.is_blocked(cell)
         ]
@@ -166,23 +186,25 @@ class Game:
     def step(self, action: int, food_after: Cell | None, absolute: bool = False) -> Report:
         """One move; a deadly one moves and turns nothing. `food_after` is judged after a meal."""
         was_entrapped = self.is_entrapped()
-        obstacles = self.obstacles()
+        deadly = self.deadly_cells()
         heading = self.next_heading(action, absolute)
         target = neighbours(self.head)[heading]
         self.time += 1
         self.hunger += 1
-        if not self.is_inside(target) or target in obstacles:
-            wall_or_self = "death_self" if self.is_inside(target) else "death_wall"
+        if not self.is_inside(target) or target in deadly:
+            wall_or_self = "death_self" if target in self.body else "death_wall"
             cause = "entrapped" if was_entrapped else wall_or_self
             return self.ending(self.rewards.death, cause, died=True)
         self.heading = heading
         before = None if self.food is None else self.distance()
-        ate = target == self.food
+        ate = target in self.food_cells
         self.body.insert(0, target)
         if ate:
             self.eat(food_after)
             return self.ending(self.rewards.food + self.living_reward(ate), "", ate=True)
         self.body.pop()
+        if self.pieces is not None:
+            self.food = self.nearest_piece()
         reward = self.rewards.step
         if before is not None:
             nearer = before - self.distance()
@@ -190,17 +212,23 @@ class Game:
         return self.ending(reward + self.living_reward(ate), "")
 
     def eat(self, food_after: Cell | None) -> None:
-        free = self.free_cells()
+        """The head is on food, another piece of which appears, if there is a cell for it."""
+        others = self.food_cells - {self.head}
+        free = [cell for cell in self.free_cells() if cell not in others]
         assert (food_after in free) if free else (food_after is None), (
             f"food drawn on {food_after}, but the free cells are {free}"
         )
         self.food = food_after
+        if self.pieces is not None:
+            self.pieces = others | ({food_after} if food_after else set())
+            self.food = self.nearest_piece()
         self.hunger = 0
         self.score += 1
 
     def ending(self, reward: float, cause: str, died: bool = False, ate: bool = False) -> Report:
         """Adds what the clock, hunger and a full board say to the outcome of the move."""
-        won = self.rules.full_board_wins and ate and len(self.body) == self.size
+        is_full = len(self.body) + len(self.obstacles) == self.size
+        won = self.rules.full_board_wins and ate and is_full
         hungry = self.rules.starvation != "off" and self.hunger >= self.starvation_limit()
         starved = hungry and not died
         if starved and self.rules.starvation == "terminate":
@@ -251,17 +279,26 @@ def order(game: Game) -> np.ndarray:
 
 
 def draw(game: Game) -> str:
-    """A picture: H head, o body, t tail, * food, . free."""
+    """A picture: H head, o body, t tail, * food, # obstacle, . free."""
     marks = dict.fromkeys(game.body, "o") | {game.tail: "t", game.head: "H"}
-    if game.food is not None:
-        marks[game.food] = "*"
+    marks |= dict.fromkeys(game.food_cells, "*") | dict.fromkeys(game.obstacles, "#")
     lines = ["".join(marks.get((r, c), ".") for c in range(game.cols)) for r in range(game.rows)]
     return "\n".join(lines)
 
 
 def parse(picture: str, heading: int, rules: Rules = CLASSIC) -> Game:
-    """A game from lines such as `cba.*`: a is the head, the letters after it the body in order."""
+    """A game from lines such as `cba.*#`: a is the head, the letters after it the body in order."""
     lines = [line.strip() for line in picture.strip().splitlines()]
     places = {mark: (row, col) for row, line in enumerate(lines) for col, mark in enumerate(line)}
     body = [places[mark] for mark in sorted(places) if mark.isalpha()]
-    return Game(len(lines), len(lines[0]), body, heading, places.get("*"), rules)
+    pieces = cells_marked(lines, "*")
+    return Game(
+        *(len(lines), len(lines[0]), body, heading, places.get("*"), rules),
+        obstacles=frozenset(cells_marked(lines, "#")),
+        pieces=pieces if len(pieces) > 1 else None,
+    )
+
+
+def cells_marked(lines: list[str], mark: str) -> set[Cell]:
+    """The cells of a picture that show a mark."""
+    return {(r, c) for r, line in enumerate(lines) for c, other in enumerate(line) if other == mark}

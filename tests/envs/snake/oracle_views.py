@@ -23,7 +23,7 @@ def component(game: Game, turn: int) -> set[Cell]:
     cell = game.candidate(turn)
     if game.is_blocked(cell):
         return set()
-    return reachable_cells(game.rows, game.cols, cell, game.obstacles())
+    return reachable_cells(game.rows, game.cols, cell, game.deadly_cells())
 
 
 def danger(game: Game) -> list[float]:
@@ -32,7 +32,7 @@ def danger(game: Game) -> list[float]:
 
 def space(game: Game) -> list[float]:
     """Reached cells over free cells, at most 1; a full board counts as having one free cell."""
-    free = max(game.size - len(game.body), 1)
+    free = max(len(game.free_cells()), 1)
     return [min(1.0, len(component(game, turn)) / free) for turn in TURNS]
 
 
@@ -48,7 +48,8 @@ def escapes(game: Game) -> list[float]:
 
 def tail_reachable(game: Game) -> float:
     """Is there a path from the head to the tail that avoids the body between them?"""
-    return float(game.tail in reachable_cells(game.rows, game.cols, game.head, set(game.body[:-1])))
+    blocked = {*game.body[:-1], *game.obstacles}
+    return float(game.tail in reachable_cells(game.rows, game.cols, game.head, blocked))
 
 
 def features_view(game: Game) -> list[float]:
@@ -90,10 +91,13 @@ def signs(offset: tuple[int, int]) -> list[float]:
 
 
 def wall_distance(game: Game, turn: int) -> int:
-    """Cells of the board between the head and the wall, whatever lies on them."""
+    """Cells between the head and the wall or an obstacle, whatever else lies on them."""
     down, right = STEPS[(game.heading + TURNS[turn]) % 4]
     (row, col), count = game.head, 0
-    while game.is_inside((row + down, col + right)):
+    while (
+        game.is_inside((row + down, col + right))
+        and (row + down, col + right) not in game.obstacles
+    ):
         row, col, count = row + down, col + right, count + 1
     return count
 
@@ -103,7 +107,7 @@ def tail_view(game: Game) -> list[float]:
     spaces = [component(game, turn) for turn in TURNS]
     beside_tail = {game.tail, *neighbours(game.tail)}
     tail_reach = [float(bool(cells & beside_tail)) for cells in spaces]
-    food_reach = [float(game.food in cells) for cells in spaces]
+    food_reach = [float(bool(game.food_cells & cells)) for cells in spaces]
     longest = max(game.rows, game.cols) - 1
     to_food, to_tail = head_frame(game, game.food), head_frame(game, game.tail)
     offsets = [number / longest for number in (*to_food, *to_tail)]
@@ -115,14 +119,14 @@ def tail_view(game: Game) -> list[float]:
 
 
 def planes_view(game: Game) -> np.ndarray:
-    """[rows, cols, 5] body with head, head, tail, food, order over length."""
+    """[rows, cols, 5] body with head and obstacles, head, tail, food, order over length."""
     board = np.zeros((game.rows, game.cols, 5), np.float32)
-    for cell in game.body:
+    for cell in (*game.body, *game.obstacles):
         board[cell][0] = 1
     board[game.head][1] = 1
     board[game.tail][2] = 1
-    if game.food is not None:
-        board[game.food][3] = 1
+    for cell in game.food_cells:
+        board[cell][3] = 1
     board[..., 4] = order(game) / len(game.body)
     return board
 
@@ -139,7 +143,7 @@ def surrounding_cells(game: Game, radius: int) -> list[Cell]:
 
 def cell_lifetime(game: Game, cell: Cell) -> float:
     """Moves until the tail has left a cell, over length; 1 for what is no cell, 0 if it is free."""
-    if not game.is_inside(cell):
+    if not game.is_inside(cell) or cell in game.obstacles:
         return 1.0
     if cell not in game.body:
         return 0.0
@@ -154,7 +158,10 @@ def hunger_share(game: Game) -> float:
 def near_view(game: Game) -> list[float]:
     """[191] tail, hunger, and of the 9 × 9 cells around the head: blocked, how long."""
     cells = surrounding_cells(game, 4)
-    blocked = [float(not game.is_inside(cell) or cell in game.body) for cell in cells]
+    blocked = [
+        float(not game.is_inside(cell) or cell in game.body or cell in game.obstacles)
+        for cell in cells
+    ]
     return [
         *tail_view(game),
         hunger_share(game),
@@ -169,9 +176,9 @@ def egocentric_view(game: Game) -> np.ndarray:
     share = len(game.body) / game.size
     entries = [
         (
-            float(not game.is_inside(cell)),
-            cell_lifetime(game, cell) if game.is_inside(cell) else 0.0,
-            float(cell == game.food),
+            float(not game.is_inside(cell) or cell in game.obstacles),
+            cell_lifetime(game, cell) if cell in game.body else 0.0,
+            float(cell in game.food_cells),
             share,
             hunger_share(game),
         )
@@ -200,13 +207,15 @@ def compass_view(game: Game) -> list[float]:
 
 
 def board_view(game: Game) -> np.ndarray:
-    """[rows * cols] a third for the body, two for the head, three for the food."""
+    """[rows * cols] a third for the body, two for the head, three for food, -1 at obstacles."""
     board = np.zeros((game.rows, game.cols), np.float32)
     for cell in game.body:
         board[cell] = 1 / 3
     board[game.head] = 2 / 3
-    if game.food is not None:
-        board[game.food] = 1
+    for cell in game.food_cells:
+        board[cell] = 1
+    for cell in game.obstacles:
+        board[cell] = -1
     return board.reshape(-1)
 
 
@@ -214,7 +223,12 @@ def mirror_game(game: Game) -> Game:
     """The game seen in a mirror that stands beside the board."""
     flip = lambda cell: None if cell is None else (cell[0], game.cols - 1 - cell[1])
     body = [(row, game.cols - 1 - col) for row, col in game.body]
-    return replace(game, body=body, food=flip(game.food), heading=-game.heading % 4)
+    obstacles = frozenset((row, game.cols - 1 - col) for row, col in game.obstacles)
+    mirrored = replace(game, body=body, obstacles=obstacles, heading=-game.heading % 4)
+    if game.pieces is not None:
+        mirrored.pieces = {(row, game.cols - 1 - col) for row, col in game.pieces}
+    mirrored.food = flip(game.food)  # the same piece, also where another is as near
+    return mirrored
 
 
 VIEWS = {

@@ -57,12 +57,22 @@ def heading_of(body: list[Cell]) -> int:
     return next(heading for heading, other in STEPS.items() if other == step)
 
 
-def random_game(rows: int, cols: int, rules: Rules, rng: random.Random) -> Game:
-    """A game in the middle of things, with food on a free cell if there is one."""
+def random_game(
+    rows: int, cols: int, rules: Rules, rng: random.Random, obstacles: int = 0, pieces: int = 1
+) -> Game:
+    """A game in the middle of things, with food on free cells if there are any.
+
+    Obstacles lie anywhere, so that they may cut the board apart.
+    """
     body = random_body(rows, cols, rng)
     game = Game(rows, cols, body, heading_of(body), None, rules)
     free = game.free_cells()
+    game.obstacles = frozenset(rng.sample(free, min(obstacles, len(free))))
+    free = game.free_cells()
     game.food = rng.choice(free) if free else None
+    if pieces > 1:
+        game.pieces = set(rng.sample(free, min(pieces, len(free))))
+        game.food = game.nearest_piece()
     return game
 
 

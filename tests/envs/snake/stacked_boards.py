@@ -40,6 +40,17 @@ def stack_states(games: list[Game]) -> State:
             exits[i][cell] = game.heading if age == 0 else _way(cell, game.body[age - 1])
     place = lambda cell: -1 if cell is None else cell[0] * (cols + 1) + cell[1]
     int32 = lambda values: jnp.asarray(list(values), jnp.int32)
+    foods = obstacles = None
+    if games[0].pieces is not None:
+        most = max(len(game.food_cells) for game in games)
+        pieces = [sorted(map(place, game.food_cells)) for game in games]
+        foods = int32([*cells, *[-1] * (most - len(cells))] for cells in pieces)
+    if any(game.obstacles for game in games):
+        blocked = np.zeros((len(games), rows, cols), bool)
+        for i, game in enumerate(games):
+            for cell in game.obstacles:
+                blocked[i][cell] = True
+        obstacles = pack(blocked)
     return State(
         occupied=pack(occupied),
         exits=(pack(occupied & (exits & 1 != 0)), pack(occupied & (exits & 2 != 0))),
@@ -51,6 +62,8 @@ def stack_states(games: list[Game]) -> State:
         time=int32(game.time for game in games),
         hunger=int32(game.hunger for game in games),
         order=jnp.asarray(np.stack([order(game).reshape(-1) for game in games]), jnp.int16),
+        foods=foods,
+        obstacles=obstacles,
     )
 
 

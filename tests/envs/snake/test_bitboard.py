@@ -13,7 +13,7 @@ from envs.snake.bitboard import Board
 from tests.envs.snake.oracle import reachable_cells
 from tests.envs.snake.stacked_boards import pack, unpack
 
-SIZES = range(4, 21)
+SIZES = (*range(4, 21), 26, 31, 32)
 NUM_BOARDS = 10_000
 SAME_BOARD = np.array(  # neighbours lie in the same board of a stack [N, rows, cols]
     [np.zeros((3, 3)), [[0, 1, 0], [1, 1, 1], [0, 1, 0]], np.zeros((3, 3))], bool
@@ -73,14 +73,15 @@ def test_flood_fill_on_random_boards_of_every_size(cols):
         np.testing.assert_array_equal(np.array(words), np.array(expected), err_msg=str(board))
 
 
-def test_a_long_corridor_is_followed_to_its_end():
-    free = np.ones((1, 20, 20), bool)
+@pytest.mark.parametrize("size", [20, 32])
+def test_a_long_corridor_is_followed_to_its_end(size):
+    free = np.ones((1, size, size), bool)
     free[0, 1::4, :-1] = False  # walls with one door each, at alternating ends
     free[0, 3::4, 1:] = False
     seeds = np.zeros_like(free)
     seeds[0, 0, 0] = True
-    flood = jax.jit(jax.vmap(lambda s, f: bitboard.flood(Board(20, 20), s, f)))
-    np.testing.assert_array_equal(unpack(flood(pack(seeds), pack(free)), 20, 20), free)
+    flood = jax.jit(jax.vmap(lambda s, f: bitboard.flood(Board(size, size), s, f)))
+    np.testing.assert_array_equal(unpack(flood(pack(seeds), pack(free)), size, size), free)
 
 
 def test_flood_fill_of_one_board_needs_no_batch():
@@ -118,7 +119,7 @@ def test_cells_have_a_guard_after_each_row():
     assert (board.row(jnp.int32(15)), board.col(jnp.int32(15))) == (2, 3)
 
 
-@pytest.mark.parametrize("num_words", [1, 2, 14])
+@pytest.mark.parametrize("num_words", [1, 2, 33])
 def test_sets_behave_like_integers(num_words):
     wholes, words = random_sets(num_words)
     others, other_words = wholes[::-1], tuple(word[::-1] for word in words)
@@ -166,18 +167,20 @@ def test_membership_and_selection_by_rank(num_words):
     ]
 
 
-@pytest.mark.parametrize("size", [1, 3, 97, 400])
-def test_a_draw_reaches_every_member_from_the_least_word_to_the_greatest(size):
-    board = Board(20, 20)
-    cells = np.sort(np.random.default_rng(size).permutation(400)[:size])
-    members = np.zeros((1, 400), bool)
+@pytest.mark.parametrize(
+    ("side", "size"), [(20, 1), (20, 3), (20, 97), (20, 400), (22, 484), (32, 1021), (32, 1024)]
+)
+def test_a_draw_reaches_every_member_from_the_least_word_to_the_greatest(side, size):
+    board = Board(side, side)
+    cells = np.sort(np.random.default_rng(size).permutation(side**2)[:size])
+    members = np.zeros((1, side**2), bool)
     members[0, cells] = True
-    words = tuple(word[0] for word in pack(members.reshape(1, 20, 20)))
+    words = tuple(word[0] for word in pack(members.reshape(1, side, side)))
     # Evenly spaced random words must fall on each member equally often, up to rounding.
     draws = np.linspace(0, 2**32 - 1, 400 * 256, dtype=np.uint64).astype(np.uint32)
     draw = jax.jit(jax.vmap(lambda word: bitboard.draw(words, jnp.int32(size), word)))
     got, times = np.unique(np.asarray(draw(draws)), return_counts=True)
-    assert got.tolist() == [board.index(*divmod(int(cell), 20)) for cell in cells]
+    assert got.tolist() == [board.index(*divmod(int(cell), side)) for cell in cells]
     assert np.ptp(times) <= 2
 
 

@@ -37,6 +37,7 @@ def test_the_names():
         (10, 10, 2000, "classic"),
         (5, 13, 2000, "modern"),
         (20, 20, 200, "modern"),
+        (32, 32, 60, "modern"),
     ],
 )
 def test_random_and_played_snakes(rows, cols, count, name):

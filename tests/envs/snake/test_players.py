@@ -52,9 +52,9 @@ def first_safe(game: Game) -> int:
     return [*safe_headings(game), game.heading][0]
 
 
-def steps_between(game: Game, goal: Cell) -> dict[Cell, int]:
-    """How many steps every cell that need not be crossed by the body is away from `goal`."""
-    distances, layer = {goal: 0}, [goal]
+def steps_between(game: Game, goals: set[Cell]) -> dict[Cell, int]:
+    """How many steps every cell that need not be crossed by the body is away from a goal."""
+    distances, layer = dict.fromkeys(goals, 0), [*goals]
     while layer:
         around = [cell for near in layer for cell in neighbours(near)]
         layer = [c for c in dict.fromkeys(around) if c not in distances and not game.is_blocked(c)]
@@ -72,10 +72,10 @@ def direct(game: Game) -> int:
 
 
 def food_ways(game: Game) -> list[int]:
-    """The headings of the shortest ways to the food."""
+    """The headings of the shortest ways to food."""
     if game.food is None:
         return []
-    far = steps_between(game, game.food)
+    far = steps_between(game, game.food_cells)
     ways = {h: far[target(game, h)] for h in safe_headings(game) if target(game, h) in far}
     return [h for h, steps in ways.items() if steps == min(ways.values())]
 
@@ -87,19 +87,19 @@ def shortest(game: Game) -> int:
 def next_game(game: Game, heading: int) -> Game:
     """The game after a safe move; where the food is by then does not matter."""
     cell = target(game, heading)
-    body = [cell, *(game.body if cell == game.food else game.body[:-1])]
-    return Game(game.rows, game.cols, body, heading, None, game.rules)
+    body = [cell, *(game.body if cell in game.food_cells else game.body[:-1])]
+    return Game(game.rows, game.cols, body, heading, None, game.rules, obstacles=game.obstacles)
 
 
 def worth(game: Game, heading: int) -> tuple[bool, int]:
     """Whether a move fills the board or leaves a way to the tail, and how long that is or else
     how much room."""
     after = next_game(game, heading)
-    far = steps_between(after, after.tail)
+    far = steps_between(after, {after.tail})
     ways = [far[c] for c in neighbours(after.head) if not after.is_blocked(c) and c in far]
-    if ways or len(after.body) == after.size:
+    if ways or len(after.body) + len(after.obstacles) == after.size:
         return True, min(ways, default=0)
-    room = reachable_cells(game.rows, game.cols, after.head, after.obstacles())
+    room = reachable_cells(game.rows, game.cols, after.head, after.deadly_cells())
     return False, len(room) - 1  # the head is one of them
 
 
@@ -129,8 +129,8 @@ def shortcuts(game: Game) -> int:
     cells = tour(game)
     here = cells.index(game.head)
     ahead = cells[here + 1 : game.size - 1 - GROWTH]
-    if game.food in cells[here:]:
-        ahead = [c for c in ahead if cells.index(c) <= cells.index(game.food)]
+    if food := game.food_cells & {*cells[here:]}:
+        ahead = [c for c in ahead if cells.index(c) <= min(map(cells.index, food))]
     if 2 * len(game.body) >= game.size or not ahead:
         ahead = cells[here + 1 : here + 2]
     near = [h for h in safe_headings(game) if target(game, h) in ahead]
@@ -180,6 +180,33 @@ def test_every_move_is_that_of_a_slow_player(which: str):
         got = player_headings(PLAYERS[name], which, states)
         wrong = [(game, h) for game, h, e in zip(cases, got, expected, strict=True) if h != e]
         assert not wrong, f"{name}: {len(wrong)} of {len(cases)}, such as {wrong[0]}"
+
+
+def test_players_go_around_obstacles_to_any_food():
+    rng = random.Random(0)
+    board = (BOARD.rows, BOARD.cols, MODERN, rng)
+    blocked = [random_game(*board, obstacles=rng.randint(1, 5), pieces=3) for _ in range(120)]
+    states = stack_states(blocked)
+    for name in able_players(BOARD, obstacles=1)[2:]:  # after those that play by chance
+        expected = [SLOW[name](game) for game in blocked]
+        np.testing.assert_array_equal(player_headings(PLAYERS[name], "modern", states), expected)
+    open_boards = [game for game in games("modern") if game.free_cells()]
+    for game in open_boards:
+        free = game.free_cells()
+        game.pieces = set(rng.sample(free, min(3, len(free))))
+        game.food = game.nearest_piece()
+    states = stack_states(open_boards)
+    got = player_headings(PLAYERS["shortcuts"], "modern", states)
+    np.testing.assert_array_equal(got, [shortcuts(game) for game in open_boards])
+
+
+def test_tours_are_refused_where_obstacles_lie_on_them():
+    state = stack_states([parse("cba..*\n.#....\n......\n......", heading=LEFT)])
+    assert able_players(Board(4, 6), obstacles=1) == [*PLAYERS][:5]
+    with pytest.raises(ValueError, match="obstacles lie on the tour: let another player play"):
+        PLAYERS["hamiltonian"](
+            Board(4, 6), rules.MODERN, jax.tree.map(lambda x: x[0], state), jax.random.key(0)
+        )
 
 
 def test_the_meal_that_fills_the_board_is_eaten_although_the_tail_is_lost():

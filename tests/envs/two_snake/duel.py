@@ -43,7 +43,7 @@ def compile_env(env: TwoSnake):
     """
 
     def orders(state):
-        """int32 `[2, rows, cols]` by following both bodies."""
+        """int32 `[P, rows, cols]` by following all bodies."""
         return jax.vmap(lambda body: snake.order(env.board, body))(state.snakes)
 
     @partial(jax.jit, static_argnames="num_games")
@@ -82,8 +82,11 @@ class Match:
         """Observations are compared every `look_every` steps, and on both sides of a reset."""
         for step in range(num_steps):
             mine = [policy(game, 0, self.rng) for game in self.games]
-            rivals = [policy(game, 1, self.rng) for game in self.games]
-            actions = np.stack([mine, rivals], -1) if self.env.rival else np.array(mine)
+            others = range(1, self.env.snakes)
+            rivals = [[policy(game, p, self.rng) for p in others] for game in self.games]
+            actions = np.array(mine)
+            if self.env.rival:
+                actions = np.concatenate([actions[:, None], rivals], axis=1)
             obs, state, orders, words, reward, terminated, truncated, info = self.advance(
                 self.seed, step, self.state, actions.astype(np.int32), self.params
             )
@@ -93,8 +96,10 @@ class Match:
             reports = []
             for i, game in enumerate(self.games):
                 script = self.env.opponents[before.opponent[i]]
-                word = int(words["turn"][i]) if "turn" in words else 0
-                turns = [mine[i], other_action(game, script, rivals[i], word)]
+                drawn = words["turn"][i] if "turn" in words else np.zeros(3, np.uint32)
+                turns = [mine[i]]
+                for p, word in zip(others, np.ravel(drawn).tolist(), strict=False):
+                    turns.append(other_action(game, p, script, rivals[i][p - 1], word))
                 food = self.food_after(info, bool(is_over[i]), i, turns)
                 reports.append(game.step(turns, food, script == "static"))
                 if any(reports[-1].ate) and not (is_over[i] and food is None):
@@ -112,13 +117,14 @@ class Match:
         """The slow twin of a game that begins."""
         board, state = self.env.board, self.host_state
         side, food = int(state.side[i]), self.cell(state.food[i])
-        bodies = oracle.first_cells(board.rows, board.cols, side)
+        snakes = self.env.snakes
+        bodies = oracle.first_cells(board.rows, board.cols, side, snakes)
         params = self.params
         game = Duel(
             board.rows,
             board.cols,
             bodies,
-            [3, 1] if side else [1, 3],
+            [(1, 3, 1, 3)[(p + side) % snakes] for p in range(snakes)],
             food,
             int(params.target),
             int(params.max_steps_in_episode),
@@ -151,19 +157,24 @@ class Match:
         return None
 
     def views(self, obs) -> list[np.ndarray]:
-        """The observations of the learner, and where there is a rival, of the other."""
-        return [obs["own"], obs["other"]] if self.env.rival else [obs]
+        """The observations of the learner, and where there is a rival, of all others."""
+        if not self.env.rival:
+            return [obs]
+        if self.env.snakes == 2:
+            return [obs["own"], obs["other"]]
+        return [obs["own"], *np.moveaxis(obs["other"], 1, 0)]
 
     def check_states(self, orders) -> None:
         """Bodies by their order, and by what they cover; and every number of the state."""
         board, state, games = self.env.board, self.host_state, self.games
-        expected = np.zeros((len(games), 2, board.rows, board.cols), np.int32)
+        snakes = self.env.snakes
+        expected = np.zeros((len(games), snakes, board.rows, board.cols), np.int32)
         for i, game in enumerate(games):
             for player, body in enumerate(game.bodies):
                 for age, cell in enumerate(body):
                     expected[i, player][cell] = len(body) - age
         self.assert_same("order", orders, expected)
-        for player in (0, 1):
+        for player in range(snakes):
             words = [word[:, player] for word in state.snakes.occupied]
             covered = unpack(words, board.rows, board.cols)
             self.assert_same("occupied", covered, expected[:, player] > 0)
@@ -183,11 +194,11 @@ class Match:
         self.assert_same("reward", reward, [report.reward for report in reports], tolerance=1e-4)
         expected = {
             "won": [report.won[0] for report in reports],
-            "lost": [report.won[1] for report in reports],
+            "lost": [any(report.won[1:]) for report in reports],
             "draw": [report.draw for report in reports],
             "score": [game.scores[0] for game in games],
-            "opponent_score": [game.scores[1] for game in games],
-            "opponent_died": [bool(game.causes[1]) for game in games],
+            "opponent_score": [max(game.scores[1:]) for game in games],
+            "opponent_died": [all(game.causes[1:]) for game in games],
             **{f"death_{c}": [g.causes[0] == c for g in games] for c in ("wall", "self", "other")},
         }
         assert set(outcome) == {*expected, "opponent"}
@@ -228,21 +239,22 @@ class Match:
         tally["meals"] += sum(report.ate)
         tally["games"] += report.terminated or report.truncated
         tally["won"] += report.won[0]
-        tally["lost"] += report.won[1]
+        tally["lost"] += any(report.won[1:])
         tally["both die at once"] += all(deaths)
         tally["time up"] += report.truncated and not report.terminated
+        tally["several die at once"] += sum(map(bool, deaths)) > 1
         tally["wins after the other's death"] += any(report.won) and any(game.causes)
         tally["nobody is left"] += report.terminated and report.draw and not all(deaths)
         for player, death in enumerate(deaths):
             tally[f"{player} dies of {death}"] += bool(death)
 
 
-def other_action(game: Duel, script: str, rival: int, word: int) -> int:
-    """The action of the other snake."""
-    if script in ("rival", "guest") or not game.bodies[1]:
+def other_action(game: Duel, player: int, script: str, rival: int, word: int) -> int:
+    """The action of another snake than the learner's."""
+    if script in ("rival", "guest") or not game.bodies[player]:
         return rival
     if script == "random":
-        return oracle.random_way(game, 1, word)
+        return oracle.random_way(game, player, word)
     return {"static": lambda *_: 0, "greedy": oracle.greedy, "defensive": oracle.defensive}[script](
-        game, 1
+        game, player
     )

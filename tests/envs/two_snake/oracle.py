@@ -1,7 +1,7 @@
-"""A slow, obvious game of two snakes: lists of cells, head first, and breadth-first search.
+"""A slow, obvious game of two snakes or more: lists of cells, head first, and breadth-first search.
 
-Written from the rules alone and sharing no code with `envs.two_snake`. Players: 0 the learner, 1
-the other. Cells are (row, col), headings 0 up, 1 right, 2 down, 3 left; ways forward, left, right.
+Written from the rules alone and sharing no code with `envs.two_snake`. Players: 0 the learner, then
+the others. Cells are (row, col), headings 0 up, 1 right, 2 down, 3 left; ways forward, left, right.
 """
 
 import itertools
@@ -49,9 +49,29 @@ class Duel:
     last_standing_wins: bool = False
     rewards: dict[str, float] = field(default_factory=lambda: dict(REWARDS))
     time: int = 0
-    scores: list[int] = field(default_factory=lambda: [0, 0])
-    hungers: list[int] = field(default_factory=lambda: [0, 0])
-    causes: list[str] = field(default_factory=lambda: ["", ""])
+    scores: list[int] = field(default_factory=list)
+    hungers: list[int] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.scores = self.scores or [0] * len(self.bodies)
+        self.hungers = self.hungers or [0] * len(self.bodies)
+        self.causes = self.causes or [""] * len(self.bodies)
+
+    @property
+    def players(self) -> range:
+        return range(len(self.bodies))
+
+    def others(self, p: int) -> list[int]:
+        return [q for q in self.players if q != p]
+
+    def cells_of_others(self, p: int) -> set[Cell]:
+        return {cell for q in self.others(p) for cell in self.bodies[q]}
+
+    def nearest(self, p: int) -> int | None:
+        """The living other whose head is nearest, of several the first."""
+        heads = {q: self.bodies[q][0] for q in self.others(p) if self.bodies[q]}
+        return min(heads, key=lambda q: manhattan(self.bodies[p][0], heads[q]), default=None)
 
     def is_inside(self, cell: Cell) -> bool:
         return 0 <= cell[0] < self.rows and 0 <= cell[1] < self.cols
@@ -60,21 +80,23 @@ class Duel:
         return list(itertools.product(range(self.rows), range(self.cols)))
 
     def empty_cells(self) -> set[Cell]:
-        return set(self.cells()) - set(self.bodies[0]) - set(self.bodies[1])
+        return set(self.cells()).difference(*self.bodies)
 
     def step(self, actions: list[int], food_after: Cell | None, still: bool = False) -> Report:
-        """One move of both; `food_after` lies there after a meal; `still`: a static other."""
-        movers = [p for p in (0, 1) if self.bodies[p] and not (p == 1 and still)]
+        """One move of all; `food_after` lies there after a meal; `still`: static others."""
+        movers = [p for p in self.players if self.bodies[p] and not (p and still)]
         before = self.bodies[0][0] if self.bodies[0] else None
         for p in movers:
             self.headings[p] = (self.headings[p] + TURNS[actions[p]]) % 4
             head = neighbours(self.bodies[p][0])[self.headings[p]]
             remaining_body = self.bodies[p] if head == self.food else self.bodies[p][:-1]
             self.bodies[p] = [head, *remaining_body]
-        deaths = [self.death_of(p) if p in movers else "" for p in (0, 1)]
-        ate = [p in movers and not deaths[p] and self.bodies[p][0] == self.food for p in (0, 1)]
+        deaths = [self.death_of(p) if p in movers else "" for p in self.players]
+        ate = [
+            p in movers and not deaths[p] and self.bodies[p][0] == self.food for p in self.players
+        ]
         reward = self.learner_pay(before, deaths, ate)
-        for p in (0, 1):
+        for p in self.players:
             self.causes[p] = deaths[p] or self.causes[p]
             self.bodies[p] = [] if deaths[p] else self.bodies[p]
             self.scores[p] += ate[p]
@@ -90,10 +112,10 @@ class Duel:
             return "wall"
         if head in rest:
             return "self"
-        return "other" if head in self.bodies[1 - p] else ""
+        return "other" if head in self.cells_of_others(p) else ""
 
     def learner_pay(self, before: Cell | None, deaths: list[str], ate: list[bool]) -> float:
-        reward = self.rewards["opponent_food"] * ate[1]
+        reward = self.rewards["opponent_food"] * any(ate[1:])
         if before is None:
             return reward
         if deaths[0]:
@@ -106,14 +128,14 @@ class Duel:
         return reward + self.rewards["step"] + self.rewards["shaping"] * nearer
 
     def verdict(self, reward, deaths: list[str], ate: list[bool], still: bool) -> Report:
-        won = [ate[p] and self.scores[p] >= self.target for p in (0, 1)]
+        won = [ate[p] and self.scores[p] >= self.target for p in self.players]
         alive = [bool(body) for body in self.bodies]
         if self.last_standing_wins and sum(alive) == 1:
             won = alive
-        nobody_moves = not alive[0] and (still or not alive[1])
+        nobody_moves = not alive[0] and (still or not any(alive[1:]))
         truncated = self.time >= self.max_steps
         draw = not any(won) and (nobody_moves or truncated)
-        reward += self.rewards["win"] * won[0] + self.rewards["lose"] * won[1]
+        reward += self.rewards["win"] * won[0] + self.rewards["lose"] * any(won[1:])
         reward += self.rewards["draw"] * draw
         return Report(reward, any(won) or nobody_moves, truncated, won, draw, ate, deaths)
 
@@ -122,12 +144,14 @@ def manhattan(a: Cell, b: Cell) -> int:
     return abs(a[0] - b[0]) + abs(a[1] - b[1])
 
 
-def first_cells(rows: int, cols: int, side: int) -> list[list[Cell]]:
-    """The bodies of a new game, the learner's first."""
-    row = rows // 2
-    left = [(row, cols // 4 - i) for i in range(3)]
-    right = [(row, 3 * cols // 4 + i) for i in range(3)]
-    return [right, left] if side else [left, right]
+def first_cells(rows: int, cols: int, side: int, snakes: int = 2) -> list[list[Cell]]:
+    """The bodies of a new game, the learner's first, which begins in place `side`."""
+    bodies = []
+    for row in (rows // 2,) if snakes == 2 else (rows // 4, 3 * rows // 4):
+        bodies += [[(row, cols // 4 - i) for i in range(3)]]
+        bodies += [[(row, 3 * cols // 4 + i) for i in range(3)]]
+    bodies = bodies[:snakes]
+    return bodies[side:] + bodies[:side]
 
 
 def distances(origins, allowed: set[Cell]) -> dict[Cell, int]:
@@ -151,7 +175,7 @@ def ways(game: Duel, p: int) -> list[Cell]:
 
 def free_for(game: Duel, p: int) -> set[Cell]:
     """All cells but the own body, whose tail moves on, and the other's whole body."""
-    return set(game.cells()) - set(game.bodies[p][:-1]) - set(game.bodies[1 - p])
+    return set(game.cells()) - set(game.bodies[p][:-1]) - game.cells_of_others(p)
 
 
 def regions(game: Duel, p: int) -> list[set[Cell]]:
@@ -164,7 +188,8 @@ def features(game: Duel, p: int) -> list[float]:
     """[33], entry by entry as the documentation tells."""
     if not game.bodies[p]:
         return [0.0] * 33
-    own, other = game.bodies[p], game.bodies[1 - p]
+    near, theirs = game.nearest(p), game.cells_of_others(p)
+    own, other = game.bodies[p], [] if near is None else game.bodies[near]
     longest, widest = game.target + 3, game.rows + game.cols - 2
     reach, free = regions(game, p), free_for(game, p)
     reachable = set().union(*reach)
@@ -175,17 +200,18 @@ def features(game: Duel, p: int) -> list[float]:
     entries += [game.headings[p] == heading for heading in (0, 1, 2)]
     entries += [len(cells) / len(free) for cells in reach]
     lead = 0 if food is None or not other else manhattan(other[0], food) - manhattan(own[0], food)
-    if other:
+    if near is not None:
         right, down = offsets(own[0], other[0], 1, 1)
-        entries += [cell in other for cell in ways(game, p)]
+        entries += [cell in theirs for cell in ways(game, p)]
         entries += [down < 0, right > 0, down > 0, right < 0]
-        entries += [game.headings[1 - p] == heading for heading in (0, 1, 2)]
+        entries += [game.headings[near] == heading for heading in (0, 1, 2)]
         entries += [len(other) / longest, manhattan(own[0], other[0]) / widest]
         entries += [0.5 * (len(other) > len(own)) + 0.5 * (lead < 0)]
     else:
         entries += [0] * 13
     entries += [food in reachable, (len(own) - len(other)) / longest if other else 0]
-    entries += [(game.scores[p] - game.scores[1 - p]) / game.target, lead / widest]
+    best = max(game.scores[q] for q in game.others(p))
+    entries += [(game.scores[p] - best) / game.target, lead / widest]
     entries += [territory(game, p), min(game.hungers[p] / 100, 1), game.scores[p] / game.target]
     return [float(entry) for entry in entries]
 
@@ -196,9 +222,10 @@ def offsets(origin: Cell, cell: Cell, cols: int, rows: int) -> list[float]:
 
 
 def territory(game: Duel, p: int) -> float:
-    """Share of the empty cells that the own head is nearer to than the other's, by paths."""
+    """Share of the empty cells that the own head is nearer to than all others, by paths."""
     empty = game.empty_cells()
-    mine, theirs = (distances(game.bodies[q][:1], empty) for q in (p, 1 - p))
+    heads = [game.bodies[q][0] for q in game.others(p) if game.bodies[q]]
+    mine, theirs = (distances(origins, empty) for origins in (game.bodies[p][:1], heads))
     nowhere = 10_000
     nearer = [cell for cell in empty if mine.get(cell, nowhere) < theirs.get(cell, nowhere)]
     return len(nearer) / max(len(empty), 1)
@@ -206,18 +233,19 @@ def territory(game: Duel, p: int) -> float:
 
 def planes(game: Duel, p: int) -> list[list[list[float]]]:
     """[rows, cols, 7]"""
-    own, other = game.bodies[p], game.bodies[1 - p]
+    own, others = game.bodies[p], [game.bodies[q] for q in game.others(p)]
+    best = max(game.scores[q] for q in game.others(p))
     board = [[[0.0] * 7 for _ in range(game.cols)] for _ in range(game.rows)]
     if not own:
         return board
     for row, col in game.cells():
         cell, entry = (row, col), board[row][col]
-        for plane, body in ((0, own), (2, other)):
+        for plane, body in ((0, own), *((2, body) for body in others)):
             if cell in body:
                 entry[plane] = float(cell == body[0])
                 entry[plane + 1] = 1 - body.index(cell) / len(body)
         entry[4] = float(cell == game.food)
-        entry[5:] = [game.scores[q] / game.target for q in (p, 1 - p)]
+        entry[5:] = [score / game.target for score in (game.scores[p], best)]
     return board
 
 
@@ -239,7 +267,8 @@ def greedy(game: Duel, p: int) -> int:
 def defensive(game: Duel, p: int) -> int:
     """To most room in need of it, or when the other is nearer to the food; else greedy."""
     room = [len(cells) for cells in regions(game, p)]
-    own, other, food = game.bodies[p], game.bodies[1 - p], game.food
+    near, food = game.nearest(p), game.food
+    own, other = game.bodies[p], [] if near is None else game.bodies[near]
     is_late = bool(other and food and manhattan(other[0], food) < manhattan(own[0], food))
     if 10 * max(room) < 3 * len(free_for(game, p)) or is_late:
         return room.index(max(room))
@@ -253,9 +282,9 @@ def random_way(game: Duel, p: int, word: int) -> int:
 
 
 def draw(game: Duel) -> str:
-    """A picture: A and B heads, a and b bodies, * food."""
+    """A picture: A, B, ... heads, a, b, ... bodies, * food."""
     marks = {game.food: "*"}
-    for letter, body in zip("ab", game.bodies, strict=True):
+    for letter, body in zip("abcd", game.bodies, strict=False):
         marks |= dict.fromkeys(body, letter) | ({body[0]: letter.upper()} if body else {})
     return "\n".join(
         "".join(marks.get((row, col), ".") for col in range(game.cols)) for row in range(game.rows)

@@ -1,6 +1,8 @@
 """Two snakes against a slow game in lists, played side by side; chances; bad arguments."""
 
 from dataclasses import replace
+from importlib import import_module
+from inspect import unwrap
 from typing import Any
 
 import jax
@@ -8,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.two_snake import rules
+from envs.two_snake import observations, rewards, rules, views
 from envs.two_snake.env import TwoSnake
 from tests.envs.two_snake.duel import Match
 
@@ -53,6 +55,80 @@ def test_scripts_play_as_their_slow_twins():
     tally = Match(env, params, num_games=24, seed=1).play(80)
     assert min(tally[f"script {name}"] for name in SCRIPTS) >= 6, tally
     assert min(tally["won"], tally["lost"], tally["nobody is left"]) >= 2, tally
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("snakes", [3, 4])
+def test_several_agents_play_the_slow_game(snakes):
+    env = TwoSnake(7, 9, opponents=("rival",), rival=True, snakes=snakes)
+    params = replace(env.default_params, target=3, max_steps_in_episode=25)
+    params = replace(params, rewards=replace(params.rewards, opponent_food=-3.0, lose=-7.0))
+    tally = Match(env, params, num_games=24, seed=snakes).play(60)
+    for event in (
+        *("won", "lost", "several die at once", "time up", "wins after the other's death"),
+        *(f"side {side}" for side in range(snakes)),
+        *(f"{player} dies of {death}" for player in (0, 2) for death in ("wall", "other")),
+    ):
+        assert tally[event] >= 3, (event, tally)
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        TwoSnake(5, 9, "planes", opponents=("static", "rival"), rival=True, ends_with_learner=True),
+        pytest.param(
+            TwoSnake(5, 9, opponents=("random", "greedy"), last_standing_wins=True),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=lambda env: env.observation,
+)
+def test_of_two_snakes_the_program_is_that_of_a_game_that_knows_no_more(env, monkeypatch):
+    """The functions that join several others are replaced by those of a pair."""
+    env_module = import_module("envs.two_snake.env")  # the package has an `env`, too
+    ours = program_of(env)
+    other = lambda values, join: values[rules.OTHER]
+    reverse = lambda snakes: tuple(word[::-1] for word in snakes.occupied)
+    either = lambda board, snakes: tuple(
+        cells & ~(word[0] | word[1])
+        for cells, word in zip(board.cells, snakes.occupied, strict=True)
+    )
+    for module in (rules, rewards, env_module):
+        monkeypatch.setattr(module, "of_others", other)
+    monkeypatch.setattr(rules, "cells_of_others", reverse)
+    monkeypatch.setattr(rules, "empty_cells", either)
+    monkeypatch.setattr(env_module, "is_last", lambda lives: lives & ~lives[::-1])
+    for module in (views, observations):
+        monkeypatch.setattr(module, "length_of_others", lambda view: view.other.length)
+    assert program_of(env) == ours
+
+
+def program_of(env: TwoSnake) -> str:
+    """The program of a step, reset included."""
+    key, params = jax.random.key(0), env.default_params
+    _, state = jax.eval_shape(env.reset, key, params)
+    action = jnp.zeros((env.snakes,) if env.rival else (), jnp.int32)
+    step = lambda *arguments: unwrap(TwoSnake._step)(env, *arguments)  # traced anew
+    return str(jax.make_jaxpr(step)(key, state, action, params))
+
+
+@pytest.mark.slow
+def test_scripts_play_several_snakes_as_their_slow_twins():
+    env = TwoSnake(8, 10, "planes", opponents=SCRIPTS, snakes=3)
+    params = replace(env.default_params, target=5, max_steps_in_episode=60)
+    tally = Match(env, params, num_games=24, seed=1).play(80)
+    assert min(tally[f"script {name}"] for name in SCRIPTS) >= 6, tally
+    last = TwoSnake(8, 10, opponents=("greedy",), snakes=4, last_standing_wins=True)
+    tally = Match(last, last.default_params, num_games=16, seed=2).play(60)
+    assert tally["won"] + tally["lost"] >= 3, tally
+
+
+@pytest.mark.slow
+def test_the_largest_board():
+    env = TwoSnake(32, 31, opponents=("greedy", "defensive"))
+    params = replace(env.default_params, target=3)
+    tally = Match(env, params, num_games=4, seed=3).play(80, look_every=20)
+    assert min(tally["meals"], tally["won"] + tally["lost"]) >= 3, tally
 
 
 def test_games_begin_by_their_probabilities():
@@ -121,13 +197,16 @@ def test_the_actions_and_views_of_two_have_spaces():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rows": 3}, "rows is 3; expected 4 to 20 cells"),
-        ({"cols": 8}, "cols is 8; expected 9 to 20 cells"),
+        ({"rows": 3}, "rows is 3; expected 4 to 32 cells"),
+        ({"cols": 8}, "cols is 8; expected 9 to 32 cells"),
+        ({"cols": 33}, "cols is 33; expected 9 to 32 cells"),
         ({"observation": "flood"}, "observation 'flood' is unknown; expected one of features"),
         ({"opponents": ("greedy", "rival")}, "opponent 'rival' is unknown"),
         ({"opponents": ("guest",)}, "opponent 'guest' is unknown"),
         ({"opponents": "greedy"}, "opponents is 'greedy'; expected a tuple"),
         ({"opponents": ()}, "expected a tuple of one name or more"),
+        ({"snakes": 5}, "snakes is 5; expected 2 to 4"),
+        ({"snakes": 1}, "snakes is 1; expected 2 to 4"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

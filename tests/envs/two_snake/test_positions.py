@@ -61,7 +61,7 @@ def look(state: rules.State, turns: jax.Array, moving: jax.Array):
 
     headings = (state.snakes.heading + jnp.array([0, 3, 1])[turns]) & 3
     after, event = rules.move(BOARD, state, headings, moving, jnp.uint32(0))
-    return *jax.vmap(describe_view)(views.both_views(state)), after, event
+    return *jax.vmap(describe_view)(views.all_views(BOARD, state)), after, event
 
 
 def crowded_games(seed: int) -> list[Duel]:
@@ -211,14 +211,26 @@ def test_collisions_by_eye():
     assert divmod(int(after.food[met_on_food]), BOARD.stride) == (2, 4)
 
 
-@pytest.mark.parametrize("cols", [9, 10, 12, 15, 20])
+def test_three_that_meet_on_food_die_and_a_fourth_plays_on():
+    bodies = [line(2, 3, 1), line(2, 5, 7), [(1, 4), (0, 4), (0, 5)], line(5, 3, 1)]
+    headings = [RIGHT, LEFT, 2, RIGHT]
+    state = rules.from_bodies(BOARD, bodies, headings, (2, 4))
+    move = jax.jit(partial(rules.move, BOARD))
+    after, event = move(state, jnp.array(headings), jnp.ones(4, bool), jnp.uint32(0))
+    assert after.cause.tolist() == [HIT_OTHER, HIT_OTHER, HIT_OTHER, ALIVE]
+    assert not event.ate.any()
+    assert after.snakes.length.tolist() == [0, 0, 0, 3]
+    assert divmod(int(after.food), BOARD.stride) == (2, 4)
+
+
+@pytest.mark.parametrize("cols", [9, 10, 12, 15, 20, 32])
 def test_what_is_known_of_a_start_is_what_a_search_finds(cols):
     board = Board(4, cols)
     bodies = oracle.first_cells(4, cols, 0)
     game = Duel(4, cols, bodies, [RIGHT, LEFT], None)
     state = rules.from_bodies(board, (bodies[0], bodies[1]), (RIGHT, LEFT), None)
     for player in (0, 1):
-        regions = views.initial_regions(board, views.view(state, player))
+        regions = views.initial_regions(board, views.view(board, state, player))
         share = float(regions.mine) / len(game.empty_cells())
         assert share == pytest.approx(oracle.territory(game, player))
         free = oracle.free_for(game, player)
@@ -233,7 +245,7 @@ def test_a_random_way_is_uniform_among_the_open_ones():
 
     @jax.jit
     def turns(state, words):
-        view = views.view(state, rules.OTHER)
+        view = views.view(BOARD, state, rules.OTHER)
         return jax.vmap(lambda word: opponents.random_move(BOARD, view, word))(words)
 
     shares = np.bincount(turns(state, words), minlength=3) / len(words)
@@ -242,5 +254,5 @@ def test_a_random_way_is_uniform_among_the_open_ones():
 
 def test_bodies_that_overlap_are_refused():
     bodies = (line(2, 3, 1), line(2, 3, 5))
-    with pytest.raises(ValueError, match=r"both snakes cover \[\(2, 3\)\]"):
+    with pytest.raises(ValueError, match=r"several snakes cover \[\(2, 3\)\]"):
         rules.from_bodies(BOARD, bodies, (RIGHT, LEFT), None)

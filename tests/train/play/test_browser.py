@@ -30,7 +30,7 @@ def tables():
     def table_of(name: str, make) -> Table:
         if name not in open_tables:
             run = make()
-            live = play.live_of(run, 0)
+            live = play.live_of(run, play.Options())
             table = Table(play.page_of(name, run, live), lambda: Game(live, 0))
             server = asyncio.run_coroutine_threadsafe(table.listen(), loop).result(60)
             open_tables[name] = table, server
@@ -104,6 +104,25 @@ def test_a_click_moves_the_food(driver, tables):
     )
     wait_until(lambda: "empty cell" in driver.execute_script("return game.status.textContent"))
     assert number(driver, "food") == 0
+
+
+def test_two_players_are_chosen_and_their_games_counted(driver, tables):
+    start_paused_game(driver, tables("two_snake", untrained.two_snakes).url)
+    choose = """
+        game.seats.forEach((seat, i) => { seat.value = arguments[i]; });
+        game.goesOn.checked = true;
+        game.speed = 1000;
+        game.meet();
+        game.resume();
+    """
+    standing = lambda: driver.execute_script("return game.standing.textContent.trim()")
+    driver.execute_script(choose, "greedy", "static")
+    wait_until(lambda: standing() == "games: greedy 2 : 0 static")
+    driver.execute_script(choose, "static", "static")  # an end without a move
+    wait_until(lambda: standing() == "games: static 0 : 0 static, 1 drawn")
+    driver.execute_script(choose, "greedy", "static")  # which no one has forgotten
+    wait_until(lambda: standing().startswith("games: greedy 2 : 0 static"))
+    assert complaints(driver) == []
 
 
 CHASE = Path(__file__).with_name("chase.js").read_text()

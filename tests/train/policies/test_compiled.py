@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.train import untrained
+from train.host import abilities
 from train.host.errors import UsageError
 from train.policies import compiled
 from train.policies.export import main
@@ -47,17 +48,17 @@ def run_in_subprocess(program: bytes, arrays: list, folder) -> list[np.ndarray]:
 def test_a_program_acts_as_its_policy_where_nothing_else_is(name, tmp_path):
     run = RUNS[name]()
     program, description = compiled.compile_policy(run)
-    assert run.program.views.live is not None
-    live = run.program.views.live(run, 0)
+    player = abilities.player_of(run)
     count = 3
     keys = jax.random.split(jax.random.key(4), count)
-    obs = jax.vmap(lambda key: live.env.reset(key, live.params)[0])(keys)
+    obs = jax.vmap(lambda key: player.env.reset(key, player.env_params)[0])(keys)
     assert [x["shape"] for x in description["inputs"]] == [
         list(x.shape[1:]) for x in jax.tree.leaves(obs)
     ]
     actions = run_in_subprocess(program, [np.asarray(x) for x in jax.tree.leaves(obs)], tmp_path)
-    act = jax.vmap(live.agent.act, (None, None, 0, None))
-    action = act(live.agent_state, live.agent.memory(), obs, jax.random.key(0))[0]
+    state = player.acting_state(run.agents[0])
+    act = jax.vmap(player.agent.act, (None, None, 0, None))
+    action = act(state, player.agent.memory(), obs, jax.random.key(0))[0]
     for a, b in zip(actions, jax.tree.leaves(action), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 

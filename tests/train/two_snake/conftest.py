@@ -12,7 +12,8 @@ def tournaments_compiled_once():
 
     def look_up(config, learned):
         network = agents.make_network(config)
-        key = (network, config.run.evaluation_games, config.run.evaluation_greedy)
+        run, snakes = config.run, config.env.snakes
+        key = (network, run.evaluation_games, run.evaluation_greedy, snakes)
         if key not in compiled_games:
             compiled_games[key] = compile_games(config, learned)
         return compiled_games[key]

@@ -15,7 +15,10 @@ from tests.train.two_snake.two_snake_runs import assert_refused, final_state, tw
 from train import evaluate as evaluate_command
 from train import render
 from train.host.files.metrics_file import read_metrics
+from train.host.running import saved_runs
+from train.host.showing.live import Game
 from train.policies import export
+from train.two_snake import scene
 from train.two_snake.training import ENDINGS
 
 pytestmark = pytest.mark.usefixtures("tournaments_compiled_once")
@@ -35,6 +38,32 @@ def finished_run(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("two_snake") / "run"
     assert two_snake_command(*SMALL.split(), f"--run.directory={directory}") == 0
     return directory
+
+
+@pytest.mark.slow
+def test_a_snake_learns_among_three_and_meets_two_as_well(tmp_path):
+    """From the first stage to the pool, in which former selves move the two others."""
+    directory = tmp_path / "three"
+    assert two_snake_command(*SMALL.split(), "--env.snakes=3", f"--run.directory={directory}") == 0
+    rows = read_metrics(directory)
+    assert [row["agent"]["stage"] for row in rows] == [0, 0, 1, 1, 2, 2]
+    seed = json.loads((directory / "eval.json").read_text())["seeds"][0]
+    for summary in seed["tournament"].values():
+        assert sum(summary[x]["mean"] for x in ("won", "draw", "lost")) == pytest.approx(1)
+    with Image.open(directory / "against_greedy.gif") as film:
+        assert getattr(film, "n_frames", 1) > 1
+    game = Game(scene.live(saved_runs.load(directory), 0), 0)
+    while not game.ending:
+        game.step()
+    moment = game.moment_data()
+    assert moment["frames"]["score"].shape == (1, 3)
+    assert {"own_head", "other_head", "third_head"} < set(moment["frames"])
+    pair = two_snake_command(
+        *SMALL.split(),
+        *(f"--run.policy={export.export(directory, str(tmp_path / 'three.safetensors'))}",),
+        f"--run.directory={tmp_path / 'pair'}",
+    )
+    assert pair == 0
 
 
 @pytest.mark.slow

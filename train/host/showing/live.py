@@ -28,6 +28,20 @@ class Edit(NamedTuple):
     """The number in a new game."""
 
 
+class Duel(NamedTuple):
+    """Players, any two of whom can meet."""
+
+    names: Sequence[str]
+    start: tuple[str, str]
+    """Who meets first, by name."""
+    sides: tuple[str, str]
+    """What the two sides are called, such as their colours."""
+    between: Callable[[str, str], tuple[Agent, AgentState]]
+    """The agent that moves both sides, of the two players of these names."""
+    winner: Callable[[Mapping[str, Any]], int | None]
+    """Which side has won, 0 or 1, from the outcome of the last step; None: neither."""
+
+
 class Live(NamedTuple):
     """A policy in its environment, as somebody looks at it."""
 
@@ -58,6 +72,8 @@ class Live(NamedTuple):
     """What is shown over time instead of value, reward and return."""
     learns: bool = False
     """Whether the agent learns from each step."""
+    duel: Duel | None = None
+    """Who may play instead of the two that `agent` moves; None: it plays alone."""
 
 
 class InvalidRequest(ValueError):
@@ -82,11 +98,15 @@ class Game:
 
     def __init__(self, live: Live, seed: int):
         self.live = live
+        self.players = None if live.duel is None else live.duel.start
+        self.scores: dict[tuple[str, str], list[int]] = {}  # by players: won, drawn, lost
         self.new(seed)
 
-    def new(self, seed: int) -> None:
-        """A new game."""
-        self.seed = seed
+    def new(self, seed: int, players: tuple[str, str] | None = None) -> None:
+        """A new game, in a duel between other players if there are any."""
+        if players is not None:
+            self._seat(players)
+        self.seed, self.is_fair = seed, True
         self.now = _begin(self.live, self.live.agent_state, jax.random.key(seed))
         self.is_fresh = True  # the constants may have changed since they were shown
         self.moment, self.total, self.reward, self.ending = 0, 0.0, float("nan"), ""
@@ -106,12 +126,37 @@ class Game:
                 raise InvalidRequest(
                     f"direction is {direction}; expected 0 to 3: up, right, down, left"
                 )
-            action = self.live.steer(self.now.state, action, direction)
+            action, self.is_fair = self.live.steer(self.now.state, action, direction), False
         self.now, reward, terminated, truncated, outcome = _step(self.live, self.now, action)
         self.reward = float(np.sum(reward))
         self.total, self.moment = self.total + self.reward, self.moment + 1
         if terminated or truncated:
-            self.ending = self.live.ending(jax.device_get(outcome)) or "the episode is over"
+            outcome = jax.device_get(outcome)
+            self.ending = self.live.ending(outcome) or "the episode is over"
+            self._count(outcome)
+
+    def _seat(self, players: tuple[str, str]) -> None:
+        """Lets two other players meet."""
+        if self.live.duel is None:
+            raise InvalidRequest("nobody meets another player here")
+        for name in players:
+            if name not in self.live.duel.names:
+                raise InvalidRequest(f"there is no player {name!r}")
+        agent, agent_state = self.live.duel.between(*players)
+        self.live, self.players = self.live._replace(agent=agent, agent_state=agent_state), players
+
+    def _count(self, outcome: Mapping[str, Any]) -> None:
+        """Adds a game to the score of its players, unless somebody has interfered."""
+        if self.live.duel is not None and self.players is not None and self.is_fair:
+            winner = self.live.duel.winner(outcome)
+            place = 1 if winner is None else 2 * winner
+            self.score[place] += 1
+
+    @property
+    def score(self) -> list[int]:
+        """Games won, drawn and lost of the first of the two players against the other."""
+        assert self.players is not None
+        return self.scores.setdefault(self.players, [0, 0, 0])
 
     def edit(self, name: str, value: Any) -> None:
         """A change of the state. Raises Refused for one that cannot be."""
@@ -133,6 +178,7 @@ class Game:
         except ValueError as error:
             raise InvalidRequest(str(error)) from error
         self.now, self.is_fresh = _replace_state(self.live, self.now, state), True
+        self.is_fair = False
 
     def recording(self) -> Recording:
         """The state now, and what the agent is about to do, as a recording of one step."""
@@ -170,6 +216,7 @@ class Game:
                 for name, x in bars.items()
             },
             "ending": self.ending,
+            **({} if self.players is None else {"players": self.players, "score": self.score}),
             **self._constants(),
         }
 

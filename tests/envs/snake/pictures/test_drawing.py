@@ -11,8 +11,10 @@ import pytest
 
 from envs.snake import rules
 from envs.snake.bitboard import Board
-from envs.snake.pictures import drawing, positions, tiles
+from envs.snake.pictures import drawing, frames, positions, tiles
+from tests.envs.snake.oracle import parse
 from tests.envs.snake.random_bodies import covering_path, heading_of, random_body
+from tests.envs.snake.stacked_boards import stack_states
 from tests.envs.test_gif import frames_of
 
 BOARDS = [Board(10, 10), Board(4, 20), Board(20, 4), Board(7, 5)]
@@ -37,6 +39,7 @@ def kind(colour: np.ndarray) -> str:
         "board": [tiles.rgb(checker) for checker in tiles.CHECKERS],
         "snake": tiles.gradient(drawing.LOOKS[""].snake, drawing.SMOOTH),
         "food": [tiles.rgb(tiles.APPLE)],
+        "obstacle": [tiles.rgb(tiles.STONE)],
     }
     return min(palette, key=lambda name: np.abs(palette[name] - colour.astype(float)).sum(1).min())
 
@@ -54,6 +57,23 @@ def test_every_cell_shows_what_is_on_it(board):
             assert kind(pixel(board, picture, *cell)) == expected, (body, cell)
         head = pixel(board, picture, *body[0])
         np.testing.assert_array_equal(head, tiles.rgb(drawing.LOOKS[""].snake[0]))
+
+
+def test_obstacles_and_every_piece_of_food_are_shown():
+    game = parse("cba#*\n..#..\n*...#\n.....", heading=1)
+    board = Board(4, 5)
+    state = jax.tree.map(lambda x: x[0], stack_states([game]))
+    picture = np.asarray(drawing.draw(board, state))
+    for cell in game.cells():
+        expected = "food" if cell in game.food_cells else "board"
+        expected = "obstacle" if cell in game.obstacles else expected
+        expected = "snake" if cell in game.body else expected
+        assert kind(pixel(board, picture, *cell)) == expected, cell
+    arrays = frames.game_arrays(board, rules.CLASSIC, stack_states([game]))
+    number = lambda cell: cell[0] * board.cols + cell[1]
+    assert np.flatnonzero(arrays["obstacles"][0]).tolist() == sorted(map(number, game.obstacles))
+    assert sorted(arrays["foods"][0].tolist()) == sorted(map(number, game.food_cells))
+    assert arrays["food"][0] == number(game.food)
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: f"{board.rows}x{board.cols}")
