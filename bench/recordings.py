@@ -26,9 +26,9 @@ from tests.recordings.__main__ import write
 from tests.recordings.simulation import Model
 from tests.recordings.systems import SYSTEMS, record
 from train.host.machine import compiled
-from train.vector_field.config import PRESETS
 from train.vector_field.data import episodes, recordings
 from train.vector_field.data.recordings import Data
+from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import baseline_forecasts, baselines, dynamics_fit, state_space
 from train.vector_field.recorded.prediction_scores import (
     Forecaster,

@@ -25,12 +25,12 @@ from jaxrl.types import PyTree
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
 from train.host.running import saved_runs
-from train.vector_field import fitted_dynamics
 from train.vector_field.config import make_env, make_learner, make_model, policies_of
 from train.vector_field.data import recordings
 from train.vector_field.data.recordings import Data
 from train.vector_field.experiment import experiments, scores
-from train.vector_field.fitted_model import FittedModel, Moment, make
+from train.vector_field.fitted_models import fit_functions
+from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
 from train.vector_field.learners import LatentModel, vae_model
 from train.vector_field.recorded import dynamics_fit, vae_fit
 from train.vector_field.training import samples_of
@@ -100,9 +100,9 @@ def state_space_model(run: Run, s: int, data: Data) -> tuple[LatentModel, Callab
     """Functions of a state-space model, its forecast, and the time of a step: that of the data."""
     dt = vae_fit.step_time_of(run.config).length
     problem, params = dynamics_fit.problem_of(run.config, data), run.agents[s].params
-    run_filter = fitted_dynamics.filter_of(run.config, problem.model, params)
-    forecast = partial(fitted_dynamics.forecast, problem.model, params, run_filter)
-    return fitted_dynamics.latent_model(run.config, problem, params, dt), forecast, dt
+    run_filter = fit_functions.filter_of(run.config, problem.model, params)
+    forecast = partial(fit_functions.forecast, problem.model, params, run_filter)
+    return fit_functions.latent_model(run.config, problem, params, dt), forecast, dt
 
 
 def sequence_vae_model(run: Run, s: int, data: Data) -> tuple[LatentModel, Callable, float]:

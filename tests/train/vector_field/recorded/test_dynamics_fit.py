@@ -13,8 +13,9 @@ from tests.recordings.systems import record
 from tests.train.images import assert_drawn
 from train.host.running import saved_runs
 from train.vector_field import program
-from train.vector_field.config import PRESETS, Config, Dynamics, preset_for
+from train.vector_field.config import Config, Dynamics, preset_for
 from train.vector_field.data import recordings
+from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import dynamics_fit, prediction_scores, state_space
 
 SMALL = Dynamics(field="linear", prior=0.3, steps=100)

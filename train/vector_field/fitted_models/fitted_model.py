@@ -16,7 +16,7 @@ from jaxrl.dynamics.planning.stimulation import PredictiveModel
 from jaxrl.numerics.precision import in_float32
 from train.host.errors import UsageError
 from train.vector_field.data.step_time import StepTime
-from train.vector_field.fitted_arguments import (
+from train.vector_field.fitted_models.arguments import (
     Sizes,
     array_of,
     inputs,
