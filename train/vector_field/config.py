@@ -255,7 +255,7 @@ class Config:
     """Samples in a row that must have gained so little, on the average of each 50 of them."""
     data: tuple[str, ...] = ()
     """Files npz with y, or spike_times, and u: a state-space model, or a sequence VAE, learns from
-    these data, without experiments."""
+    these data, without experiments. --look beside it shows what is in them, and fits nothing."""
     step_time: Annotated[Positive | None, OF_DATA] = None
     """With data: how long a step lasts, for axes and limits; None: as dt in the files says."""
     time_unit: Annotated[str, OF_DATA] = ""

@@ -26,7 +26,7 @@ from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
 from train.host.running import saved_runs
 from train.vector_field.config import make_env, make_learner, make_model, policies_of
-from train.vector_field.data import recordings
+from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.experiment import experiments, scores
 from train.vector_field.fitted_models import fit_functions
@@ -75,7 +75,7 @@ def _index_of(what: str, choice: Any, choices: Any) -> int:
 def data_model(run: Run, s: int) -> FittedModel:
     """The model that seed `s` of a run fitted to recorded data, and where these end."""
     config = run.config
-    data = recordings.load(config.data, config.env.bin_width)
+    data = read_data(config)
     learner = state_space_model if config.learner == "state_space" else sequence_vae_model
     latent_model, forecast, dt = learner(run, s, data)
     y, u, observed = data.episode(-1)
@@ -83,7 +83,7 @@ def data_model(run: Run, s: int) -> FittedModel:
         jax.jit(latent_model.beliefs)(y, u, None if data.is_complete else observed).mean
     )
     before = u[-2] if len(u) > 1 else np.zeros_like(u[0])
-    moment, time = Moment(trail[-1], before), vae_fit.step_time_of(config)
+    moment, time = Moment(trail[-1], before), step_time_of(config)
     dims = trail.shape[1]
     return make(latent_model, forecast, dims, *input_range(data), dt, moment, trail, time)
 
@@ -98,7 +98,7 @@ def input_range(data: Data) -> tuple[np.ndarray, np.ndarray]:
 
 def state_space_model(run: Run, s: int, data: Data) -> tuple[LatentModel, Callable, float]:
     """Functions of a state-space model, its forecast, and the time of a step: that of the data."""
-    dt = vae_fit.step_time_of(run.config).length
+    dt = step_time_of(run.config).length
     problem, params = dynamics_fit.problem_of(run.config, data), run.agents[s].params
     run_filter = fit_functions.filter_of(run.config, problem.model, params)
     forecast = partial(fit_functions.forecast, problem.model, params, run_filter)

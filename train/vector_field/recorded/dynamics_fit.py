@@ -32,7 +32,8 @@ from train.host.scoring import scores
 from train.host.training import Evaluation, Score, TrainedAgents, Training
 from train.vector_field.config import Config
 from train.vector_field.data import episodes, step_time
-from train.vector_field.data.recordings import Data, load, oddities
+from train.vector_field.data.reading import read_data, step_time_of
+from train.vector_field.data.recordings import Data, oddities
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.recorded import (
@@ -86,7 +87,7 @@ def complete(config: Config) -> Config:
     """
     if not config.data or config.learner != "state_space":
         return config
-    data, step_length = load(config.data, config.env.bin_width), vae_fit.step_time_of(config)
+    data, step_length = read_data(config), step_time_of(config)
     step_time.tell(", ".join(config.data), step_length, tuple(data.lengths.tolist()))
     tell_channels(config, data)
     training, _ = split(config, data)
@@ -127,7 +128,7 @@ def problem_of(config: Config, data: Data | None = None) -> Problem:
             "dynamics_fit.complete(config)"
         )
     if data is None:
-        data = load(config.data, config.env.bin_width)
+        data = read_data(config)
     training, held_out = split(config, data)
     is_count = state_space.count_channels(data, config.env.noise)
     model = state_space.make_model(config.state_space, is_count, data.u.shape[-1])
@@ -241,7 +242,7 @@ def prediction_of(config: Config) -> Prediction:
 def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Evaluation:
     """Scores of forecasts of the held-out data, for every seed, and those of simple models."""
 
-    step_length = vae_fit.step_time_of(config)
+    step_length = step_time_of(config)
 
     def measure(agent: Agent, key: jax.Array) -> dict[str, Any]:
         del key  # forecasts draw from keys of their own, so that models are compared alike

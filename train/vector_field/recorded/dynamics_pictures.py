@@ -14,7 +14,7 @@ from train.host.files.whole_files import write_arrays
 from train.host.scoring.scores import read_evaluation
 from train.host.showing.pictures import GREY, legend_below, save
 from train.vector_field.config import Config
-from train.vector_field.data import recordings
+from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.pictures import portrait_picture, series
 from train.vector_field.recorded import baselines, dynamics_fit, state_space, vae_fit
@@ -33,12 +33,12 @@ def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]
         draw_forecasts(paths[0], config, content)
     # States of all data, the held-out part included, and the portrait around them.
     params = agents[0].params
-    whole = recordings.load(config.data, config.env.bin_width)
+    whole = read_data(config)
     record = state_space.record_of(whole)
     beliefs = state_space.beliefs_of(problem.model, params, record, prediction_of(config))
     states = _without_padding(whole, np.asarray(beliefs.mean))
     portraits = dynamics_fit.portraits_of(config, problem, params)
-    time = vae_fit.step_time_of(config)
+    time = step_time_of(config)
     if portraits is not None:
         panels = {tuple(x.inputs): x for y in portraits.influences for x in y.portraits}
         paths.append(directory / "portrait.png")
@@ -92,7 +92,7 @@ def draw_channels(path: Path, config: Config, problem: Problem, agent: Agent, wh
         np.where(longest_episode.observed[0], longest_episode.y[0], np.nan),
         mean,
         longest_episode.u[0],
-        vae_fit.step_time_of(config),
+        step_time_of(config),
         f"Channels and forecasts of the held-out part, seed {config.run.seeds[0]}",
         begin=steps.start,
     )
@@ -110,7 +110,7 @@ def draw_forecasts(path: Path, config: Config, content: dict[str, Any]) -> None:
         left.plot(_numbers(row["r2"]), label=name, **style)
         coverage = _numbers(list(row["coverage"].values()))
         right.plot(INTERVALS_AT[: len(coverage)], 100 * coverage, marker="o", **style)
-    step_text = vae_fit.step_length_text(vae_fit.step_time_of(config))
+    step_text = vae_fit.step_length_text(step_time_of(config))
     _name(left, f"steps{step_text} ahead", "R²", "forecasts of the held-out part")
     best = max(float(np.nanmax(_numbers(row["r2"]))) for row in rows.values())
     left.set_ylim(-0.25 * max(best, 0.1), 1.15 * max(best, 0.1))  # persistence may fall far below

@@ -1,0 +1,16 @@
+"""The data of a configuration: its files, read and checked, and the time of their steps."""
+
+from train.vector_field.config import Config
+from train.vector_field.data import step_time
+from train.vector_field.data.recordings import Data, load
+from train.vector_field.data.step_time import StepTime
+
+
+def read_data(config: Config) -> Data:
+    """The episodes of all files. Raises ValueError, in one line, for files that cannot be used."""
+    return load(config.data, config.env.bin_width)
+
+
+def step_time_of(config: Config) -> StepTime:
+    """The time of a step of the data. Raises ValueError for what contradicts itself."""
+    return step_time.load(config.data, config.env.bin_width, config.step_time, config.time_unit)
