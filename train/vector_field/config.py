@@ -33,6 +33,7 @@ from jaxrl.dynamics.state_space.model import Field, Network, StateSpace
 from train.host import training as settings
 from train.host.training import Seeds
 from train.vector_field import learners
+from train.vector_field.data.files.names import Names
 from train.vector_field.learners import Learner
 
 Amount = Annotated[float, Range(above=0.0, most=1e6)]
@@ -254,8 +255,14 @@ class Config:
     stop_over: Annotated[Count, OF_EXPERIMENTS, needs("stop_gain")] = 200
     """Samples in a row that must have gained so little, on the average of each 50 of them."""
     data: tuple[str, ...] = ()
-    """Files npz with y, or spike_times, and u: a state-space model, or a sequence VAE, learns from
-    these data, without experiments. --look beside it shows what is in them, and fits nothing."""
+    """Files npz with y, or spike_times, and u, or .mat, CSV and NWB files: a state-space model, or
+    a sequence VAE, learns from these data, without experiments. --look beside it shows what is in
+    them, and fits nothing."""
+    names: Annotated[Names, OF_DATA] = Names()
+    """With data: what the files call things, where they do not say it as expected."""
+    inputs: Annotated[tuple[str, ...], OF_DATA] = ()
+    """With data that are CSV files of spikes: CSV files with the inputs of each, a column of times
+    and one for each input, which is held from row to row."""
     step_time: Annotated[Positive | None, OF_DATA] = None
     """With data: how long a step lasts, for axes and limits; None: as dt in the files says."""
     time_unit: Annotated[str, OF_DATA] = ""

@@ -8,9 +8,10 @@ from train.vector_field.data.step_time import StepTime
 
 def read_data(config: Config) -> Data:
     """The episodes of all files. Raises ValueError, in one line, for files that cannot be used."""
-    return load(config.data, config.env.bin_width)
+    return load(config.data, config.env.bin_width, config.names, config.inputs)
 
 
 def step_time_of(config: Config) -> StepTime:
     """The time of a step of the data. Raises ValueError for what contradicts itself."""
-    return step_time.load(config.data, config.env.bin_width, config.step_time, config.time_unit)
+    flags = config.step_time, config.time_unit
+    return step_time.load(config.data, config.env.bin_width, *flags, config.names, config.inputs)
