@@ -149,6 +149,12 @@ class Dynamics:
     steps: CountOrZero = 0
     """Gradient steps, over which the learning rate falls to 0; 0: run.total_steps, or fewer where
     forecasts say that more would overfit."""
+    delay: tuple[CountOrZero, ...] = ()
+    """Steps after which inputs act: one number for all, or one for each; empty: at once, or what
+    most_delay finds."""
+    most_delay: Annotated[int, Range(least=0, most=200), unless("delay", why="{}delay says it")] = 0
+    """Up to how many steps late inputs may act: for each the likeliest number is taken; 0: they act
+    at once, unless delay says otherwise."""
     starts: Count = 2
     """Fits side by side from different first guesses; the one of the smallest loss counts."""
     fit: Annotated[

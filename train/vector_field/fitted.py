@@ -9,6 +9,7 @@ Axes: T steps, n channels, m inputs, d latent dimensions, H steps ahead.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from jaxrl.types import PyTree
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
 from train.host.running import saved_runs
-from train.vector_field.config import make_env, make_learner, make_model, policies_of
+from train.vector_field.config import Config, make_env, make_learner, make_model, policies_of
+from train.vector_field.data.input_delays import delays_of
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.experiment import experiments, scores
@@ -82,10 +84,29 @@ def data_model(run: Run, s: int) -> FittedModel:
     trail = np.asarray(
         jax.jit(latent_model.beliefs)(y, u, None if data.is_complete else observed).mean
     )
-    before = u[-2] if len(u) > 1 else np.zeros_like(u[0])
-    moment, time = Moment(trail[-1], before), step_time_of(config)
+    delay = config.state_space.delay if config.learner == "state_space" else ()
+    delays = delays_of(delay, u.shape[-1])
+    moment, time = moment_of(config, latent_model, trail[-1], delays), step_time_of(config)
     dims = trail.shape[1]
-    return make(latent_model, forecast, dims, *input_range(data), dt, moment, trail, time)
+    return make(latent_model, forecast, dims, *input_range(data), dt, moment, trail, time, delays)
+
+
+def moment_of(
+    config: Config, latent_model: LatentModel, z: np.ndarray, delays: tuple[int, ...]
+) -> Moment | None:
+    """From where the next input acts: the last state, moved on by the inputs that are on their way.
+
+    None where inputs act after different numbers of steps.
+    """
+    if len({*delays}) > 1:
+        return None
+    at_once = replace(config, state_space=replace(config.state_space, delay=()))
+    _, u, _ = read_data(at_once).episode(-1)
+    before, pending = u[-2] if len(u) > 1 else np.zeros_like(u[0]), max(delays, default=0)
+    under_way = np.concatenate([np.repeat(u[:1], pending, axis=0), u])[len(u) - 1 :][:pending]
+    for row in under_way:
+        z = np.asarray(latent_model.step(jnp.asarray(z), jnp.asarray(row)))
+    return Moment(z, before)
 
 
 def input_range(data: Data) -> tuple[np.ndarray, np.ndarray]:

@@ -2,13 +2,19 @@
 
 from train.vector_field.config import Config
 from train.vector_field.data import step_time
+from train.vector_field.data.input_delays import delay_inputs
 from train.vector_field.data.recordings import Data, load
 from train.vector_field.data.step_time import StepTime
 
 
 def read_data(config: Config) -> Data:
-    """The episodes of all files. Raises ValueError, in one line, for files that cannot be used."""
-    return load(config.data, config.env.bin_width, config.names, config.inputs)
+    """The episodes of all files, of a state-space model with inputs where they act.
+
+    Raises ValueError, in one line, for files that cannot be used.
+    """
+    data = load(config.data, config.env.bin_width, config.names, config.inputs)
+    has_delays = config.learner == "state_space"
+    return delay_inputs(data, config.state_space.delay) if has_delays else data
 
 
 def step_time_of(config: Config) -> StepTime:

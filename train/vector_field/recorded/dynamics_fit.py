@@ -39,6 +39,7 @@ from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.recorded import (
     baseline_forecasts,
     baselines,
+    delays,
     dynamics_portrait,
     prediction_scores,
     selection,
@@ -91,6 +92,12 @@ def complete(config: Config) -> Config:
     step_time.tell(", ".join(config.data), step_length, tuple(data.lengths.tolist()))
     tell_channels(config, data)
     training, _ = split(config, data)
+    if delays.is_open(config):
+        with show_activity("finding delays") as say:
+            steps, table = delays.choose(config, training, say)
+        Console().print(table)
+        config = delays.with_delays(config, steps)
+        training, _ = split(config, read_data(config))
     if not selection.is_open(config):
         return config
     with show_activity("choosing a model") as say:
@@ -122,9 +129,9 @@ def problem_of(config: Config, data: Data | None = None) -> Problem:
 
     Raises ValueError for what was left open, and for unusable files.
     """
-    if selection.is_open(config):
+    if selection.is_open(config) or delays.is_open(config):
         raise ValueError(
-            "state_space.dims, field, prior and steps are chosen by the data first: call "
+            "state_space.dims, field, prior, steps and delay are chosen by the data first: call "
             "dynamics_fit.complete(config)"
         )
     if data is None:
