@@ -269,6 +269,9 @@ class Config:
     inputs: Annotated[tuple[str, ...], OF_DATA] = ()
     """With data that are CSV files of spikes: CSV files with the inputs of each, a column of times
     and one for each input, which is held from row to row."""
+    sessions: Annotated[bool, OF_DATA, needs("learner", "state_space")] = False
+    """With data: whether each file is a session with channels of its own, such as another day: one
+    field for all, and for each a readout."""
     step_time: Annotated[Positive | None, OF_DATA] = None
     """With data: how long a step lasts, for axes and limits; None: as dt in the files says."""
     time_unit: Annotated[str, OF_DATA] = ""

@@ -27,6 +27,18 @@ SHOWN_CHANNELS = 8
 EXPECTED_FILE = recording_file.EXPECTED
 
 
+class Sessions(NamedTuple):
+    """Sessions that have channels of their own."""
+
+    names: tuple[str, ...]
+    of_episode: np.ndarray  # int [E], ascending
+    of_channel: np.ndarray  # int [n], ascending
+
+    def channels(self, session: int) -> np.ndarray:
+        """The places of a session's channels among all."""
+        return np.flatnonzero(self.of_channel == session)
+
+
 class Data(NamedTuple):
     """Episodes, each padded at its end to the longest; float32."""
 
@@ -35,6 +47,7 @@ class Data(NamedTuple):
     observed: np.ndarray  # bool [E, T, n]; false where missing, and in padding
     lengths: np.ndarray  # int [E]
     holds_counts: bool = False  # whether all observed are whole numbers from 0 on, unrounded
+    sessions: Sessions | None = None  # None: all episodes have the same channels
 
     @property
     def is_complete(self) -> bool:
@@ -50,7 +63,10 @@ class Data(NamedTuple):
     def cut(self, which: slice, steps: slice, lengths: np.ndarray) -> "Data":
         """Some steps of some of the episodes, which then have these lengths."""
         y, u, observed = (x[which, steps] for x in self[:3])
-        return Data(y, u, observed, lengths, self.holds_counts)
+        sessions = self.sessions
+        if sessions is not None:
+            sessions = sessions._replace(of_episode=sessions.of_episode[which])
+        return Data(y, u, observed, lengths, self.holds_counts, sessions)
 
     def episode(self, which: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`y [T, n]`, `u [T, m]` and `observed [T, n]` of one episode, without padding."""
@@ -164,7 +180,8 @@ def _load(
         if size != sizes[0]:
             raise ValueError(
                 f"{path} has {size[0]} channels and {size[1]} inputs, and {paths[0]} {sizes[0][0]} "
-                f"and {sizes[0][1]}: files must have the same"
+                f"and {sizes[0][1]}: files must have the same, or be sessions with channels of "
+                "their own, --sessions"
             )
     episodes = [episode for file_episodes in episodes_by_file for episode in file_episodes]
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

@@ -71,15 +71,22 @@ def main(program: Program, arguments: Sequence[str]) -> int:
 
 
 def looks_at(config: Config) -> tuple[list[Look], list[str]]:
-    """A look at all files together, or at each that can be read, and the errors of the others."""
-    try:
-        return [look_at(config)], []
-    except ValueError as error:
-        errors = [in_one_line(error)]
-    looks = []
-    for path in config.data if len(config.data) > 1 else ():
+    """A look at all files together, or at each that can be read, and the errors of the others.
+
+    Sessions of different channels are looked at one by one.
+    """
+    errors = []
+    if not config.sessions:
         try:
-            looks.append(look_at(replace(config, data=(path,))))
+            return [look_at(config)], []
+        except ValueError as error:
+            errors = [in_one_line(error)]
+    looks = []
+    several = len(config.data) > 1 or config.sessions
+    for k, path in enumerate(config.data if several else ()):
+        alone = replace(config, data=(path,), inputs=config.inputs[k : k + 1], sessions=False)
+        try:
+            looks.append(look_at(alone))
         except ValueError as error:
             errors.append(in_one_line(error))
     return looks, errors

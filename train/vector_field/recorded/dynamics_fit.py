@@ -8,6 +8,7 @@ Letters: S starts, K steps ahead, n channels.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from rich.table import Table
 from jaxrl.dynamics.state_space.filter import Prediction, Record
 from jaxrl.dynamics.state_space.fitting import fit as fits
 from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian
+from jaxrl.dynamics.state_space.fitting.sessions import aligned_guess, session_model, session_params
 from jaxrl.dynamics.state_space.fitting.units import Units, scale_record, units_of, unscale_params
 from jaxrl.dynamics.state_space.model import Params, StateSpace, check
 from jaxrl.loop import LoopMetrics
@@ -34,6 +36,7 @@ from train.vector_field.config import Config
 from train.vector_field.data import episodes, step_time
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data, oddities
+from train.vector_field.data.sessions import longest_session, map_sessions, parts_of
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.recorded import (
@@ -43,6 +46,7 @@ from train.vector_field.recorded import (
     dynamics_portrait,
     prediction_scores,
     selection,
+    session_fits,
     state_space,
     vae_fit,
 )
@@ -91,19 +95,24 @@ def complete(config: Config) -> Config:
     data, step_length = read_data(config), step_time_of(config)
     step_time.tell(", ".join(config.data), step_length, tuple(data.lengths.tolist()))
     tell_channels(config, data)
-    training, _ = split(config, data)
+    training = chosen_by(split(config, data)[0])
     if delays.is_open(config):
         with show_activity("finding delays") as say:
             steps, table = delays.choose(config, training, say)
         Console().print(table)
         config = delays.with_delays(config, steps)
-        training, _ = split(config, read_data(config))
+        training = chosen_by(split(config, read_data(config))[0])
     if not selection.is_open(config):
         return config
     with show_activity("choosing a model") as say:
         dynamics, table = selection.choose(config, training, say)
     Console().print(table)
     return replace(config, state_space=dynamics)
+
+
+def chosen_by(training: Data) -> Data:
+    """The data by which a model is chosen: the longest session, where there are several."""
+    return training if training.sessions is None else parts_of(training)[longest_session(training)]
 
 
 def tell_channels(config: Config, data: Data) -> None:
@@ -113,14 +122,22 @@ def tell_channels(config: Config, data: Data) -> None:
     kinds = [f"{quantity(counts, 'channels')} of counts"] * bool(counts)
     kinds += [f"{quantity(numbers, 'channels')} of numbers"] * bool(numbers)
     print_line(f"{', '.join(config.data)}: {' and '.join(kinds)}; --env.noise says otherwise")
-    for oddity in oddities(data, "poisson" if counts else "gaussian"):
-        _log.warning("%s: %s", ", ".join(config.data), oddity)
+    names = [", ".join(config.data)] if data.sessions is None else data.sessions.names
+    for name, part in zip(names, parts_of(data), strict=True):
+        for oddity in oddities(part, "poisson" if counts else "gaussian"):
+            _log.warning("%s: %s", name, oddity)
 
 
 def split(config: Config, data: Data) -> tuple[Data, Data]:
-    """Training data and held-out data; raises ValueError unless these can be scored."""
-    training, held_out = episodes.split(data, config.validation_share, SKIPPED + AHEAD + 1)
-    episodes.refuse_unscored(held_out, AHEAD)
+    """Training data and held-out data, of each session; raises ValueError unless these can be
+    scored."""
+
+    def split_part(data: Data) -> tuple[Data, Data]:
+        training, held_out = episodes.split(data, config.validation_share, SKIPPED + AHEAD + 1)
+        episodes.refuse_unscored(held_out, AHEAD)
+        return training, held_out
+
+    training, held_out = map_sessions(split_part, data)
     return training, held_out
 
 
@@ -148,13 +165,13 @@ def make_training(config: Config) -> Training:
     problem, dynamics = problem_of(config), config.state_space
     record = state_space.record_of(problem.training)
     units = units_of(record, problem.model.is_count)
-    newest = state_space.record_of(baselines.newest(problem.training, selection.MOST_STEPS))
-    record, newest = scale_record(record, units), scale_record(newest, units)
+    record = scale_record(record, units)
     fit = selection.fit_config(problem.model, dynamics, dynamics.steps)
+    guess = make_guess(problem, units, fit, dynamics.starts)
 
     def init(key: jax.Array) -> State:
         layer_key, key = jax.random.split(key)
-        guesses = first_guesses(problem.model, newest, dynamics.starts, layer_key)
+        guesses = guess(layer_key)
         running = jax.vmap(partial(fits.init, fit))(guesses)
         agent = choose(jnp.zeros((), jnp.int32), running, units)
         return State(agent, key, jnp.zeros((), jnp.int32))
@@ -171,6 +188,27 @@ def make_training(config: Config) -> Training:
         has_small_products=True,
         budget_shapes_learning=False,
     )
+
+
+def make_guess(
+    problem: Problem, units: Units, config: fits.Config, starts: int
+) -> Callable[[jax.Array], Params]:
+    """The first guesses `[S, ...]` by a key, which they consume."""
+    if problem.training.sessions is None:
+        newest = baselines.newest(problem.training, selection.MOST_STEPS)
+        record = scale_record(state_space.record_of(newest), units)
+        return lambda key: first_guesses(problem.model, record, starts, key)
+    sessions = session_fits.scaled_sessions(problem.training, units)
+    model = session_model(problem.model, sessions[0].channels)
+
+    def guess(key: jax.Array) -> Params:  # one start: others would have to be aligned, too
+        layer_key, key = jax.random.split(key)
+        first = first_guesses(model, sessions[0].record, 1, layer_key)
+        own = jax.tree.map(lambda x: x[0], first)
+        aligned = aligned_guess(config, problem.model, sessions, own, key)
+        return jax.tree.map(lambda x: x[None], aligned)
+
+    return guess
 
 
 def first_guesses(model: StateSpace, record: Record, starts: int, key: jax.Array) -> Params:
@@ -221,13 +259,32 @@ def update(
 
 
 def scores_of(config: Config, problem: Problem, params: Params) -> Scores:
-    """The scores of the forecasts of one fit, on the held-out data."""
+    """The scores of the forecasts of one fit to data without sessions, on the held-out data."""
     forecaster = state_space.forecaster(
         *(problem.model, params, problem.held_out, AHEAD, prediction_of(config))
     )
     return prediction_scores.score(
         problem.training, problem.held_out, forecaster, np.asarray(problem.model.is_count), AHEAD
     )
+
+
+def session_problems(problem: Problem) -> list[Problem]:
+    """The problem of each session by itself; the problem itself where there are none."""
+    parts = zip(parts_of(problem.training), parts_of(problem.held_out), strict=True)
+    channels = partial(session_fits.channels_of, problem.training)
+    return [
+        Problem(session_model(problem.model, channels(s)), *training_and_held_out)
+        for s, training_and_held_out in enumerate(parts)
+    ]
+
+
+def session_scores(config: Config, problem: Problem, params: Params) -> list[Scores]:
+    """The scores of each session."""
+    channels = partial(session_fits.channels_of, problem.training)
+    return [
+        scores_of(config, part, session_params(params, channels(s)))
+        for s, part in enumerate(session_problems(problem))
+    ]
 
 
 def portraits_of(config: Config, problem: Problem, params: Params) -> Portraits | None:
@@ -253,17 +310,23 @@ def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Eval
 
     def measure(agent: Agent, key: jax.Array) -> dict[str, Any]:
         del key  # forecasts draw from keys of their own, so that models are compared alike
-        fit_scores = scores_of(config, problem, agent.params)
+        by_session = session_scores(config, problem, agent.params)
+        fit_scores = session_fits.mean_scores(by_session, sizes)
         portraits = portraits_of(config, problem, agent.params)
         portrait = (
             {}
             if portraits is None
             else {"portrait": dynamics_portrait.as_json(portraits, step_length)}
         )
-        return {"r2_10": float(fit_scores.r2[10]), **as_json(fit_scores), **portrait}
+        each = (
+            {"sessions": dict(zip(names, map(as_json, by_session), strict=True))} if names else {}
+        )
+        return {"r2_10": float(fit_scores.r2[10]), **as_json(fit_scores), **each, **portrait}
 
+    sizes = [len(x.model.is_count) for x in session_problems(problem)]
+    names = problem.training.sessions.names if problem.training.sessions else ()
     with show_activity("fitting simple models"):
-        simple, order = simple_scores(problem)
+        simple, order, simple_by_session = simple_scores(problem)
     memory.return_free_memory()
     about = {
         "step_time": step_length.length,
@@ -271,6 +334,8 @@ def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Eval
         "model": {"dims": config.state_space.dims, "field": config.state_space.field},
         "baselines": {name: as_json(x) for name, x in simple.items()} | {"arx_order": order},
     }
+    if names:
+        about["session_baselines"] = dict(zip(names, simple_by_session, strict=True))
     return scores.evaluate_by_measure(*trained, "r2_10", measure, table, **about)
 
 
@@ -280,15 +345,30 @@ def as_json(scores: Scores) -> dict[str, Any]:
     return {"r2": scores.r2.tolist(), "nats": scores.gain, "coverage": coverage}
 
 
-def simple_scores(problem: Problem) -> tuple[dict[str, Scores], int | None]:
-    """The scores of simple models, and the order of ARX; none, and a line that says why, where they
-    fail."""
-    is_count = np.asarray(problem.model.is_count)
+def simple_scores(
+    problem: Problem,
+) -> tuple[dict[str, Scores], int | list[int] | None, list[dict[str, Any]]]:
+    """The scores of simple models, the order of ARX, and the scores of each session as JSON; none,
+    and a line that says why, where they fail. Each session has simple models of its own."""
+    parts = session_problems(problem)
     with baselines.warn_of_failure():
-        return baseline_forecasts.scores(
-            problem.training, problem.held_out, problem.model.dims, is_count, AHEAD
+        by_session, orders = zip(
+            *(
+                baseline_forecasts.scores(
+                    *(x.training, x.held_out, x.model.dims, np.asarray(x.model.is_count), AHEAD)
+                )
+                for x in parts
+            ),
+            strict=True,
         )
-    return {}, None
+        sizes = [len(x.model.is_count) for x in parts]
+        mean = {
+            name: session_fits.mean_scores([x[name] for x in by_session], sizes)
+            for name in by_session[0]
+        }
+        each = [{name: as_json(x) for name, x in scores.items()} for scores in by_session]
+        return mean, orders[0] if len(parts) == 1 else [*orders], each
+    return {}, None, [{} for _ in parts]
 
 
 def table(content: dict[str, Any]) -> Table:
@@ -311,7 +391,17 @@ def table(content: dict[str, Any]) -> Table:
     for place, (name, row) in enumerate(rows.items()):
         if place == len(content["seeds"]):
             result.add_section()
-        r2 = (f"{row['r2'][k]:.3f}" if np.isfinite(row["r2"][k]) else "" for k in SHOWN)
-        within = " ".join(f"{100 * x:.0f}" for x in row["coverage"].values()) + " %"
-        result.add_row(name, *r2, f"{row['nats']:.4f}", within)
+        _add_row(result, name, row)
+    for session in content["seeds"][0].get("sessions", {}):
+        result.add_section()
+        for row in content["seeds"]:
+            _add_row(result, f"{session}: seed {row['seed']}", row["sessions"][session])
+        for name, row in content["session_baselines"][session].items():
+            _add_row(result, f"{session}: {baselines.NAMES[name]}", row)
     return result
+
+
+def _add_row(result: Table, name: str, row: dict[str, Any]) -> None:
+    r2 = (f"{row['r2'][k]:.3f}" if np.isfinite(row["r2"][k]) else "" for k in SHOWN)
+    within = " ".join(f"{100 * x:.0f}" for x in row["coverage"].values()) + " %"
+    result.add_row(name, *r2, f"{row['nats']:.4f}", within)

@@ -17,8 +17,8 @@ def test_each_input_comes_later_within_its_episode():
     for e, length in enumerate(lengths):
         for t in range(9):
             for k, delay in enumerate(delays):
-                given = data.u[e, max(t - delay, 0), k] if t < length else 0
-                assert delayed.u[e, t, k] == given
+                expected = data.u[e, max(t - delay, 0), k] if t < length else 0
+                assert delayed.u[e, t, k] == expected
     np.testing.assert_array_equal(delayed.y, data.y)
     assert delay_inputs(data, ()) is data
     assert delay_inputs(data, (0,)) is data
