@@ -37,7 +37,7 @@ from train.vector_field.experiment import experiments, scores
 from train.vector_field.fitted_models import fit_functions
 from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
 from train.vector_field.learners import LatentModel, vae_model
-from train.vector_field.recorded import dynamics_fit, session_fits, vae_fit
+from train.vector_field.recorded import dynamics_problem, session_fits, vae_fit
 from train.vector_field.training import samples_of
 
 
@@ -147,7 +147,7 @@ def state_space_model(
     """Functions of a state-space model of one session's channels, its forecast, and the time of a
     step: that of the data."""
     dt = step_time_of(run.config).length
-    problem, params = dynamics_fit.problem_of(run.config, data), run.agents[s].params
+    problem, params = dynamics_problem.problem_of(run.config, data), run.agents[s].params
     channels = session_fits.channels_of(data, session)
     model, own = session_model(problem.model, channels), session_params(params, channels)
     run_filter = fit_functions.filter_of(run.config, model, own)

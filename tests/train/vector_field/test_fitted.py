@@ -28,8 +28,8 @@ from train.vector_field.data import recordings
 from train.vector_field.fitted_models import fit_functions, fitted_model
 from train.vector_field.fitted_models.fitted_model import FittedModel
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import dynamics_fit, selection
-from train.vector_field.recorded.dynamics_fit import Problem
+from train.vector_field.recorded import dynamics_problem, dynamics_scores, selection
+from train.vector_field.recorded.dynamics_problem import Problem
 from train.vector_field.training import make_training
 
 GAP = slice(200, 205)
@@ -59,7 +59,7 @@ def fit(tmp_path_factory) -> Example:
     run = replace(DEFAULT.run, total_steps=25, chunk_steps=25, directory=str(folder / "run"))
     config = replace(DEFAULT, data=(str(folder / "data.npz"),), state_space=dynamics, run=run)
     with pytest.MonkeyPatch.context() as patch:  # simple models would take longer than the fit
-        patch.setattr(dynamics_fit, "simple_scores", lambda _: ({}, None))
+        patch.setattr(dynamics_scores, "simple_scores", lambda _: ({}, None, []))
         result = host_run.run(make_training(config), config, "vector_field", "recordings")
     return Example(result.directory, y, u, fitted.load(result.directory))
 
@@ -229,7 +229,7 @@ def test_simulations_have_the_mean_and_covariance_of_the_model(z):
 
 def test_a_run_filters_and_smooths_as_the_library_does(fit):
     run = saved_runs.load(fit.directory)
-    problem, params = dynamics_fit.problem_of(run.config), run.agents[0].params
+    problem, params = dynamics_problem.problem_of(run.config), run.agents[0].params
     observed = ~np.isnan(fit.y)
     record = Record(
         *(jnp.asarray(x, jnp.float32) for x in (np.nan_to_num(fit.y), fit.u)),
@@ -267,7 +267,7 @@ def test_the_field_is_what_predictions_move_by(fit):
 def test_deviations_are_those_of_fields_drawn_from_the_posterior(fit):
     """Whose information is that of the training part alone."""
     run = saved_runs.load(fit.directory)
-    problem, params = dynamics_fit.problem_of(run.config), run.agents[0].params
+    problem, params = dynamics_problem.problem_of(run.config), run.agents[0].params
     y, u, observed = problem.training.episode(0)
     record = Record(*map(jnp.asarray, (y, u, observed, np.ones(len(y), bool))))
     information = jax.jit(gather)(problem.model, params, record)

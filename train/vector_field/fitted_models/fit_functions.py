@@ -36,7 +36,7 @@ from train.vector_field.config import Config
 from train.vector_field.data.sessions import map_sessions
 from train.vector_field.learners import LatentModel, StateSpaceFunctions
 from train.vector_field.recorded import baselines, selection, state_space
-from train.vector_field.recorded.dynamics_fit import Problem, prediction_of
+from train.vector_field.recorded.dynamics_problem import Problem, prediction_of
 
 PARTICLES = 400
 """Of quantiles; means need fewer, `state_space.PARTICLES`."""

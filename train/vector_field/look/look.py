@@ -28,7 +28,7 @@ from train.vector_field.data.step_time import StepTime
 from train.vector_field.look import facts, picture
 from train.vector_field.look.facts import Channels, Gaps, Inputs, Spectrum, Table
 from train.vector_field.look.faults import SECONDS, faults
-from train.vector_field.recorded import dynamics_fit, state_space
+from train.vector_field.recorded import dynamics_problem, state_space
 
 FLAG = "--look"
 USUAL_RATE = 5.0
@@ -114,7 +114,7 @@ def tell(config: Config, look: Look) -> None:
     if not look.faults:
         print_line("nothing looks broken")
     try:
-        dynamics_fit.split(config, look.data)
+        dynamics_problem.split(config, look.data)
     except ValueError as error:
         print_line(f"cannot be fitted like this: {in_one_line(error)}")
 

@@ -20,8 +20,16 @@ from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import parts_of
 from train.vector_field.pictures import portrait_picture, series
-from train.vector_field.recorded import baselines, dynamics_fit, session_fits, state_space, vae_fit
-from train.vector_field.recorded.dynamics_fit import Agent, Problem, prediction_of
+from train.vector_field.recorded import (
+    baselines,
+    dynamics_problem,
+    dynamics_scores,
+    session_fits,
+    state_space,
+    vae_fit,
+)
+from train.vector_field.recorded.dynamics_fit import Agent
+from train.vector_field.recorded.dynamics_problem import Problem, prediction_of
 from train.vector_field.recorded.prediction_scores import INTERVALS_AT, TAIL, Starts
 
 DASHES = (":", "-.", "--")
@@ -29,7 +37,7 @@ DASHES = (":", "-.", "--")
 
 def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]:
     """Writes the pictures of the first seed, and the forecasts of all; returns their paths."""
-    problem, content = dynamics_fit.problem_of(config), read_evaluation(directory)
+    problem, content = dynamics_problem.problem_of(config), read_evaluation(directory)
     paths = []
     if content is not None:  # else nothing has been scored yet
         paths.append(directory / "forecasts.png")
@@ -40,7 +48,7 @@ def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]
     record = state_space.record_of(whole)
     beliefs = state_space.beliefs_of(problem.model, params, record, prediction_of(config))
     states = _without_padding(whole, np.asarray(beliefs.mean))
-    portraits = dynamics_fit.portraits_of(config, problem, params)
+    portraits = dynamics_scores.portraits_of(config, problem, params)
     time = step_time_of(config)
     if portraits is not None:
         panels = {tuple(x.inputs): x for y in portraits.influences for x in y.portraits}
@@ -55,7 +63,7 @@ def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]
         )
     # Channels of the held-out part, and the arrays.
     names = whole.sessions.names if whole.sessions else ("",)
-    each = zip(names, parts_of(whole), dynamics_fit.session_problems(problem), strict=True)
+    each = zip(names, parts_of(whole), dynamics_problem.session_problems(problem), strict=True)
     for s, (name, part, own_problem) in enumerate(each):
         paths.append(directory / ("channels.png" if len(names) == 1 else f"channels-{s}.png"))
         own_params = session_params(params, session_fits.channels_of(whole, s))

@@ -10,7 +10,7 @@ from tests.recordings.systems import record
 from train.vector_field import fitted, program
 from train.vector_field.config import Config
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import delays, dynamics_fit
+from train.vector_field.recorded import delays, dynamics_fit, dynamics_problem
 
 DELAY = 3
 RNG = np.random.default_rng(0)
@@ -39,7 +39,7 @@ def test_the_delay_of_each_input_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(delays, "MORE_STEPS", 20)
     config = config_of(write(tmp_path / "late.npz"), most_delay=5)
     with pytest.raises(ValueError, match="are chosen by the data first"):
-        dynamics_fit.problem_of(config)
+        dynamics_problem.problem_of(config)
     completed = dynamics_fit.complete(config)
     assert completed.state_space.delay == (DELAY, 0)
     assert not delays.is_open(completed)

@@ -15,7 +15,7 @@ from jaxrl.dynamics import bases
 from jaxrl.dynamics.state_space.filter import Record
 from jaxrl.dynamics.state_space.fitting import fit as fits
 from jaxrl.dynamics.state_space.fitting import sessions as fitting
-from jaxrl.dynamics.state_space.model import Params, StateSpace, features, unit
+from jaxrl.dynamics.state_space.model import Params, StateSpace, unit
 from tests.recordings.simulation import Recording
 from tests.recordings.systems import record
 from train.vector_field import fitted, program
@@ -24,7 +24,7 @@ from train.vector_field.data import recordings
 from train.vector_field.data.reading import read_data
 from train.vector_field.data.sessions import join_sessions, longest_session, parts_of
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import dynamics_fit
+from train.vector_field.recorded import dynamics_problem
 
 RNG = np.random.default_rng(0)
 
@@ -77,7 +77,7 @@ def test_files_are_sessions_if_a_flag_says_so(tmp_path):
     data = read_data(config_of(files, sessions=True))
     assert data.sessions is not None
     assert data.sessions.names == ("monday", "tuesday")
-    training, held_out = dynamics_fit.split(config_of(files, sessions=True), data)
+    training, held_out = dynamics_problem.split(config_of(files, sessions=True), data)
     for part in (training, held_out):  # of each session a part is held out
         assert part.sessions is not None
         assert set(part.sessions.of_episode) == {0, 1}
@@ -87,7 +87,7 @@ def test_files_are_sessions_if_a_flag_says_so(tmp_path):
     np.savez(tmp_path / "tuesday.npz", y=np.ones((90, 3)), u=np.ones((90, 1)))
     config = config_of(files, sessions=True)
     with pytest.raises(ValueError, match="session tuesday: y is constant in every channel"):
-        dynamics_fit.split(config, read_data(config))
+        dynamics_problem.split(config, read_data(config))
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
@@ -101,7 +101,8 @@ def test_rotations_are_orthogonal_and_reflections_are_among_them(dims):
 
 def van_der_pol() -> tuple[StateSpace, Params, np.ndarray]:
     """A model of 12 Gaussian channels whose field is that of van der Pol, and its states."""
-    model = StateSpace(jnp.zeros(12, bool), 2, 1, bases.Polynomial(3, 2, 3.0))
+    field = bases.Polynomial(3, 2, 3.0)
+    model = StateSpace(jnp.zeros(12, bool), 2, 1, field)
     times, z = 600, np.array([1.0, 0.0])
     states = np.empty((times, 2))
     for t in range(times):
@@ -110,8 +111,7 @@ def van_der_pol() -> tuple[StateSpace, Params, np.ndarray]:
         z = z + 0.03 * RNG.normal(size=2)
     states = states / states.std(0)
     # The field by regression on its features: the truth, as far as features go.
-    assert model.field is not None
-    phi = np.asarray(jax.vmap(lambda z: features(model.field, None, z))(jnp.asarray(states)))
+    phi = np.asarray(jax.vmap(lambda z: bases.features(field, z))(jnp.asarray(states)))
     phi = float(unit(model)) * phi
     weights = np.linalg.lstsq(phi[:-1], np.diff(states, axis=0), rcond=None)[0]
     residual = np.diff(states, axis=0) - phi[:-1] @ weights
@@ -162,6 +162,7 @@ def test_both_sessions_have_the_states_of_one_field(tmp_path):
     config = config_of(write_sessions(tmp_path, recording), sessions=True)
     config = replace(config, run=replace(config.run, directory=str(tmp_path / "run")))
     result = program.train(config, "recordings")
+    assert result.evaluation is not None
     content = result.evaluation.content
     for name, scores in content["seeds"][0]["sessions"].items():
         simple = content["session_baselines"][name]
