@@ -18,8 +18,9 @@ from dynamax.linear_gaussian_ssm import (  # pyright: ignore[reportMissingImport
 
 
 def main(source: str, target: str) -> None:
+    jax.config.update("jax_enable_x64", True)  # in 32 bits its covariances become indefinite
     with np.load(source) as file:
-        arrays = {name: jnp.asarray(file[name]) for name in file.files}
+        arrays = {name: jnp.asarray(file[name], float) for name in file.files}
     dims, ahead, iterations = (int(arrays[x]) for x in ("dims", "ahead", "iterations"))
     y, u = arrays["training"], arrays["inputs"]
     before = lambda u: jnp.pad(u, ((1, 0), (0, 0)))[

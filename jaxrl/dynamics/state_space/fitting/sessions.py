@@ -127,8 +127,8 @@ def fit_readout(
     costs = jax.lax.map(cost, turned)
     best = jnp.argsort(costs)[:BEST]
     candidates = jax.tree.map(lambda x: x[best], turned)
-    known = tuple(name for name in Params._fields if name not in READOUT)
-    readout_config = config.replace(known=known)  # pyright: ignore
+    of_field = tuple(name for name in Params._fields if name not in READOUT)
+    readout_config = config.replace(known=of_field)  # pyright: ignore
     # One after the other: XLA's products of many batch axes are slow on CPUs, and may crash there.
     improve = lambda candidate: run_steps(
         readout_config, model, candidate, session.record, READOUT_STEPS, jax.random.clone(fit_key)
