@@ -28,8 +28,7 @@ from train.vector_field.recorded import (
     state_space,
     vae_fit,
 )
-from train.vector_field.recorded.dynamics_fit import Agent
-from train.vector_field.recorded.dynamics_problem import Problem, prediction_of
+from train.vector_field.recorded.dynamics_problem import Agent, Problem, prediction_of
 from train.vector_field.recorded.prediction_scores import INTERVALS_AT, TAIL, Starts
 
 DASHES = (":", "-.", "--")
