@@ -26,10 +26,16 @@ from tests.recordings.__main__ import write
 from tests.recordings.simulation import Model
 from tests.recordings.systems import SYSTEMS, record
 from train.host.machine import compiled
-from train.vector_field.config import PRESETS
 from train.vector_field.data import episodes, recordings
 from train.vector_field.data.recordings import Data
-from train.vector_field.recorded import baseline_forecasts, baselines, dynamics_fit, state_space
+from train.vector_field.presets import PRESETS
+from train.vector_field.recorded import (
+    baseline_forecasts,
+    baselines,
+    dynamics_fit,
+    dynamics_problem,
+    state_space,
+)
 from train.vector_field.recorded.prediction_scores import (
     Forecaster,
     Forecasts,
@@ -78,7 +84,7 @@ def fit_simple(problem: Problem) -> dict[str, Forecaster]:
 def fit_state_space(problem: Problem) -> dict[str, Forecaster]:
     """What `python -m train.vector_field --data FILE` fits, all of it chosen by the data."""
     config = dynamics_fit.complete(replace(PRESETS["recordings"].config, data=(str(problem.file),)))
-    training, fit_problem = dynamics_fit.make_training(config), dynamics_fit.problem_of(config)
+    training, fit_problem = dynamics_fit.make_training(config), dynamics_problem.problem_of(config)
     state = jax.jit(training.init)(jax.random.key(config.run.seed))
     update = jax.jit(training.update, compiler_options=compiled.small_products())
     for _ in range(-(-config.state_space.steps // training.steps_per_update)):
@@ -86,7 +92,7 @@ def fit_state_space(problem: Problem) -> dict[str, Forecaster]:
     return {
         "state_space": state_space.forecaster(
             *(fit_problem.model, state.agent.params, problem.held_out, AHEAD),
-            dynamics_fit.prediction_of(config),
+            dynamics_problem.prediction_of(config),
         )
     }
 

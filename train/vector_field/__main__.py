@@ -1,4 +1,4 @@
-"""`python -m train.vector_field`, and `python -m train.vector_field advise RUN`."""
+"""`python -m train.vector_field`, with `--look` beside `--data`, and with `advise RUN`."""
 
 import sys
 
@@ -8,8 +8,11 @@ from train.host.machine import start
 if __name__ == "__main__":
     start.begin()
     from train.vector_field import advice
+    from train.vector_field.look import look
     from train.vector_field.program import PROGRAM
 
     if sys.argv[1:2] == ["advise"]:
         sys.exit(advice.main(sys.argv[2:]))
+    if look.FLAG in sys.argv:
+        sys.exit(look.main(PROGRAM, sys.argv[1:]))
     sys.exit(command.main(PROGRAM))

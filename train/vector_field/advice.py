@@ -31,7 +31,7 @@ from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options
 from train.vector_field import fitted, rig
 from train.vector_field.data.step_time import StepTime
-from train.vector_field.fitted_model import FittedModel
+from train.vector_field.fitted_models.fitted_model import FittedModel
 from train.vector_field.pictures.advice_picture import draw
 from train.vector_field.rig import MOST_STEPS, LimitFlags
 

@@ -1,4 +1,4 @@
-"""The configuration of `train.vector_field`: worlds, learner, policies, budget; presets."""
+"""The configuration of `train.vector_field`: worlds, learner, policies, budget."""
 
 import math
 import re
@@ -31,9 +31,9 @@ from jaxrl.dynamics.planning import stimulation
 from jaxrl.dynamics.state_space.fitting import fit as state_space_fit
 from jaxrl.dynamics.state_space.model import Field, Network, StateSpace
 from train.host import training as settings
-from train.host.program import Preset
 from train.host.training import Seeds
 from train.vector_field import learners
+from train.vector_field.data.files.names import Names
 from train.vector_field.learners import Learner
 
 Amount = Annotated[float, Range(above=0.0, most=1e6)]
@@ -149,6 +149,12 @@ class Dynamics:
     steps: CountOrZero = 0
     """Gradient steps, over which the learning rate falls to 0; 0: run.total_steps, or fewer where
     forecasts say that more would overfit."""
+    delay: tuple[CountOrZero, ...] = ()
+    """Steps after which inputs act: one number for all, or one for each; empty: at once, or what
+    most_delay finds."""
+    most_delay: Annotated[int, Range(least=0, most=200), unless("delay", why="{}delay says it")] = 0
+    """Up to how many steps late inputs may act: for each the likeliest number is taken; 0: they act
+    at once, unless delay says otherwise."""
     starts: Count = 2
     """Fits side by side from different first guesses; the one of the smallest loss counts."""
     fit: Annotated[
@@ -255,8 +261,17 @@ class Config:
     stop_over: Annotated[Count, OF_EXPERIMENTS, needs("stop_gain")] = 200
     """Samples in a row that must have gained so little, on the average of each 50 of them."""
     data: tuple[str, ...] = ()
-    """Files npz with y, or spike_times, and u: a state-space model, or a sequence VAE, learns from
-    these data, without experiments."""
+    """Files npz with y, or spike_times, and u, or .mat, CSV and NWB files: a state-space model, or
+    a sequence VAE, learns from these data, without experiments. --look beside it shows what is in
+    them, and fits nothing."""
+    names: Annotated[Names, OF_DATA] = Names()
+    """With data: what the files call things, where they do not say it as expected."""
+    inputs: Annotated[tuple[str, ...], OF_DATA] = ()
+    """With data that are CSV files of spikes: CSV files with the inputs of each, a column of times
+    and one for each input, which is held from row to row."""
+    sessions: Annotated[bool, OF_DATA, needs("learner", "state_space")] = False
+    """With data: whether each file is a session with channels of its own, such as another day: one
+    field for all, and for each a readout."""
     step_time: Annotated[Positive | None, OF_DATA] = None
     """With data: how long a step lasts, for axes and limits; None: as dt in the files says."""
     time_unit: Annotated[str, OF_DATA] = ""
@@ -270,91 +285,6 @@ class Config:
     def __post_init__(self):
         if isinstance(self.data, str):  # as it was saved when there was one file at most
             object.__setattr__(self, "data", (self.data,) if self.data else ())
-
-
-EVERY_FIELD = ("limit_cycle", "double_limit_cycle", "multi_attractor")
-OBSERVED_WORLD = World(fields=EVERY_FIELD, observation="identity", noise="none", channels=2)
-EXACT = field_learner.Config(belief="exact", basis="auto", process_noise=0.03, noise_strength=4.0)
-PRESETS: dict[str, Preset] = {
-    "vector_field": Preset(Config(), "A limit cycle seen through 20 noisy linear channels."),
-    "seen": Preset(
-        Config(env=OBSERVED_WORLD, bayesian=EXACT),
-        "Three fields whose state is observed.",
-    ),
-    "duffing": Preset(
-        Config(
-            env=replace(OBSERVED_WORLD, fields=("duffing",)),
-            bayesian=replace(EXACT, grid=rbf.Grid(per_axis=19, half_width=3.5)),
-        ),
-        "Duffing's oscillator, its state observed.",
-    ),
-    "spikes": Preset(
-        Config(env=World(observation="loglinear", noise="poisson")),
-        "Poisson counts of 20 units.",
-    ),
-    "family": Preset(
-        Config(
-            learner="family",
-            env=World(fields=("duffing",)),
-            bayesian=replace(Config().bayesian, prior_speed=2.0),
-        ),
-        "Only two parameters of the field are unknown.",
-    ),
-    "lorenz": Preset(
-        Config(
-            env=World(("lorenz",), 3, "identity", "none", 3, num_inputs=3),
-            bayesian=replace(EXACT, fourier=bases.Fourier(400, length=2.0)),
-            plane=(0, 2),
-        ),
-        "The attractor of Lorenz, in three dimensions, its state observed.",
-    ),
-    "oscillators": Preset(
-        Config(
-            env=World(("coupled_cycles",), 8, "identity", "none", 8, num_inputs=8),
-            bayesian=EXACT,
-        ),
-        "Four coupled limit cycles, in eight dimensions, their state observed.",
-    ),
-    "cart_pole": Preset(
-        Config(
-            env=World(
-                ("cart_pole",), 4, "identity", "none", 4, num_inputs=1, authority=0.3, dt=0.02
-            ),
-            bayesian=replace(
-                EXACT,
-                basis="polynomial",
-                polynomial=bases.Polynomial(4, half_width=5.0),  # as far as speeds can be
-                prior_speed=3.0,
-            ),
-            box=3.0,
-            plane=(2, 3),
-        ),
-        "A cart with a pole on a circular track.",
-    ),
-    "latent": Preset(
-        Config(
-            learner="state_space",
-            policies=("myopic", "d_optimal", "bang50"),
-        ),
-        "A state-space model that also learns how the state is observed.",
-    ),
-    "sequence_vae": Preset(
-        Config(
-            learner="sequence_vae",
-            policies=("d_optimal", "bang50", "random"),
-            run=Budget(num_seeds=2, total_steps=10_000, chunk_steps=250),
-        ),
-        "A sequence VAE that also learns how the state is observed.",
-    ),
-    "recordings": Preset(
-        Config(
-            learner="state_space",
-            env=World(noise="auto"),
-            run=Budget(num_seeds=1, total_steps=600, chunk_steps=25),
-        ),
-        "A state-space model of data of your own, given by --data.",
-    ),
-}
 
 
 def preset_for(preset: str, config: Config) -> str:

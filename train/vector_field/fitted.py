@@ -9,6 +9,7 @@ Axes: T steps, n channels, m inputs, d latent dimensions, H steps ahead.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,25 +21,33 @@ import numpy as np
 from jaxrl.dynamics.networks import latent_filter, latent_information
 from jaxrl.dynamics.networks.latent import SequenceVAE, Window
 from jaxrl.dynamics.planning.stimulation import Constants
+from jaxrl.dynamics.state_space.field_posterior import FieldPosterior
+from jaxrl.dynamics.state_space.fitting.sessions import session_model, session_params
 from jaxrl.numerics.precision import in_float32
 from jaxrl.types import PyTree
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
 from train.host.running import saved_runs
-from train.vector_field import fitted_dynamics
-from train.vector_field.config import make_env, make_learner, make_model, policies_of
-from train.vector_field.data import recordings
+from train.vector_field.config import Config, make_env, make_learner, make_model, policies_of
+from train.vector_field.data.input_delays import delays_of
+from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
+from train.vector_field.data.sessions import parts_of
 from train.vector_field.experiment import experiments, scores
-from train.vector_field.fitted_model import FittedModel, Moment, make
+from train.vector_field.fitted_models import fit_functions
+from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
 from train.vector_field.learners import LatentModel, vae_model
-from train.vector_field.recorded import dynamics_fit, vae_fit
+from train.vector_field.recorded import dynamics_problem, session_fits, vae_fit
 from train.vector_field.training import samples_of
 
 
 @in_float32
 def load(
-    run: str | Path, seed: int | None = None, policy: str = "", field: str = ""
+    run: str | Path,
+    seed: int | None = None,
+    policy: str = "",
+    field: str = "",
+    session: str = "",
 ) -> FittedModel:
     """The model of a run of `train.vector_field`: a fit to data, or a learner of an experiment.
 
@@ -46,6 +55,8 @@ def load(
       run: its directory.
       seed: of the run's seeds; None: the first.
       policy, field: of an experiment; empty: the first.
+      session: of data of several, the name of its file, whose channels the model has; empty: the
+        first.
 
     Raises UsageError, in one line, for what the run does not have.
     """
@@ -58,9 +69,11 @@ def load(
         if policy or field:
             raise UsageError(f"{run} fits recorded data, which have no policy or field")
         try:
-            return data_model(loaded_run, s)
+            return data_model(loaded_run, s, session)
         except ValueError as error:  # the files are gone, or others
             raise UsageError(f"the data of {run}: {in_one_line(error)}") from error
+    if session:
+        raise UsageError(f"{run} makes experiments, which have no session")
     p = _index_of("policy", policy or config.policies[0], config.policies)
     f = _index_of("field", field or config.env.fields[0], config.env.fields)
     return experiment_model(loaded_run, s, p, f)
@@ -72,20 +85,52 @@ def _index_of(what: str, choice: Any, choices: Any) -> int:
     return list(choices).index(choice)
 
 
-def data_model(run: Run, s: int) -> FittedModel:
-    """The model that seed `s` of a run fitted to recorded data, and where these end."""
-    config = run.config
-    data = recordings.load(config.data, config.env.bin_width)
-    learner = state_space_model if config.learner == "state_space" else sequence_vae_model
-    latent_model, forecast, dt = learner(run, s, data)
+def data_model(run: Run, s: int, session: str = "") -> FittedModel:
+    """The model that seed `s` of a run fitted to recorded data, and where these end.
+
+    Of several sessions it is the model of one of them.
+    """
+    config, data = run.config, read_data(run.config)
+    names = data.sessions.names if data.sessions else ()
+    if session and not names:
+        raise UsageError("the data have no sessions: leave the session out")
+    place = _index_of("session", session or names[0], names) if names else 0
+    if config.learner == "state_space":
+        latent_model, forecast, dt = state_space_model(run, s, data, place)
+    else:
+        latent_model, forecast, dt = sequence_vae_model(run, s, data)
+    data = parts_of(data)[place]
     y, u, observed = data.episode(-1)
     trail = np.asarray(
         jax.jit(latent_model.beliefs)(y, u, None if data.is_complete else observed).mean
     )
-    before = u[-2] if len(u) > 1 else np.zeros_like(u[0])
-    moment, time = Moment(trail[-1], before), vae_fit.step_time_of(config)
+    delay = config.state_space.delay if config.learner == "state_space" else ()
+    delays = delays_of(delay, u.shape[-1])
+    moment, time = moment_of(config, place, latent_model, trail[-1], delays), step_time_of(config)
     dims = trail.shape[1]
-    return make(latent_model, forecast, dims, *input_range(data), dt, moment, trail, time)
+    return make(latent_model, forecast, dims, *input_range(data), dt, moment, trail, time, delays)
+
+
+def moment_of(
+    config: Config,
+    session: int,
+    latent_model: LatentModel,
+    z: np.ndarray,
+    delays: tuple[int, ...],
+) -> Moment | None:
+    """From where the next input acts: the last state, moved on by the inputs that are on their way.
+
+    None where inputs act after different numbers of steps.
+    """
+    if len({*delays}) > 1:
+        return None
+    at_once = replace(config, state_space=replace(config.state_space, delay=()))
+    _, u, _ = parts_of(read_data(at_once))[session].episode(-1)
+    before, pending = u[-2] if len(u) > 1 else np.zeros_like(u[0]), max(delays, default=0)
+    under_way = np.concatenate([np.repeat(u[:1], pending, axis=0), u])[len(u) - 1 :][:pending]
+    for row in under_way:
+        z = np.asarray(latent_model.step(jnp.asarray(z), jnp.asarray(row)))
+    return Moment(z, before)
 
 
 def input_range(data: Data) -> tuple[np.ndarray, np.ndarray]:
@@ -96,13 +141,24 @@ def input_range(data: Data) -> tuple[np.ndarray, np.ndarray]:
     return low, largest
 
 
-def state_space_model(run: Run, s: int, data: Data) -> tuple[LatentModel, Callable, float]:
-    """Functions of a state-space model, its forecast, and the time of a step: that of the data."""
-    dt = vae_fit.step_time_of(run.config).length
-    problem, params = dynamics_fit.problem_of(run.config, data), run.agents[s].params
-    run_filter = fitted_dynamics.filter_of(run.config, problem.model, params)
-    forecast = partial(fitted_dynamics.forecast, problem.model, params, run_filter)
-    return fitted_dynamics.latent_model(run.config, problem, params, dt), forecast, dt
+def state_space_model(
+    run: Run, s: int, data: Data, session: int
+) -> tuple[LatentModel, Callable, float]:
+    """Functions of a state-space model of one session's channels, its forecast, and the time of a
+    step: that of the data."""
+    dt = step_time_of(run.config).length
+    problem, params = dynamics_problem.problem_of(run.config, data), run.agents[s].params
+    channels = session_fits.channels_of(data, session)
+    model, own = session_model(problem.model, channels), session_params(params, channels)
+    run_filter = fit_functions.filter_of(run.config, model, own)
+    forecast = partial(fit_functions.forecast, model, own, run_filter)
+
+    # How uncertain the field is comes from all sessions.
+    def posterior() -> FieldPosterior:
+        whole = fit_functions.posterior_of(run.config, problem, params)
+        return whole._replace(params=session_params(whole.params, channels))
+
+    return fit_functions.latent_model(run.config, model, own, posterior, dt), forecast, dt
 
 
 def sequence_vae_model(run: Run, s: int, data: Data) -> tuple[LatentModel, Callable, float]:

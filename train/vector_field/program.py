@@ -13,12 +13,13 @@ from train.host.program import Program, Run, Views
 from train.host.running.run import Result, train_program
 from train.host.training import Evaluation
 from train.vector_field import experiment_baselines
-from train.vector_field.config import PRESETS, Config, preset_for
+from train.vector_field.config import Config, preset_for
 from train.vector_field.data import recordings
 from train.vector_field.experiment import scores
 from train.vector_field.idle import idle
-from train.vector_field.pictures import film, run_pictures, scene
-from train.vector_field.recorded import baselines, dynamics_fit, dynamics_pictures, vae_fit
+from train.vector_field.pictures import dynamics_pictures, film, run_pictures, scene
+from train.vector_field.presets import PRESETS
+from train.vector_field.recorded import baselines, dynamics_fit, vae_fit
 from train.vector_field.training import make_training, samples_of
 
 

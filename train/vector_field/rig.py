@@ -15,7 +15,7 @@ from jaxrl.dynamics.planning.input_limits import Limits
 from jaxrl.dynamics.planning.next_inputs import Question
 from train.host.errors import UsageError
 from train.host.files import array_files
-from train.vector_field.fitted_model import FittedModel
+from train.vector_field.fitted_models.fitted_model import FittedModel
 
 MOST_STEPS = 1_000
 """Of a plan."""

@@ -22,13 +22,14 @@ from tests.train.vector_field.recorded.test_recorded import damped_rotation
 from train.host.errors import UsageError
 from train.host.running import run as host_run
 from train.host.running import saved_runs
-from train.vector_field import advice, fitted, fitted_dynamics, fitted_model
+from train.vector_field import advice, fitted
 from train.vector_field.advice import Options
-from train.vector_field.config import PRESETS
 from train.vector_field.data import recordings
-from train.vector_field.fitted_model import FittedModel
-from train.vector_field.recorded import dynamics_fit, selection
-from train.vector_field.recorded.dynamics_fit import Problem
+from train.vector_field.fitted_models import fit_functions, fitted_model
+from train.vector_field.fitted_models.fitted_model import FittedModel
+from train.vector_field.presets import PRESETS
+from train.vector_field.recorded import dynamics_problem, dynamics_scores, selection
+from train.vector_field.recorded.dynamics_problem import Problem
 from train.vector_field.training import make_training
 
 GAP = slice(200, 205)
@@ -58,7 +59,7 @@ def fit(tmp_path_factory) -> Example:
     run = replace(DEFAULT.run, total_steps=25, chunk_steps=25, directory=str(folder / "run"))
     config = replace(DEFAULT, data=(str(folder / "data.npz"),), state_space=dynamics, run=run)
     with pytest.MonkeyPatch.context() as patch:  # simple models would take longer than the fit
-        patch.setattr(dynamics_fit, "simple_scores", lambda _: ({}, None))
+        patch.setattr(dynamics_scores, "simple_scores", lambda _: ({}, None, []))
         result = host_run.run(make_training(config), config, "vector_field", "recordings")
     return Example(result.directory, y, u, fitted.load(result.directory))
 
@@ -80,9 +81,10 @@ def model_of(dims: int = 2, steps: int = 80, counts: tuple[bool, ...] = (False,)
     data = recordings.Data(np.where(observed, y, 0), u, observed, np.array([steps]))
     dynamics = replace(DEFAULT.state_space, dims=dims, field="linear", prior=0.3, steps=1)
     config = replace(DEFAULT, state_space=dynamics)
-    latent_model = fitted_dynamics.latent_model(config, Problem(model, data, data), params, 0.1)
-    run_filter = fitted_dynamics.filter_of(config, model, params)
-    forecast = partial(fitted_dynamics.forecast, model, params, run_filter)
+    posterior = partial(fit_functions.posterior_of, config, Problem(model, data, data), params)
+    latent_model = fit_functions.latent_model(config, model, params, posterior, 0.1)
+    run_filter = fit_functions.filter_of(config, model, params)
+    forecast = partial(fit_functions.forecast, model, params, run_filter)
     bound = np.ones(2)
     trail = np.asarray(latent_model.beliefs(*record[:3]).mean)
     now = fitted_model.Moment(trail[-1], u[0, -2])
@@ -159,7 +161,7 @@ def test_forecasts_and_quantiles_are_those_of_the_gaussian(monkeypatch):
     _, params, record, learned = model_of()
     y, u = arrays_with_gaps(record)
     levels, ahead = (0.05, 0.5, 0.95), 6
-    monkeypatch.setattr(fitted_dynamics, "MOST_VALUES", 30 * 400 * (ahead + 1) * 4)  # 30 starts
+    monkeypatch.setattr(fit_functions, "MOST_VALUES", 30 * 400 * (ahead + 1) * 4)  # 30 starts
     quantiles = np.asarray(learned.quantiles(y, u, ahead, levels))
     expected = np.asarray(learned.forecast(y, u, ahead))
     assert quantiles.shape == (len(y), ahead + 1, 3, 4)
@@ -186,11 +188,11 @@ def test_forecasts_and_quantiles_are_those_of_the_gaussian(monkeypatch):
 
 
 def test_blocks_of_forecasts_are_in_their_places(monkeypatch):
-    monkeypatch.setattr(fitted_dynamics, "MOST_VALUES", 40)
+    monkeypatch.setattr(fit_functions, "MOST_VALUES", 40)
     u = jnp.arange(11.0)[:, None]
     forecast_block: Any = lambda belief, u, key: belief[:, None] * 100 + u[..., 0]
     beliefs: Any = jnp.arange(11.0)
-    blocks = fitted_dynamics.forecast_in_blocks(forecast_block, beliefs, u, 3, 10)  # blocks of 4
+    blocks = fit_functions.forecast_in_blocks(forecast_block, beliefs, u, 3, 10)  # blocks of 4
     padded = np.concatenate([np.arange(11.0), np.zeros(3)])
     expected = [t * 100 + padded[t : t + 3] for t in range(11)]
     np.testing.assert_array_equal(blocks, expected)
@@ -227,7 +229,7 @@ def test_simulations_have_the_mean_and_covariance_of_the_model(z):
 
 def test_a_run_filters_and_smooths_as_the_library_does(fit):
     run = saved_runs.load(fit.directory)
-    problem, params = dynamics_fit.problem_of(run.config), run.agents[0].params
+    problem, params = dynamics_problem.problem_of(run.config), run.agents[0].params
     observed = ~np.isnan(fit.y)
     record = Record(
         *(jnp.asarray(x, jnp.float32) for x in (np.nan_to_num(fit.y), fit.u)),
@@ -265,7 +267,7 @@ def test_the_field_is_what_predictions_move_by(fit):
 def test_deviations_are_those_of_fields_drawn_from_the_posterior(fit):
     """Whose information is that of the training part alone."""
     run = saved_runs.load(fit.directory)
-    problem, params = dynamics_fit.problem_of(run.config), run.agents[0].params
+    problem, params = dynamics_problem.problem_of(run.config), run.agents[0].params
     y, u, observed = problem.training.episode(0)
     record = Record(*map(jnp.asarray, (y, u, observed, np.ones(len(y), bool))))
     information = jax.jit(gather)(problem.model, params, record)
@@ -296,7 +298,7 @@ def test_what_plans_need_is_gathered_once_and_only_when_asked_for(fit, monkeypat
         calls.append(records.y.shape)
         return zero_information(model, params)
 
-    monkeypatch.setattr(fitted_dynamics, "gather_all", count_calls)
+    monkeypatch.setattr(fit_functions, "gather_all", count_calls)
     monkeypatch.setattr(selection, "MOST_STEPS", 150)
     model = fitted.load(fit.directory)
     model.velocity(np.zeros(2))

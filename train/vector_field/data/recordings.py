@@ -12,18 +12,31 @@ import numpy as np
 
 from train.host.files import array_files
 from train.host.files.whole_files import write_arrays
+from train.host.machine.progress import print_once
 from train.vector_field.data import data_checks, spike_times
 from train.vector_field.data.data_checks import spans
+from train.vector_field.data.files import recording_file
+from train.vector_field.data.files.content import join
+from train.vector_field.data.files.names import Names
 
 USUAL = (1e-3, 1e3)
 """Standard deviations of data that learn well; others are named."""
 LARGEST_WHOLE = 2**24
 """Whole numbers from here on are rounded by float32."""
 SHOWN_CHANNELS = 8
-EXPECTED_FILE = (
-    "expected an npz file with y [T, n] or [E, T, n], or spike_times and spike_units, and with "
-    "u [T, m] or [E, T, m]"
-)
+EXPECTED_FILE = recording_file.EXPECTED
+
+
+class Sessions(NamedTuple):
+    """Sessions that have channels of their own."""
+
+    names: tuple[str, ...]
+    of_episode: np.ndarray  # int [E], ascending
+    of_channel: np.ndarray  # int [n], ascending
+
+    def channels(self, session: int) -> np.ndarray:
+        """The places of a session's channels among all."""
+        return np.flatnonzero(self.of_channel == session)
 
 
 class Data(NamedTuple):
@@ -34,6 +47,7 @@ class Data(NamedTuple):
     observed: np.ndarray  # bool [E, T, n]; false where missing, and in padding
     lengths: np.ndarray  # int [E]
     holds_counts: bool = False  # whether all observed are whole numbers from 0 on, unrounded
+    sessions: Sessions | None = None  # None: all episodes have the same channels
 
     @property
     def is_complete(self) -> bool:
@@ -49,7 +63,10 @@ class Data(NamedTuple):
     def cut(self, which: slice, steps: slice, lengths: np.ndarray) -> "Data":
         """Some steps of some of the episodes, which then have these lengths."""
         y, u, observed = (x[which, steps] for x in self[:3])
-        return Data(y, u, observed, lengths, self.holds_counts)
+        sessions = self.sessions
+        if sessions is not None:
+            sessions = sessions._replace(of_episode=sessions.of_episode[which])
+        return Data(y, u, observed, lengths, self.holds_counts, sessions)
 
     def episode(self, which: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`y [T, n]`, `u [T, m]` and `observed [T, n]` of one episode, without padding."""
@@ -106,15 +123,23 @@ def write_experiments(
     return paths
 
 
-def load(paths: str | Sequence[str], bin_width: float = 1.0) -> Data:
+def load(
+    paths: str | Sequence[str],
+    bin_width: float = 1.0,
+    names: Names = Names(),
+    inputs: Sequence[str] = (),
+) -> Data:
     """Reads and checks files, and joins their episodes; spike times are counted in bins.
 
-    Files that have not changed since they were read last are not read again.
+    `names` say what files call things, and `inputs` are CSV files with the inputs of each of them,
+    for CSV files of spikes. Files that have not changed since they were read last are not read
+    again.
 
     Raises ValueError, in one line, which says what is wrong with them.
     """
     paths = (paths,) if isinstance(paths, str) else tuple(paths)
-    return _load(paths, bin_width, tuple(map(_version, paths)))
+    versions = tuple(map(_version, (*paths, *inputs)))
+    return _load(paths, bin_width, names, tuple(inputs), versions)
 
 
 def _version(path: str) -> tuple[int, ...]:
@@ -127,11 +152,22 @@ def _version(path: str) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1)
-def _load(paths: tuple[str, ...], bin_width: float, versions: tuple[tuple[int, ...], ...]) -> Data:
+def _load(
+    paths: tuple[str, ...],
+    bin_width: float,
+    names: Names,
+    inputs: tuple[str, ...],
+    versions: tuple[tuple[int, ...], ...],
+) -> Data:
     del versions  # the cache alone needs them
     if not 0 < bin_width < np.inf:
         raise ValueError(f"bin_width is {bin_width}; expected a finite time above 0")
-    arrays = [_arrays(path) for path in paths]
+    if inputs and len(inputs) != len(paths):
+        raise ValueError(f"there are {len(paths)} files of data and {len(inputs)} of inputs")
+    arrays = [
+        _arrays(path, bin_width, names, own_inputs)
+        for path, own_inputs in zip(paths, inputs or [""] * len(paths), strict=True)
+    ]
     units = spike_times.num_units(dict(zip(paths, arrays, strict=True)))
     episodes_by_file = [
         _episodes(path, x, bin_width, units) for path, x in zip(paths, arrays, strict=True)
@@ -144,7 +180,8 @@ def _load(paths: tuple[str, ...], bin_width: float, versions: tuple[tuple[int, .
         if size != sizes[0]:
             raise ValueError(
                 f"{path} has {size[0]} channels and {size[1]} inputs, and {paths[0]} {sizes[0][0]} "
-                f"and {sizes[0][1]}: files must have the same"
+                f"and {sizes[0][1]}: files must have the same, or be sessions with channels of "
+                "their own, --sessions"
             )
     episodes = [episode for file_episodes in episodes_by_file for episode in file_episodes]
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
@@ -161,13 +198,25 @@ def _load(paths: tuple[str, ...], bin_width: float, versions: tuple[tuple[int, .
     return data
 
 
-def _arrays(path: str) -> dict[str, np.ndarray]:
+def _arrays(path: str, bin_width: float, names: Names, inputs: str) -> dict[str, np.ndarray]:
+    if not recording_file.is_npz(path):
+        content = recording_file.read(path, names, bin_width, inputs)
+        print_once(f"{path}: {content.about}")
+        return content.arrays
+    if inputs:
+        raise ValueError(f"{path} holds its inputs: leave out --inputs")
+    expected = [x for x in ("y", "u", "lengths", *spike_times.ARRAYS) if not getattr(names, x, ())]
     try:
-        arrays = array_files.read_npz(path, ("y", "u", "lengths", *spike_times.ARRAYS))
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; {EXPECTED_FILE}") from None
+        arrays = array_files.read_npz(path, (*expected, *names.y, *names.u))
     except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); {EXPECTED_FILE}") from None
+    for what in ("y", "u"):
+        chosen = getattr(names, what)
+        if absent := [x for x in chosen if x not in arrays]:
+            raise ValueError(f"{path} has no array {absent[0]!r}, which --names.{what} asks for")
+        if chosen:
+            parts = [arrays[x] for x in chosen]
+            arrays[what] = parts[0] if len(parts) == 1 else join(parts)
     if "u" not in arrays:
         raise ValueError(f"{path} has no array 'u'; {EXPECTED_FILE}; without inputs, of zeros")
     if ("y" in arrays) == ("spike_times" in arrays):

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from train.host.machine.progress import print_line
+from train.vector_field.data.files import recording_file
+from train.vector_field.data.files.names import Names
 
 LONGEST = 24
 """Characters of a unit, at most."""
@@ -31,24 +33,40 @@ class StepTime(NamedTuple):
         return f"{steps * self.length:g} {self.unit}".rstrip()
 
 
-def load(paths: Sequence[str], bin_width: float, length: float | None, unit: str) -> StepTime:
+def load(
+    paths: Sequence[str],
+    bin_width: float,
+    length: float | None,
+    unit: str,
+    names: Names = Names(),
+    inputs: Sequence[str] = (),
+) -> StepTime:
     """What files that were read and two flags say; spike times are in bins of `bin_width`.
 
     Raises ValueError, in one line, where they contradict each other.
     """
     lengths: list[tuple[str, Any]] = [("--step-time", length)] if length is not None else []
     units: list[tuple[str, Any]] = [("--time-unit", _unit("--time-unit", unit))] if unit else []
-    for path in paths:
-        with np.load(path, allow_pickle=False) as archive:
-            names = archive.files
-            if "dt" in names:
-                lengths.append((f"dt in {path}", _length(path, _entry(archive, path, "dt"))))
-            if "spike_times" in names:
+    for path, own_inputs in zip(paths, inputs or [""] * len(paths), strict=True):
+        if not recording_file.is_npz(path):
+            content = recording_file.read(path, names, bin_width, own_inputs)
+            if content.step is not None:
+                lengths.append((f"the time of a step in {path}", content.step))
+            if "spike_times" in content.arrays:
                 lengths.append((f"--env.bin-width, for spike times in {path},", bin_width))
-            if "time_unit" in names:
+            if content.unit:
+                units.append((f"the unit of time in {path}", content.unit))
+            continue
+        with np.load(path, allow_pickle=False) as archive:
+            present = archive.files
+            if "dt" in present:
+                lengths.append((f"dt in {path}", _length(path, _entry(archive, path, "dt"))))
+            if "spike_times" in present:
+                lengths.append((f"--env.bin-width, for spike times in {path},", bin_width))
+            if "time_unit" in present:
                 name = f"time_unit in {path}"
                 units.append((name, _unit(name, _entry(archive, path, "time_unit"))))
-    step = _agreement(lengths, lambda x, y: bool(np.isclose(x, y, rtol=1e-6, atol=0)))
+    step = _agreement(lengths, lambda x, y: bool(np.isclose(x, y, rtol=1e-4, atol=0)))
     name = _agreement(units, lambda x, y: x == y)
     if step is None and name is not None:
         raise ValueError(

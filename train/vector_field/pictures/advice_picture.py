@@ -12,7 +12,7 @@ from matplotlib.patheffects import Normal, Stroke
 
 from train.host.showing import pictures
 from train.host.showing.pictures import GREY, VERMILLION
-from train.vector_field.fitted_model import FittedModel
+from train.vector_field.fitted_models.fitted_model import FittedModel
 from train.vector_field.pictures import maps
 from train.vector_field.pictures.curves import COLOURS
 

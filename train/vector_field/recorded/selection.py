@@ -255,7 +255,7 @@ def advance(
 ) -> fits.Fit:
     """All gradient steps of a fit."""
     options = compiled.small_products()
-    return run_once(_advance, config, model, fit, record, key, compiler_options=options)
+    return run_once(all_steps, config, model, fit, record, key, compiler_options=options)
 
 
 def run_once(function: Callable, *arguments: Any, **options: Any) -> Any:
@@ -266,9 +266,11 @@ def run_once(function: Callable, *arguments: Any, **options: Any) -> Any:
     return jax.jit(lambda *x: function(*x), **options)(*arguments)
 
 
-def _advance(
+def all_steps(
     config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
 ) -> fits.Fit:
+    """The same, not compiled."""
+
     def step(i: jax.Array, fit: fits.Fit) -> fits.Fit:
         return fits.gradient_step(config, model, fit, record, jax.random.fold_in(key, i))[0]
 

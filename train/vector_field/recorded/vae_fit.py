@@ -32,7 +32,8 @@ from train.host.showing.pictures import BLUE, GREY, legend_below, save
 from train.host.training import Evaluation, Score, TrainedAgents, Training
 from train.vector_field.config import Config, make_model
 from train.vector_field.data import episodes, step_time
-from train.vector_field.data.recordings import Data, load, oddities, unusual_scales
+from train.vector_field.data.reading import read_data, step_time_of
+from train.vector_field.data.recordings import Data, oddities, unusual_scales
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.pictures import series
@@ -65,7 +66,7 @@ class State(NamedTuple):
 
 def make_training(config: Config) -> Training:
     """The training of a fit; raises ValueError, in one line, for files that cannot be used."""
-    data, step_length = load(config.data, config.env.bin_width), step_time_of(config)
+    data, step_length = read_data(config), step_time_of(config)
     step_time.tell(", ".join(config.data), step_length, tuple(data.lengths.tolist()), config.env.dt)
     for oddity in (*oddities(data, config.env.noise), *unusual_scales(data)):
         _log.warning("%s: %s", ", ".join(config.data), oddity)
@@ -121,11 +122,6 @@ def match_data_sizes(config: Config, data: Data) -> Config:
     if env.noise == "none":
         raise ValueError("recorded data are noisy; choose env.noise gaussian or poisson")
     return replace(config, env=env)
-
-
-def step_time_of(config: Config) -> StepTime:
-    """The time of a step of the data. Raises ValueError for what contradicts itself."""
-    return step_time.load(config.data, config.env.bin_width, config.step_time, config.time_unit)
 
 
 def split(config: Config, data: Data) -> tuple[Data, Data]:
@@ -215,7 +211,7 @@ def step_length_text(length: StepTime) -> str:
 
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
     """Writes a picture of the learned dynamics and the forecasts of each seed, and the arrays."""
-    data = load(config.data, config.env.bin_width)
+    data = read_data(config)
     config = match_data_sizes(config, data)
     model = make_model(config)
     training, held_out = split(config, data)

@@ -12,8 +12,9 @@ from jaxrl.dynamics import rbf
 from tests.train.vector_field.presets import EXPERIMENTS
 from train.host.machine.compiled import compiler_options
 from train.host.training import Training
-from train.vector_field.config import CART_POLE, PRESETS, Model
+from train.vector_field.config import CART_POLE, Model
 from train.vector_field.data import recordings
+from train.vector_field.presets import PRESETS
 from train.vector_field.training import make_training
 
 ALL_POLICIES = ("off", "random", "hold5", "bang5", "myopic", "d_optimal", "a_optimal")

@@ -13,7 +13,8 @@ from rich.table import Table
 from jaxrl.dynamics import rbf
 from jaxrl.loop import LoopMetrics
 from train.host.training import Evaluation, Training
-from train.vector_field.config import PRESETS, Config
+from train.vector_field.config import Config
+from train.vector_field.presets import PRESETS
 from train.vector_field.training import State, samples
 
 SEEN = PRESETS["seen"].config

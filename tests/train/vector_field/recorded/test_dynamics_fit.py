@@ -13,9 +13,15 @@ from tests.recordings.systems import record
 from tests.train.images import assert_drawn
 from train.host.running import saved_runs
 from train.vector_field import program
-from train.vector_field.config import PRESETS, Config, Dynamics, preset_for
+from train.vector_field.config import Config, Dynamics, preset_for
 from train.vector_field.data import recordings
-from train.vector_field.recorded import dynamics_fit, prediction_scores, state_space
+from train.vector_field.presets import PRESETS
+from train.vector_field.recorded import (
+    dynamics_fit,
+    dynamics_problem,
+    prediction_scores,
+    state_space,
+)
 
 SMALL = Dynamics(field="linear", prior=0.3, steps=100)
 
@@ -48,7 +54,7 @@ def linear(simulated_file):
 @pytest.mark.slow
 def test_a_linear_fit_forecasts_nearly_as_well_as_the_truth(linear):
     recording, _, result = linear
-    problem = dynamics_fit.problem_of(saved_runs.load(result.directory).config)
+    problem = dynamics_problem.problem_of(saved_runs.load(result.directory).config)
     (own,) = result.evaluation.content["seeds"]
     truth = fit_truth(recording.model, problem.held_out, 500)
     true = prediction_scores.score(

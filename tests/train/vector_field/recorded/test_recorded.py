@@ -13,8 +13,9 @@ from tests.train.images import assert_drawn
 from train.host.machine import constants
 from train.host.scoring.scores import read_evaluation
 from train.vector_field import program
-from train.vector_field.config import PRESETS, Budget, Config, Model
+from train.vector_field.config import Budget, Config, Model
 from train.vector_field.data import recordings
+from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import baselines, vae_fit
 from train.vector_field.training import make_training
 

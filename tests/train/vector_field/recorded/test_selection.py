@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from train.vector_field.config import PRESETS, Config, Dynamics
+from train.vector_field.config import Config, Dynamics
+from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import selection
 from train.vector_field.recorded.selection import Trial
 

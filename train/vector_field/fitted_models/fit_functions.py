@@ -33,9 +33,10 @@ from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, s
 from jaxrl.dynamics.state_space.smoother import smooth_states
 from train.host.machine import compiled
 from train.vector_field.config import Config
+from train.vector_field.data.sessions import map_sessions
 from train.vector_field.learners import LatentModel, StateSpaceFunctions
 from train.vector_field.recorded import baselines, selection, state_space
-from train.vector_field.recorded.dynamics_fit import Problem, prediction_of
+from train.vector_field.recorded.dynamics_problem import Problem, prediction_of
 
 PARTICLES = 400
 """Of quantiles; means need fewer, `state_space.PARTICLES`."""
@@ -44,16 +45,22 @@ MOST_VALUES = 2**22
 Filter = Callable[[jax.Array, jax.Array, jax.Array | None], FilteredStates]
 
 
-def latent_model(config: Config, problem: Problem, params: Params, dt: float) -> LatentModel:
-    """The functions of one fit; `dt` is the time of a step."""
-    model, run_filter = problem.model, filter_of(config, problem.model, params)
+def latent_model(
+    config: Config,
+    model: StateSpace,
+    params: Params,
+    posterior: Callable[[], FieldPosterior],
+    dt: float,
+) -> LatentModel:
+    """The functions of one fit, whose field has a `posterior`; `dt` is the time of a step."""
+    run_filter = filter_of(config, model, params)
     velocity = lambda z: displacement(model, params, z) / dt
 
     def smooth(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> Belief:
         return smooth_states(run_filter(y, u, observed), jnp.ones(len(y), bool))
 
     def planning() -> PredictiveModel:
-        plans = predictive_model(model, posterior_of(config, problem, params))
+        plans = predictive_model(model, posterior())
         variance = plans.predictive_variance  # of a displacement
         return plans._replace(predictive_variance=lambda z: variance(z) / dt**2)
 
@@ -84,8 +91,13 @@ def filter_of(config: Config, model: StateSpace, params: Params) -> Filter:
 
 
 def posterior_of(config: Config, problem: Problem, params: Params) -> FieldPosterior:
-    """What the newest `selection.MOST_STEPS` steps of the training data leave unknown."""
-    newest = baselines.newest(problem.training, selection.MOST_STEPS)
+    """What the newest `selection.MOST_STEPS` steps of the training data leave unknown.
+
+    Of several sessions the newest of each, with the information of all.
+    """
+    (newest,) = map_sessions(
+        lambda data: (baselines.newest(data, selection.MOST_STEPS),), problem.training
+    )
     gather = partial(gather_all, problem.model, prediction=prediction_of(config))
     gather = jax.jit(gather, compiler_options=compiled.small_products())
     information = gather(params, state_space.record_of(newest))

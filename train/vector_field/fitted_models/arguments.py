@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from train.vector_field.data.input_delays import delay_rows
+
 
 class Sizes(NamedTuple):
     """Sizes of one observation, one input and one state."""
@@ -16,6 +18,17 @@ class Sizes(NamedTuple):
     channels: int  # n
     inputs: int  # m
     dims: int  # d
+    delays: tuple[int, ...] = ()  # [m] steps after which inputs act; empty: at once
+
+    @property
+    def pending(self) -> int:
+        """Steps after the last one at which inputs that were given still act."""
+        return max(self.delays, default=0)
+
+    def at_effect(self, u: jax.Array | np.ndarray) -> np.ndarray:
+        """Inputs `[T, m]` at the steps at which they act; before the first one they are as then."""
+        u = np.asarray(u)
+        return delay_rows(u, self.delays) if any(self.delays) and len(u) else u
 
 
 def record_of(
@@ -34,7 +47,17 @@ def record_of(
     y = np.where(observed, y, 0)
     if is_count is not None and ((y < 0) | (y != np.round(y)))[:, is_count].any():
         raise ValueError("y holds numbers that are no counts in channels that count: give counts")
+    u = sizes.at_effect(u)
     return jnp.asarray(y), jnp.asarray(u), None if observed.all() else jnp.asarray(observed)
+
+
+def until_effect(y: Any, u: Any, sizes: Sizes) -> tuple[Any, Any]:
+    """A record and the steps behind it at which its inputs still act; 0 is given there."""
+    y, u = np.asarray(y, np.float32), np.asarray(u, np.float32)
+    if not sizes.pending or y.ndim != 2 or u.ndim != 2:
+        return y, u
+    nothing = np.full((sizes.pending, y.shape[1]), np.nan, np.float32)
+    return np.concatenate([y, nothing]), np.pad(u, ((0, sizes.pending), (0, 0)))
 
 
 def state(z: Any, sizes: Sizes) -> jax.Array:

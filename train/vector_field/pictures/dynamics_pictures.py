@@ -10,15 +10,25 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxrl.dynamics.state_space.fitting.sessions import session_params
+from jaxrl.dynamics.state_space.model import Params
 from train.host.files.whole_files import write_arrays
 from train.host.scoring.scores import read_evaluation
 from train.host.showing.pictures import GREY, legend_below, save
 from train.vector_field.config import Config
-from train.vector_field.data import recordings
+from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
+from train.vector_field.data.sessions import parts_of
 from train.vector_field.pictures import portrait_picture, series
-from train.vector_field.recorded import baselines, dynamics_fit, state_space, vae_fit
-from train.vector_field.recorded.dynamics_fit import Agent, Problem, prediction_of
+from train.vector_field.recorded import (
+    baselines,
+    dynamics_problem,
+    dynamics_scores,
+    session_fits,
+    state_space,
+    vae_fit,
+)
+from train.vector_field.recorded.dynamics_problem import Agent, Problem, prediction_of
 from train.vector_field.recorded.prediction_scores import INTERVALS_AT, TAIL, Starts
 
 DASHES = (":", "-.", "--")
@@ -26,19 +36,19 @@ DASHES = (":", "-.", "--")
 
 def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]:
     """Writes the pictures of the first seed, and the forecasts of all; returns their paths."""
-    problem, content = dynamics_fit.problem_of(config), read_evaluation(directory)
+    problem, content = dynamics_problem.problem_of(config), read_evaluation(directory)
     paths = []
     if content is not None:  # else nothing has been scored yet
         paths.append(directory / "forecasts.png")
         draw_forecasts(paths[0], config, content)
     # States of all data, the held-out part included, and the portrait around them.
     params = agents[0].params
-    whole = recordings.load(config.data, config.env.bin_width)
+    whole = read_data(config)
     record = state_space.record_of(whole)
     beliefs = state_space.beliefs_of(problem.model, params, record, prediction_of(config))
     states = _without_padding(whole, np.asarray(beliefs.mean))
-    portraits = dynamics_fit.portraits_of(config, problem, params)
-    time = vae_fit.step_time_of(config)
+    portraits = dynamics_scores.portraits_of(config, problem, params)
+    time = step_time_of(config)
     if portraits is not None:
         panels = {tuple(x.inputs): x for y in portraits.influences for x in y.portraits}
         paths.append(directory / "portrait.png")
@@ -51,8 +61,12 @@ def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]
             f"Learned dynamics and filtered states, seed {config.run.seeds[0]}",
         )
     # Channels of the held-out part, and the arrays.
-    paths.append(directory / "channels.png")
-    draw_channels(paths[-1], config, problem, agents[0], whole)
+    names = whole.sessions.names if whole.sessions else ("",)
+    each = zip(names, parts_of(whole), dynamics_problem.session_problems(problem), strict=True)
+    for s, (name, part, own_problem) in enumerate(each):
+        paths.append(directory / ("channels.png" if len(names) == 1 else f"channels-{s}.png"))
+        own_params = session_params(params, session_fits.channels_of(whole, s))
+        draw_channels(paths[-1], config, own_problem, own_params, part, name)
     paths.append(directory / "recorded.npz")
     variances = np.diagonal(np.asarray(beliefs.covariance), axis1=-2, axis2=-1)
     write_arrays(
@@ -64,9 +78,20 @@ def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]
             "decoder": np.asarray(params.matrix),
             "offset": np.asarray(params.offset),
             "process_noise": np.exp(2 * np.asarray(params.log_process)),
-        },
+        }
+        | session_arrays(whole),
     )
     return paths
+
+
+def session_arrays(data: Data) -> dict[str, np.ndarray]:
+    """The session of each channel and of each episode, if there are several."""
+    if data.sessions is None:
+        return {}
+    return {
+        "session_of_channel": data.sessions.of_channel,
+        "session_of_episode": data.sessions.of_episode,
+    }
 
 
 def _without_padding(data: Data, x: np.ndarray) -> np.ndarray:
@@ -75,13 +100,15 @@ def _without_padding(data: Data, x: np.ndarray) -> np.ndarray:
     return np.where(inside[..., None], x, np.nan)
 
 
-def draw_channels(path: Path, config: Config, problem: Problem, agent: Agent, whole: Data) -> None:
+def draw_channels(
+    path: Path, config: Config, problem: Problem, params: Params, whole: Data, session: str = ""
+) -> None:
     """Draws channels of the held-out part, with what was forecast of them."""
     episode, steps = vae_fit.shown_part(whole, problem.held_out)
     count = steps.stop - steps.start
     longest_episode = problem.held_out.episodes(slice(episode, episode + 1 or None))
     forecaster = state_space.forecaster(
-        *(problem.model, agent.params, longest_episode, series.AHEAD, prediction_of(config))
+        *(problem.model, params, longest_episode, series.AHEAD, prediction_of(config))
     )
     newest = max(0, count - series.STEPS - series.AHEAD)
     start_steps = np.arange(newest, count - series.AHEAD)
@@ -92,8 +119,9 @@ def draw_channels(path: Path, config: Config, problem: Problem, agent: Agent, wh
         np.where(longest_episode.observed[0], longest_episode.y[0], np.nan),
         mean,
         longest_episode.u[0],
-        vae_fit.step_time_of(config),
-        f"Channels and forecasts of the held-out part, seed {config.run.seeds[0]}",
+        step_time_of(config),
+        f"Channels and forecasts of the held-out part, {f'{session}, ' * bool(session)}seed "
+        f"{config.run.seeds[0]}",
         begin=steps.start,
     )
 
@@ -110,7 +138,7 @@ def draw_forecasts(path: Path, config: Config, content: dict[str, Any]) -> None:
         left.plot(_numbers(row["r2"]), label=name, **style)
         coverage = _numbers(list(row["coverage"].values()))
         right.plot(INTERVALS_AT[: len(coverage)], 100 * coverage, marker="o", **style)
-    step_text = vae_fit.step_length_text(vae_fit.step_time_of(config))
+    step_text = vae_fit.step_length_text(step_time_of(config))
     _name(left, f"steps{step_text} ahead", "R²", "forecasts of the held-out part")
     best = max(float(np.nanmax(_numbers(row["r2"]))) for row in rows.values())
     left.set_ylim(-0.25 * max(best, 0.1), 1.15 * max(best, 0.1))  # persistence may fall far below

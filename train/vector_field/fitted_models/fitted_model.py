@@ -16,13 +16,14 @@ from jaxrl.dynamics.planning.stimulation import PredictiveModel
 from jaxrl.numerics.precision import in_float32
 from train.host.errors import UsageError
 from train.vector_field.data.step_time import StepTime
-from train.vector_field.fitted_arguments import (
+from train.vector_field.fitted_models.arguments import (
     Sizes,
     array_of,
     inputs,
     probabilities,
     record_of,
     state,
+    until_effect,
     whole_number,
 )
 from train.vector_field.learners import LatentModel, StateSpaceFunctions
@@ -64,7 +65,7 @@ class FittedModel(NamedTuple):
     these an observation is expected with a probability of 0.05."""
     predict: Callable[[Any, Any], tuple[jax.Array, jax.Array]]
     """`(z [d], u [H, m]) -> (states [H + 1, d], observations [H + 1, n])` that inputs lead to,
-    without noise."""
+    without noise; u at the steps at which they act, if that is later than they are given."""
     simulate: Callable[..., Simulation]
     """`(z [d], u [T, m], key 0, count 1) -> states [N, T, d], observations [N, T, n]`: N = `count`
     records drawn with all noise; z None: they begin as a recording does. `key` is a whole number or
@@ -103,19 +104,21 @@ def make(
     now: Moment | None,
     trail: np.ndarray,
     time: StepTime | None = None,
+    delays: tuple[int, ...] = (),
 ) -> FittedModel:
     """Compiles the functions of a learner, for NumPy arrays in which NaN is missing."""
     observation = jax.eval_shape(
         latent_model.emission_mean, jax.ShapeDtypeStruct((dims,), jnp.float32)
     )
-    sizes = Sizes(observation.shape[0], len(high), dims)
+    sizes = Sizes(observation.shape[0], len(high), dims, delays)
     beliefs, compiled_forecast = jax.jit(latent_model.beliefs), jax.jit(forecast, static_argnums=2)
     is_count = None if latent_model.state_space is None else latent_model.state_space.is_count
     record = lambda y, u: record_of(sizes, is_count, y, u)
 
     def forecast_of(y: Any, u: Any, steps: int) -> jax.Array:
-        y, u, observed = record(y, u)
-        return compiled_forecast(y, u, whole_number("H", steps, 0), observed)
+        length = len(y)
+        y, u, observed = record(*until_effect(y, u, sizes))
+        return compiled_forecast(y, u, whole_number("H", steps, 0), observed)[:length]
 
     planning, velocity = cache(in_float32(latent_model.planning)), jax.jit(latent_model.velocity)
     as_states = lambda z: array_of("z", z, "[..., d]", (sizes.dims,))
@@ -182,15 +185,16 @@ def functions_of(
     draw = jax.jit(functions.simulate, static_argnums=3)
 
     def quantiles(y: Any, u: Any, steps: int, levels: Any = (0.05, 0.5, 0.95)) -> jax.Array:
-        y, u, observed = record(y, u)
+        length = len(y)
+        y, u, observed = record(*until_effect(y, u, sizes))
         return compiled_quantiles(
             y, u, whole_number("H", steps, 0), probabilities(levels), observed
-        )
+        )[:length]
 
     def simulate(z: Any, u: Any, key: Any = 0, count: int = 1) -> Simulation:
         start = None if z is None else state(z, sizes)
         key = key if isinstance(key, jax.Array) else jax.random.key(whole_number("key", key, 0))
-        u = inputs(u, sizes)
+        u = jnp.asarray(sizes.at_effect(inputs(u, sizes)))
         if not len(u):
             raise ValueError("u has no steps, expected [T, m]: give an input for each step")
         return Simulation(*draw(start, u, key, whole_number("count", count, 1)))

@@ -1,0 +1,232 @@
+"""Files of MATLAB, CSV and NWB hold the same data as an npz file of the same arrays."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+
+from train.vector_field.data import recordings, step_time
+from train.vector_field.data.files.names import Names
+from train.vector_field.data.recordings import Data
+from train.vector_field.data.step_time import StepTime
+
+RNG = np.random.default_rng(0)
+Y, U = RNG.normal(size=(40, 3)), RNG.normal(size=(40, 2))
+EPISODES = RNG.poisson(1.0, (4, 30, 5)).astype(float), RNG.normal(size=(4, 30, 2))
+TIMES = [np.sort(RNG.uniform(0, 4, n)) for n in (9, 1, 30, 0, 14)]
+"""Of the spikes of five units, one of which is silent."""
+
+
+def expected_of(tmp_path, **arrays) -> Data:
+    path = tmp_path / "expected.npz"
+    np.savez(path, **arrays)
+    return recordings.load(str(path), arrays.pop("bin_width", 1.0))
+
+
+def counts_of(width: float, num_bins: int) -> np.ndarray:
+    """Counts of `TIMES`, one spike after the other."""
+    counts = np.zeros((num_bins, len(TIMES)))
+    for unit, times in enumerate(TIMES):
+        for time in times:
+            counts[int(time / width), unit] += 1
+    return counts
+
+
+def assert_same(data: Data, expected: Data) -> None:
+    for a, b in zip(data, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def refuse(path, message: str, names: Names = Names(), **options) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        recordings.load(str(path), names=names, **options)
+    assert "\n" not in str(error.value)
+
+
+def save_mat(tmp_path, **variables) -> str:
+    path = str(tmp_path / "data.mat")
+    scipy.io.savemat(path, variables, do_compression=True)
+    return path
+
+
+def cell(items) -> np.ndarray:
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
+
+
+def test_matlab_arrays_in_all_directions(tmp_path):
+    expected = expected_of(tmp_path, y=Y, u=U)
+    load = lambda names=Names(), **variables: recordings.load(
+        save_mat(tmp_path, **variables), names=names
+    )
+    assert_same(load(y=Y, u=U), expected)
+    assert_same(load(y=Y.T, u=U.T), expected)
+    assert_same(load(session={"y": Y, "stim": U, "animal": "R7"}), expected)
+    assert_same(load(Names(y=("lfp",), u=("a", "b")), lfp=Y, a=U[:, :1], b=U[:, 1:]), expected)
+    assert_same(load(traces=Y, u=U, t=0.01 * np.arange(40)), expected)
+    assert_same(load(y=Y.T), expected_of(tmp_path, y=Y, u=np.zeros((40, 1))))
+    one = expected_of(tmp_path, y=Y[:, :1], u=U[:, :1])
+    assert_same(load(y=Y[:, 0], u=U[:, 0]), one)  # a row, as scipy writes vectors
+    y, u = EPISODES
+    several = expected_of(tmp_path, y=y, u=u)
+    assert_same(load(y=y, u=u), several)
+    assert_same(load(y=y.transpose(2, 1, 0), u=u.transpose(2, 1, 0)), several)
+    assert_same(load(y=cell(list(y)), u=cell([x.T for x in u])), several)
+    unequal = expected_of(
+        tmp_path, y=np.concatenate(y)[5:], u=np.concatenate(u)[5:], lengths=[25, 30, 30, 30]
+    )
+    assert_same(load(y=cell([y[0, 5:], *y[1:]]), u=cell([u[0, 5:], *u[1:]])), unequal)
+
+
+def test_matlab_times_say_what_is_missing_and_how_long_a_step_is(tmp_path):
+    keep = np.r_[0:10, 13:40]
+    path = save_mat(tmp_path, y=Y[keep], u=U[keep], t=5 + 0.02 * keep, time_unit="s")
+    data = recordings.load(path)
+    np.testing.assert_array_equal(data.observed[0].all(1), np.isin(np.arange(40), keep))
+    np.testing.assert_allclose(data.y[0][keep], Y[keep], rtol=1e-6)
+    np.testing.assert_allclose(data.u[0, 10:13], np.repeat(U[9:10], 3, 0), rtol=1e-6)  # held
+    time = step_time.load([path], 1.0, None, "")
+    assert time.unit == "s"
+    assert time.length == pytest.approx(0.02)
+    path = save_mat(tmp_path, y=Y, u=U, fs=250)
+    assert step_time.load([path], 1.0, None, "ms") == StepTime(1 / 250, "ms")
+    refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 3:23]), "t does not rise at row 20, from 19 to 3")
+    refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 20.5:40.5]), "t has uneven steps")
+    refuse(save_mat(tmp_path, y=Y, dt=-1.0), "dt is [-1.]")
+
+
+def test_matlab_cell_of_spike_times(tmp_path):
+    path = save_mat(tmp_path, spikes=cell(TIMES))
+    data = recordings.load(path, 0.25)
+    bins = int(max(x.max(initial=0) for x in TIMES) / 0.25) + 1
+    np.testing.assert_array_equal(data.y[0], counts_of(0.25, bins))
+    assert not data.u.any()
+    path = save_mat(tmp_path, spikes=cell(TIMES), stim=np.ones((16, 2)))
+    data = recordings.load(path, 0.25)
+    np.testing.assert_array_equal(data.y[0], counts_of(0.25, 16))
+    assert data.u.shape == (1, 16, 2)
+    units = np.repeat(np.arange(5), [len(x) for x in TIMES])
+    path = save_mat(
+        tmp_path, spike_times=np.concatenate(TIMES), spike_units=units, u=np.ones((16, 2))
+    )
+    assert_same(recordings.load(path, 0.25), data)
+    assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "")
+
+
+def test_matlab_names_that_are_not_clear_are_refused_with_the_candidates(tmp_path):
+    path = save_mat(tmp_path, lfp=Y, dff=Y[:, :2], label="x")
+    refuse(path, "which variable is y? There are lfp 40×3, dff 40×2: choose by --names.y")
+    refuse(path, "there is no variable LFP; there are lfp 40×3, dff 40×2", Names(y=("LFP",)))
+    assert recordings.load(path, names=Names(y=("lfp",))).y.shape == (1, 40, 3)
+    refuse(save_mat(tmp_path, y=Y, stim=U, input=U), "which variable is u?")
+    refuse(save_mat(tmp_path, y=cell([Y, Y]), u=U), "expected a cell of as many for u")
+    path = tmp_path / "new.mat"
+    path.write_bytes(b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(500) + b"\x89HDF\r\n\x1a\n")
+    refuse(path, "of version 7.3: save it in MATLAB by save(")
+    path = Path(save_mat(tmp_path, y=Y, u=U))
+    path.write_bytes(path.read_bytes()[:300])
+    refuse(path, "data.mat cannot be read (")
+
+
+def write(tmp_path, text: str, name: str = "data.csv") -> str:
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def table(header: str, *columns, separator: str = ",") -> str:
+    rows = [separator.join(map(str, row)) for row in zip(*columns, strict=True)]
+    return "\n".join([header.replace(",", separator), *rows]) + "\n"
+
+
+def test_csv_of_channels(tmp_path):
+    expected = expected_of(tmp_path, y=Y, u=U)
+    header, columns = "a,b,c,stim1,stim2", [*Y.T, *U.T]
+    assert_same(recordings.load(write(tmp_path, table(header, *columns))), expected)
+    for separator in (";", "\t"):
+        text = "# a comment\n" + table(header, *columns, separator=separator)
+        assert_same(recordings.load(write(tmp_path, text)), expected)
+    keep = np.r_[0:10, 13:40]
+    timed = table(f"time (ms),{header}", 20.0 * keep, *(x[keep] for x in columns))
+    path = write(tmp_path, timed)
+    data = recordings.load(path)
+    np.testing.assert_array_equal(data.observed[0].all(1), np.isin(np.arange(40), keep))
+    assert step_time.load([path], 1.0, None, "") == StepTime(20.0, "ms")
+    names = Names(y=("c", "a"), u=("b",))
+    assert_same(
+        recordings.load(path, names=names).cut(slice(None), slice(10), np.array([10])),
+        expected_of(tmp_path, y=Y[:10, [2, 0]], u=Y[:10, 1:2]),
+    )
+    lines = table(header, *columns).splitlines()
+    lines[3] = ",".join(["", "NaN", *lines[3].split(",")[2:]])
+    data = recordings.load(write(tmp_path, "\n".join(lines)))
+    np.testing.assert_array_equal(np.argwhere(~data.observed[0]), [[2, 0], [2, 1]])
+
+
+def test_csv_of_trials(tmp_path):
+    y, u = EPISODES
+    trials, time = np.repeat([7, 3, 9, 8], 30), np.tile(np.arange(30) / 10, 4)
+    columns = [*np.concatenate(y).T, *np.concatenate(u).T]
+    text = table("trial,t,a,b,c,d,e,u0,u1", trials, time, *columns)
+    assert_same(recordings.load(write(tmp_path, text)), expected_of(tmp_path, y=y, u=u))
+    mixed = table("trial,a,u", [1, 2, 1], [0, 1, 2], [0, 0, 0])
+    refuse(write(tmp_path, mixed), "rows of one trial in trial are not together")
+
+
+def test_csv_of_spikes_with_and_without_inputs(tmp_path):
+    names = [["n3", "n10", "b", "silent", "a"][k] for k in range(5)]
+    rows = sorted((t, names[k]) for k, times in enumerate(TIMES) for t in times)
+    path = write(tmp_path, table("neuron,time_s", [x[1] for x in rows], [x[0] for x in rows]))
+    bins = int(rows[-1][0] / 0.25) + 1
+    data = recordings.load(path, 0.25)
+    order = [names.index(x) for x in sorted(set(names) - {"silent"})]  # who never fired is unknown
+    np.testing.assert_array_equal(data.y[0], counts_of(0.25, bins)[:, order])
+    assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "s")
+    events = write(tmp_path, "time,light,force\n0.3,1,0\n0.8,0,0\n1.1,0,2\n1.2,0,4\n", "light.csv")
+    data = recordings.load(path, 0.25, inputs=(events,))
+    light = [0, 1, 1, 0, 0, 0]  # held from the bin in which it comes; of several rows their mean
+    np.testing.assert_array_equal(data.u[0, :6, 0], light)
+    np.testing.assert_array_equal(data.u[0, :6, 1], [0, 0, 0, 0, 3, 4])
+    text = table("unit,time,trial", [0, 4, 0, 4], [0.1, 0.6, 0.2, 0.9], ["x", "x", "y", "y"])
+    data = recordings.load(write(tmp_path, text), 0.5)
+    np.testing.assert_array_equal(data.lengths, [2, 2])
+    np.testing.assert_array_equal(data.y, [[[1, 0], [0, 1]], [[1, 0], [0, 1]]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n", "there are no rows"),
+        ("1,2\n3,4\n", "its first line holds numbers: expected the names of the columns"),
+        ("a,b\n1,2,3\n", "row 1 has 3 cells where the first line has 2"),
+        ("a,a\n1,2\n", "two columns are called 'a'"),
+        ("a;u\n1,5;2\n2;3\n", "with points instead of decimal commas"),
+        ("a,u\nx,2\n2,3\n", "column a has 'x' in row 1; expected numbers"),
+        ("t,a\n0,1\n1,2\n0.5,3\n", "t does not rise at row 2, from 1 to 0.5: sort the rows"),
+        ("t,time,a\n0,0,1\n", "t, time could all be time: choose, --names.time"),
+        ("u,light\n1,2\n", "no column is left for y"),
+        ("unit,time\n1,\n", "1 spikes have no finite time from 0 on"),
+    ],
+)
+def test_csv_that_cannot_be_is_refused_in_one_line(tmp_path, text, message):
+    refuse(write(tmp_path, text), message)
+
+
+def test_inputs_of_their_own_are_for_spikes_alone(tmp_path):
+    inputs = write(tmp_path, "time,u\n0,1\n", "u.csv")
+    np.savez(tmp_path / "a.npz", y=Y, u=U)
+    refuse(tmp_path / "a.npz", "a.npz holds its inputs: leave out --inputs", inputs=(inputs,))
+    channels = write(tmp_path, table("a,b,c", *Y.T))
+    refuse(channels, "leave out --inputs", inputs=(inputs,))
+    refuse(channels, "there are 1 files of data and 2 of inputs", inputs=(inputs, inputs))
+
+
+def test_npz_arrays_of_other_names(tmp_path):
+    path = str(tmp_path / "a.npz")
+    np.savez(path, lfp=Y, light=U[:, 0], force=U[:, 1])
+    data = recordings.load(path, names=Names(y=("lfp",), u=("light", "force")))
+    assert_same(data, expected_of(tmp_path, y=Y, u=U))
+    refuse(path, "no array 'LFP', which --names.y asks for", Names(y=("LFP",), u=("light",)))

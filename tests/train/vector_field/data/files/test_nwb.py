@@ -1,0 +1,98 @@
+"""NWB files, written here as the format says, without its library."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from train.vector_field.data import recordings, step_time
+from train.vector_field.data.files.names import Names
+from train.vector_field.data.step_time import StepTime
+
+RNG = np.random.default_rng(0)
+Y = RNG.normal(size=(50, 4)).astype(np.float32)
+TIMES = [np.sort(RNG.uniform(0, 5, n)) for n in (12, 0, 30)]
+
+
+@pytest.fixture
+def h5py():
+    return pytest.importorskip("h5py")
+
+
+def add_series(file, path, values, kind="TimeSeries", times=None, rate=None) -> None:
+    group = file.create_group(path)
+    group.attrs["neurodata_type"] = kind
+    group.create_dataset("data", data=values).attrs["conversion"] = 1.0
+    if times is not None:
+        group.create_dataset("timestamps", data=times)
+    else:
+        group.create_dataset("starting_time", data=0.0).attrs["rate"] = rate
+
+
+def write_nwb(h5py, path, spikes: bool = True, more: bool = False) -> str:
+    with h5py.File(path, "w") as file:
+        file.attrs["nwb_version"] = "2.7.0"
+        if spikes:
+            units = file.create_group("units")
+            units.create_dataset("spike_times", data=np.concatenate(TIMES))
+            units.create_dataset("spike_times_index", data=np.cumsum([len(x) for x in TIMES]))
+        add_series(file, "acquisition/lfp", Y, rate=10.0)
+        if more:
+            add_series(file, "processing/behavior/speed", Y[:, 0], rate=10.0)
+        add_series(file, "acquisition/film", np.zeros((50, 5, 5)), rate=10.0)  # no channels
+        add_series(file, "stimulus/presentation/force", np.arange(50.0), rate=10.0)
+        add_series(
+            *(file, "stimulus/presentation/light", np.array([1, -1, 1, -1])),
+            kind="IntervalSeries",
+            times=np.array([0.5, 1.0, 2.0, 4.0]),
+        )
+    return str(path)
+
+
+def test_units_and_stimuli(h5py, tmp_path):
+    path = write_nwb(h5py, tmp_path / "day.nwb")
+    data = recordings.load(path, 0.5)
+    counts = np.stack([np.histogram(x, np.arange(0, 5.1, 0.5))[0] for x in TIMES], 1)
+    steps = len(data.y[0])
+    np.testing.assert_array_equal(data.y[0], counts[:steps])
+    np.testing.assert_array_equal(data.u[0, :, 1], [0, 1, 0, 0, 1, 1, 1, 1, 0, 0][:steps])
+    np.testing.assert_allclose(data.u[0, :, 0], 2 + 5 * np.arange(steps))  # means of five rows
+    assert step_time.load([path], 0.5, None, "") == StepTime(0.5, "s")
+
+
+def test_series_and_names(h5py, tmp_path):
+    path = write_nwb(h5py, tmp_path / "day.nwb")
+    names = Names(y=("acquisition/lfp",), u=("stimulus/presentation/light",))
+    data = recordings.load(path, names=names)
+    np.testing.assert_array_equal(data.y[0], Y)
+    light = (np.arange(50) >= 5) & (np.arange(50) < 10) | (np.arange(50) >= 20) & (
+        np.arange(50) < 40
+    )
+    np.testing.assert_array_equal(data.u[0, :, 0], light)
+    time = step_time.load([path], 1.0, None, "", names)
+    assert (time.length, time.unit) == (pytest.approx(0.1), "s")
+    alone = write_nwb(h5py, tmp_path / "alone.nwb", spikes=False)
+    np.testing.assert_array_equal(recordings.load(alone).y[0], Y)
+    several = write_nwb(h5py, tmp_path / "several.nwb", spikes=False, more=True)
+    message = "There are acquisition/lfp, processing/behavior/speed: choose by --names.y"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recordings.load(several)
+    with pytest.raises(ValueError, match="there is no series x; there are units, acquisition/lfp"):
+        recordings.load(path, names=Names(y=("x",)))
+
+
+def test_other_hdf5_files_are_refused(h5py, tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["y"] = Y
+    with pytest.raises(ValueError, match="it is an HDF5 file, but not of NWB"):
+        recordings.load(str(path))
+
+
+def test_without_h5py_a_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    path = tmp_path / "day.nwb"
+    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
+    with pytest.raises(ValueError, match=r"NWB files need h5py: pip install 'jaxrl\[nwb\]'"):
+        recordings.load(str(path))

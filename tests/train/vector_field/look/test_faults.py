@@ -1,0 +1,128 @@
+"""What a first look sees: numbers against loops, and each fault against a clean record."""
+
+import re
+
+import numpy as np
+import pytest
+
+from train.vector_field.data import recordings
+from train.vector_field.data.step_time import StepTime
+from train.vector_field.look import facts
+from train.vector_field.look.faults import faults
+
+STEPS, CHANNELS = 3000, 6
+RNG = np.random.default_rng(0)
+PHASE = 2 * np.pi * np.arange(STEPS) / 25
+CLEAN = np.cos(PHASE[:, None] + np.arange(CHANNELS)) + 0.5 * RNG.normal(size=(STEPS, CHANNELS))
+COUNTS = RNG.poisson(0.5, (STEPS, CHANNELS)).astype(float)
+INPUTS = np.repeat(RNG.normal(size=(STEPS // 20, 2)), 20, axis=0)
+TIME = StepTime(0.002, "s")
+
+
+def table_of(y, u=INPUTS, episodes: int = 1) -> facts.Table:
+    pairs = list(zip(np.split(y, episodes), np.split(u, episodes), strict=True))
+    data = recordings.join_episodes(pairs)
+    values = np.where(data.observed, data.y, 0)
+    is_count = np.all((values >= 0) & (values == np.round(values)), axis=(0, 1))
+    return facts.table_of(data, is_count)
+
+
+def lines_of(y, u=INPUTS, episodes: int = 1, time: StepTime = TIME) -> list[str]:
+    table = table_of(np.array(y, float), np.array(u, float), episodes)
+    channels = facts.channels_of(table)
+    standard = facts.standardise(table, channels)
+    return faults(table, channels, standard, facts.spectrum_of(table, standard), time)
+
+
+def change(which, values, y=CLEAN) -> np.ndarray:
+    y = y.copy()
+    y[which] = values
+    return y
+
+
+def test_nothing_is_broken_in_clean_data():
+    assert lines_of(CLEAN) == lines_of(COUNTS) == lines_of(COUNTS, 0 * INPUTS, episodes=3) == []
+    gap = change((slice(900, 990),), np.nan)
+    assert lines_of(gap) == []
+    whole = np.round(10 * CLEAN)  # of a converter, which rounds and also gives negative numbers
+    assert lines_of(whole) == []
+
+
+column = lambda k: (slice(None), k)
+FAULTS = {
+    "dead": (change(column(2), 3.0), "1 channel constant, dead or switched off (2)"),
+    "empty": (change(column(1), np.nan), "1 channel without any value (1)"),
+    "rare": (change(column(4), np.arange(STEPS) % 500 == 0, COUNTS), "fewer than 20 events"),
+    "twin": (
+        change(column(3), -2 * CLEAN[:, 5]),
+        "the same signal in 1 pair of channels (3 and 5)",
+    ),
+    "twin unit": (change(column(3), COUNTS[:, 0], COUNTS), "in 1 pair of channels (0 and 3)"),
+    "clipped": (np.minimum(CLEAN, [9, 9, 1, 9, 9, 9]), "1 channel clipped (2)"),
+    "drift": (
+        CLEAN + np.outer(np.linspace(0, 3, STEPS), [1, 0, 0, 0, 0, 1]),
+        "drift in 2 channels (0, 5), most in",
+    ),
+    "outliers": (change(([5, 700], [1, 1]), 90.0), "2 outliers in 1 channel (1)"),
+    "corrected": (
+        change((slice(0, 90), 2), COUNTS[:90, 2] + 0.3, COUNTS),
+        "almost counts in 1 channel (2)",
+    ),
+    "rates": (
+        COUNTS * 12.5,
+        "multiples of one number in 6 channels (0, 1, 2, 3, 4, 5), such as 12.5",
+    ),
+    "artefact": (change(([5, 70],), 90.0), "most channels jump together at 2 steps (5, 70)"),
+    "hum": (
+        change(column(1), CLEAN[:, 1] + 2 * np.sin(2 * np.pi * 50 * 0.002 * np.arange(STEPS))),
+        "hum of 50 Hz in 1 channel (1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_the_only_one_seen(name):
+    y, message = FAULTS[name]
+    (line,) = lines_of(y)
+    assert message in line
+
+
+def test_episodes_and_inputs_that_are_odd():
+    busy = change((slice(2000, 3000),), 4 * COUNTS[2000:], COUNTS)
+    (line,) = [x for x in lines_of(busy, episodes=3) if "episode" in x]
+    assert "1 episode of other rates (2)" in line
+    assert re.search(r"has (3\.\d|4) times its usual rate in episode 2", line)
+    (line,) = lines_of(CLEAN, INPUTS * [1, 0] + [0, 2])
+    assert "1 input constant but not 0 (1)" in line
+    (line,) = lines_of(CLEAN, INPUTS[:, [0, 0]])
+    assert "inputs go together (0 and 1)" in line
+    unknown_time = lines_of(FAULTS["hum"][0], time=StepTime())
+    assert unknown_time == []  # which frequency is the mains is not known then
+
+
+def test_numbers_are_those_of_loops():
+    y = change((slice(100, 130),), np.nan)
+    y[1495:1505] = np.nan  # two gaps, as an episode ends within
+    y[7, 2] = np.nan
+    table = table_of(y, episodes=2)
+    channels = facts.channels_of(table)
+    for k in range(CHANNELS):
+        values = [x for x in y[:, k] if not np.isnan(x)]
+        expected = np.mean(values), np.std(values), min(values), max(values)
+        np.testing.assert_allclose([x[k] for x in channels[:4]], expected, rtol=1e-5)
+        assert channels.missing[k] == pytest.approx(1 - len(values) / STEPS)
+    gaps = facts.gaps_of(table)
+    assert gaps[:2] == (3, 30)
+    assert gaps.share == pytest.approx(40 / STEPS)
+    inputs = facts.inputs_of(table)
+    changes = sum(INPUTS[t, 0] != INPUTS[t - 1, 0] for t in range(1, STEPS) if t != STEPS // 2)
+    assert inputs.hold[0] == pytest.approx(STEPS / changes)
+    standard = facts.standardise(table, channels)
+    spectrum = facts.spectrum_of(table, standard)
+    assert spectrum is not None
+    peaks = spectrum.frequency[spectrum.power.argmax(0)]
+    np.testing.assert_allclose(peaks, 1 / 25, atol=1 / 512)
+    white = RNG.normal(size=(STEPS, 2))
+    noise = facts.spectrum_of(table_of(white), white)
+    assert noise is not None
+    assert noise.power.mean() == pytest.approx(1, abs=0.1)  # white noise of variance 1

@@ -1,0 +1,71 @@
+"""`--look`: what is printed and written, and what it says of files that do not fit together."""
+
+import json
+
+import numpy as np
+from PIL import Image
+
+from train.vector_field.look import look
+from train.vector_field.program import PROGRAM
+
+RNG = np.random.default_rng(0)
+COUNTS, INPUTS = RNG.poisson(0.7, (2, 150, 5)), RNG.normal(size=(2, 150, 1))
+
+
+def look_at(capsys, *arguments: str) -> tuple[int, str, str]:
+    code = look.main(PROGRAM, ["recordings", look.FLAG, *arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_a_look_prints_draws_and_fits_nothing(tmp_path, capsys):
+    counts = COUNTS.astype(float)
+    counts[0, 40:50] = np.nan
+    file = str(tmp_path / "day.npz")
+    np.savez(file, y=counts, u=INPUTS, dt=0.02, time_unit="s")
+    out = tmp_path / "out"
+    code, text, _ = look_at(capsys, "--data", file, "--run.directory", str(out))
+    assert code == 0
+    assert "300 steps of 5 channels and 1 input, 2 episodes" in text
+    assert "time of a step: 0.02 s, 6 s in all" in text
+    assert "5 channels of counts" in text
+    assert "1 gap without any value, the longest of 0.2 s" in text
+    assert "nothing looks broken" in text
+    assert sorted(x.name for x in out.iterdir()) == ["look.json", "look.png"]
+    content = json.loads((out / "look.json").read_text())
+    assert content["lengths"] == [150, 150]
+    assert content["faults"] == []
+    assert len(content["channels"]["mean"]) == 5
+    pixels = np.asarray(Image.open(out / "look.png").convert("L"), float)
+    assert pixels.shape[1] > 1000
+    assert pixels.std() > 20
+
+
+def test_numbers_and_short_records_are_drawn_too(tmp_path, capsys):
+    y = RNG.normal(size=(20, 2))
+    y[:, 1] = np.nan
+    file = str(tmp_path / "short.npz")
+    np.savez(file, y=y, u=np.zeros((20, 1)))
+    code, text, _ = look_at(capsys, "--data", file, "--run.directory", str(tmp_path / "out"))
+    assert code == 0
+    assert "looks broken: 1 channel without any value (1): leave them out" in text
+    assert "cannot be fitted like this: only 16 steps in a row in the training data" in text
+    assert (tmp_path / "out" / "look.png").is_file()
+
+
+def test_files_that_do_not_fit_together_are_shown_one_by_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(look.picture, "draw", lambda *_: None)  # which takes a second each
+    first, second = str(tmp_path / "a.npz"), str(tmp_path / "b.npz")
+    np.savez(first, y=COUNTS, u=INPUTS)
+    np.savez(second, y=COUNTS[..., :3], u=INPUTS)
+    arguments = ("--data", first, second, "--run.directory", str(tmp_path / "out"))
+    code, text, _ = look_at(capsys, *arguments)
+    assert code == 0
+    assert "cannot be read together" in text
+    assert "b.npz: 300 steps of 3 channels" in text
+    assert (tmp_path / "out" / "a" / "look.json").is_file()
+    assert (tmp_path / "out" / "b" / "look.json").is_file()
+    code, _, error = look_at(capsys, "--data", str(tmp_path / "none.npz"))
+    assert code == 2
+    assert "there is no file" in error
+    assert look_at(capsys)[0] == 2

@@ -1,0 +1,138 @@
+"""The arrays of a recording, as an npz file has them, made of rows or spikes with their times.
+
+Axes: T steps, n channels, m inputs, S spikes, E episodes, R rows.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from train.host.files.array_files import MAX_BYTES
+from train.vector_field.data.spike_times import bins_before
+
+JITTER = 0.3
+"""By how much of a step the time between two rows may differ from whole steps."""
+SHOWN = 12
+
+
+class Content(NamedTuple):
+    """What a file holds."""
+
+    arrays: dict[str, np.ndarray]  # y or spike_times, u, lengths and the like, as in an npz file
+    step: float | None  # time of a step; None: not known, or that of the bins of spikes
+    unit: str  # of time; empty if not known
+    about: str  # what was read, in one line
+
+
+class Series(NamedTuple):
+    """Rows with their times."""
+
+    times: np.ndarray  # [R]
+    values: np.ndarray  # [R, k]
+
+
+def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:
+    """The step `[R]`, from 0 on, of rows at these times, and the time of a step.
+
+    Where rows are missing steps are left out. Raises ValueError for times that go back or stand
+    still, and for uneven ones.
+    """
+    if not np.isfinite(times).all():
+        raise ValueError(
+            f"{name} has {int((~np.isfinite(times)).sum())} values that are not finite"
+        )
+    differences = np.diff(times)
+    if not len(differences):
+        return np.zeros(len(times), int), 1.0
+    if (differences <= 0).any():
+        row = int(np.argmax(differences <= 0))
+        raise ValueError(
+            f"{name} does not rise at row {row + 1}, from {times[row]:.10g} to "
+            f"{times[row + 1]:.10g}: sort the rows, or give a file or a trial for each session"
+        )
+    step = float(np.median(differences))
+    steps = np.maximum(np.round(differences / step), 1)
+    uneven = np.abs(differences / step - steps) > JITTER
+    if uneven.any():
+        row = int(np.argmax(uneven))
+        raise ValueError(
+            f"{name} has uneven steps, {differences[row]:.6g} at row {row} where most are "
+            f"{step:.6g}: interpolate to even ones"
+        )
+    # The mean over all is more exact than one difference of rounded times.
+    return np.concatenate([[0], np.cumsum(steps)]).astype(int), float(
+        np.sum(differences) / steps.sum()
+    )
+
+
+def spread_rows(places: np.ndarray, values: np.ndarray, fill: float) -> np.ndarray:
+    """`[T, k]` with the rows of `values` `[R, k]` at their places, and `fill` between them."""
+    if (int(places[-1]) + 1) * values.shape[1] * 8 > MAX_BYTES:
+        raise ValueError(f"the times span {int(places[-1]) + 1:,} steps, too many: cut the file up")
+    spread = np.full((int(places[-1]) + 1, values.shape[1]), fill)
+    spread[places] = values
+    return spread
+
+
+def hold(series: Series, edges: np.ndarray) -> np.ndarray:
+    """The values `[T, k]` of a series between T + 1 edges of time.
+
+    The mean of its rows in between, or else the last row before; 0 before the first row.
+    """
+    slack = 1e-9 * np.diff(edges, append=edges[-1] + (edges[-1] - edges[-2]))
+    place = np.searchsorted(series.times, edges - slack)
+    sums = np.concatenate([np.zeros((1, series.values.shape[1])), np.cumsum(series.values, axis=0)])
+    count = np.diff(place)[:, None]
+    mean = (sums[place[1:]] - sums[place[:-1]]) / np.maximum(count, 1)
+    last = np.where(place[:-1, None] > 0, series.values[place[:-1] - 1], 0.0)
+    return np.where(count > 0, mean, last)
+
+
+def spikes_content(
+    times: np.ndarray,
+    units: np.ndarray,
+    num_units: int,
+    inputs: Series | None,
+    bin_width: float,
+    trials: np.ndarray | None = None,
+) -> dict[str, np.ndarray]:
+    """Arrays of spikes `[S]`, with inputs in the bins up to the last spike; zeros without inputs.
+
+    Trials are episodes `[S]` from 0 on, with times of their own, and have no inputs.
+    """
+    if not 0 < bin_width < np.inf:
+        raise ValueError(f"bin_width is {bin_width}; expected a finite time above 0")
+    if not len(times):
+        raise ValueError("there are no spikes")
+    if bad := int(np.sum(~(times >= 0) | np.isinf(times))):
+        raise ValueError(f"{bad} spikes have no finite time from 0 on: leave them out")
+    arrays = {"spike_times": times, "spike_units": units, "num_units": np.array(num_units)}
+    if trials is None:
+        trials = np.zeros(len(times), int)
+    last = np.zeros(int(trials.max()) + 1)
+    np.maximum.at(last, trials, times)
+    bins = bins_before(last, bin_width).astype(int) + 1
+    if len(bins) > 1:
+        arrays |= {"spike_episodes": trials, "lengths": bins}
+    shape = len(bins), int(bins.max())
+    if shape[0] * shape[1] * 8 > MAX_BYTES:
+        raise ValueError(f"{shape[1]:,} bins of {bin_width:g} are too many: larger --env.bin-width")
+    u = np.zeros((*shape, 1))
+    if inputs is not None:
+        u = hold(inputs, bin_width * np.arange(shape[1] + 1))[None]
+    return arrays | {"u": u if len(bins) > 1 else u[0]}
+
+
+def join(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays `[T, ...]` side by side, `[T, k]`. Raises ValueError for other numbers of rows."""
+    columns = [x[:, None] if x.ndim == 1 else x for x in arrays]
+    if len({len(x) for x in columns}) > 1 or any(x.ndim != 2 for x in columns):
+        shapes = ", ".join(str(x.shape) for x in arrays)
+        raise ValueError(f"arrays of shapes {shapes} cannot stand side by side: expected [T, ...]")
+    return np.concatenate(columns, axis=1)
+
+
+def listing(names: Sequence[str]) -> str:
+    """The first of some names, for messages."""
+    return ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)

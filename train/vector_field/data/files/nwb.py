@@ -1,0 +1,114 @@
+"""NWB files (Neurodata Without Borders): units or time series, and stimuli, read by h5py.
+
+Of the format only what a recording needs is read: the table `units`, the series of `acquisition`
+and `processing`, and those of `stimulus/presentation`. Times are in seconds, as the format says.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from train.host.files.array_files import MAX_BYTES
+from train.vector_field.data.files.content import (
+    Content,
+    Series,
+    hold,
+    listing,
+    rows_on_grid,
+    spikes_content,
+    spread_rows,
+)
+from train.vector_field.data.files.names import Names
+
+UNITS = "units"
+STIMULI = "stimulus/presentation"
+WIDEST = 2_000
+"""Columns of a series, at most: a film is no recording of channels."""
+
+
+def read(path: str, names: Names, bin_width: float) -> Content:
+    """The content of a file. Raises ValueError, in one line, for what it cannot be."""
+    try:
+        import h5py  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ValueError("NWB files need h5py: pip install 'jaxrl[nwb]'") from None
+    with h5py.File(path, "r") as file:
+        if "nwb_version" not in file.attrs:
+            raise ValueError("it is an HDF5 file, but not of NWB; save arrays as npz instead")
+        everything = series_in(h5py, file)
+        observed = [x for x in everything if not x.startswith("stimulus")]
+        has_units = UNITS in file and "spike_times" in file[UNITS]
+        candidates = [UNITS] * has_units + observed
+        y_names = list(names.y) or ([UNITS] if has_units else candidates)
+        if not names.y and len(y_names) != 1:
+            options = listing(candidates) or "no series of numbers"
+            raise ValueError(f"which series is y? There are {options}: choose by --names.y")
+        u_names = list(names.u) or [x for x in everything if x.startswith(STIMULI)]
+        for name in (*y_names, *u_names):
+            if name not in (*candidates, *everything):
+                options = listing([*candidates, *everything])
+                raise ValueError(f"there is no series {name}; there are {options}")
+        inputs = [read_series(file[x]) for x in u_names]
+        about = f"NWB; y: {listing(y_names)}; "
+        about += f"u: {listing(u_names)}" if u_names else "no inputs"
+        if y_names == [UNITS]:
+            times, units, count = spikes_of(file[UNITS])
+            arrays = spikes_content(times, units, count, None, bin_width)
+            if inputs:
+                edges = bin_width * np.arange(len(arrays["u"]) + 1)
+                arrays["u"] = np.concatenate([hold(x, edges) for x in inputs], axis=1)
+            return Content(arrays, None, "s", f"{about}; {len(times):,} spikes of {count} units")
+        parts = [read_series(file[x]) for x in y_names]
+    if any(not np.array_equal(x.times, parts[0].times) for x in parts):
+        raise ValueError(f"{listing(y_names)} have different times: choose one of them")
+    places, step = rows_on_grid(f"timestamps of {y_names[0]}", parts[0].times)
+    y = spread_rows(places, np.concatenate([x.values for x in parts], axis=1), np.nan)
+    edges = parts[0].times[0] + step * np.arange(len(y) + 1)
+    u = [hold(x, edges) for x in inputs] or [np.zeros((len(y), 1))]
+    return Content({"y": y, "u": np.concatenate(u, axis=1)}, step, "s", about)
+
+
+def series_in(h5py: Any, file: Any) -> list[str]:
+    """The paths of all time series of numbers, `[T]` or `[T, k]`."""
+    paths: list[str] = []
+
+    def visit(name: str, item: Any) -> None:
+        if not isinstance(item, h5py.Group) or not isinstance(item.get("data"), h5py.Dataset):
+            return
+        data = item["data"]
+        is_plain = data.dtype.kind in "fiub" and data.ndim in (1, 2) and data.shape[-1] > 0
+        is_narrow = data.ndim == 1 or data.shape[1] <= WIDEST
+        if is_plain and is_narrow and ("timestamps" in item or "starting_time" in item):
+            paths.append(name)
+
+    file.visititems(visit)
+    return paths
+
+
+def read_series(group: Any) -> Series:
+    """One time series, in its own unit; an interval is 1 from its start to its end."""
+    data = group["data"]
+    if data.size * 8 > MAX_BYTES:
+        raise ValueError(f"{group.name} has shape {data.shape}: too large, cut it")
+    values = np.asarray(data, float).reshape(len(data), -1)
+    kind = group.attrs.get("neurodata_type", "")
+    if (kind.decode() if isinstance(kind, bytes) else kind) == "IntervalSeries":
+        values = (values > 0).astype(float)
+    values = values * float(data.attrs.get("conversion", 1.0)) + float(
+        data.attrs.get("offset", 0.0)
+    )
+    if "timestamps" in group:
+        return Series(np.asarray(group["timestamps"], float), values)
+    start = group["starting_time"]
+    rate = float(start.attrs["rate"])
+    return Series(float(start[()]) + np.arange(len(values)) / rate, values)
+
+
+def spikes_of(units: Any) -> tuple[np.ndarray, np.ndarray, int]:
+    """Times, unit of each, and how many units there are: a ragged column, ended by its index."""
+    times = np.asarray(units["spike_times"], float)
+    ends = np.asarray(units["spike_times_index"], int)
+    counts = np.diff(ends, prepend=0)
+    if (counts < 0).any() or (ends[-1] if len(ends) else 0) != len(times):
+        raise ValueError("spike_times_index of its units does not fit spike_times")
+    return times, np.repeat(np.arange(len(ends)), counts), len(ends)

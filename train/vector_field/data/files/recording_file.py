@@ -1,0 +1,64 @@
+"""What a file of recorded data is, found by its first bytes, and its arrays."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from train.host.errors import in_one_line
+from train.vector_field.data.files import matlab, nwb, tables
+from train.vector_field.data.files.content import Content
+from train.vector_field.data.files.names import Names
+
+HDF5 = b"\x89HDF\r\n\x1a\n"
+MATLAB_5, MATLAB_7_3 = b"MATLAB 5.0", b"MATLAB 7.3"
+EXPECTED = (
+    "expected an npz file with y [T, n] or [E, T, n], or spike_times and spike_units, and with "
+    "u [T, m] or [E, T, m]; or a .mat, CSV or NWB file"
+)
+
+
+def is_npz(path: str) -> bool:
+    """Whether it is a zip file, or whatever is none of the other formats.
+
+    Raises ValueError if there is no such file.
+    """
+    return _first_bytes(path).startswith(b"PK")
+
+
+def read(path: str, names: Names, bin_width: float, inputs: str = "") -> Content:
+    """The content of a file that is no npz file; `inputs` is a CSV file of inputs for spikes.
+
+    Raises ValueError, in one line, for what cannot be read.
+    """
+    status = Path(path).stat()
+    return _read(path, names, bin_width, inputs, (status.st_size, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple) -> Content:
+    del version  # the cache alone needs it
+    head = _first_bytes(path)
+    if head.startswith(MATLAB_7_3):
+        raise ValueError(
+            f"{path} is a MATLAB file of version 7.3: save it in MATLAB by save('{path}', '-v7')"
+        )
+    try:
+        series = tables.series_of(inputs, Names(time=names.time)) if inputs else None
+        if head.startswith(MATLAB_5) or head.startswith(HDF5):
+            if inputs:
+                raise ValueError("its inputs stand in itself: leave out --inputs")
+            return (nwb if head.startswith(HDF5) else matlab).read(path, names, bin_width)
+        if b"\x00" in head:
+            raise ValueError("its bytes are of no known format")
+        return tables.read(path, names, bin_width, series)
+    except (UnicodeDecodeError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({in_one_line(error)}); {EXPECTED}") from None
+
+
+def _first_bytes(path: str) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(512)
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}; {EXPECTED}") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder; {EXPECTED}") from None

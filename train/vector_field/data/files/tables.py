@@ -1,0 +1,232 @@
+"""CSV files: spikes as rows of unit and time, or channels as columns, with a first line of names.
+
+Columns are separated by commas, semicolons, tabs or spaces; an empty cell is missing.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from train.vector_field.data.files.content import (
+    Content,
+    Series,
+    listing,
+    rows_on_grid,
+    spikes_content,
+    spread_rows,
+)
+from train.vector_field.data.files.names import Names
+
+TIMES = re.compile(r"(spike_?|frame_?)?(t|times?|timestamps?|seconds?|secs?|ms)")
+UNITS = re.compile(
+    r"(spike_?)?(units?|neurons?|cells?|clusters?|unit_?ids?|(neuron|cell|cluster)_?id)"
+)
+TRIALS = re.compile(r"(spike_?)?(trials?|episodes?|epochs?|sweeps?)(_?(id|index|number))?")
+INPUTS = re.compile(r"(u|inputs?|stim|stimulus|stimuli|light|laser|opto|current)_?\d*")
+TIME_UNITS = {"s": "s", "sec": "s", "second": "s", "seconds": "s", "ms": "ms", "us": "us"}
+MISSING = ("", "nan", "na", "null", "none")
+
+
+def read(path: str, names: Names, bin_width: float, inputs: Series | None = None) -> Content:
+    """The content of a file. Raises ValueError, in one line, for what it cannot be."""
+    header, rows = _cells(path)
+    time = _pick("time", names.time, header, TIMES)
+    units = _pick("units", names.units, header, UNITS)
+    trials = _pick("trials", names.trials, header, TRIALS)
+    others = [x for x in header if x not in (time, units, trials)]
+    is_spikes = bool(time and units) and not others and not names.y
+    columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
+    unit = time_unit_of(time)
+    episodes = np.zeros(len(rows), int)
+    if trials:
+        labels = columns[trials]
+        episodes = np.array([list(dict.fromkeys(labels)).index(x) for x in labels])
+    trial_text = f", {episodes.max() + 1} trials by {trials}" if trials else ""
+    if is_spikes:
+        labels = columns[units]
+        order = sorted(set(labels), key=lambda x: (_number(x) is None, _number(x) or 0.0, x))
+        index = {label: k for k, label in enumerate(order)}
+        numbers = numbers_of(time, columns[time])
+        spike_units = np.array([index[x] for x in labels])
+        arrays = spikes_content(
+            numbers, spike_units, len(order), inputs, bin_width, episodes if trials else None
+        )
+        about = (
+            f"CSV, {len(rows):,} spikes of {len(order)} units ({units}: {listing(order)}) at times "
+            f"in {time}{trial_text}{'' if inputs else ', without inputs'}"
+        )
+        return Content(arrays, None, unit, about)
+    return _continuous(path, names, header, columns, episodes, (time, trials), inputs, trial_text)
+
+
+def _continuous(
+    path: str,
+    names: Names,
+    header: Sequence[str],
+    columns: dict[str, list[str]],
+    episodes: np.ndarray,
+    named: tuple[str, str],
+    inputs: Series | None,
+    trial_text: str,
+) -> Content:
+    time, trials = named
+    u_names = [_existing("u", x, header) for x in names.u]
+    if not names.u:
+        u_names = [x for x in header if INPUTS.fullmatch(plain(x)) and x not in names.y]
+    y_names = [_existing("y", x, header) for x in names.y]
+    if not names.y:
+        y_names = [x for x in header if x not in (time, trials, *u_names)]
+    if not y_names:
+        raise ValueError(f"no column is left for y; there are {listing(header)}: --names.y")
+    y, u = (
+        np.stack([numbers_of(x, columns[x]) for x in chosen], axis=1)
+        if chosen
+        else np.zeros((len(episodes), 1))
+        for chosen in (y_names, u_names)
+    )
+    if time:
+        times = numbers_of(time, columns[time])
+        parts = [episodes == e for e in range(episodes.max() + 1)]
+        grids = [rows_on_grid(time, times[part]) for part in parts]
+        steps = [step for _, step in grids]
+        if max(steps) > 1.01 * min(steps):
+            raise ValueError(
+                f"the rows of trials are {min(steps):.6g} to {max(steps):.6g} apart in {time}: "
+                "expected one time of a step"
+            )
+        places = [place for place, _ in grids]
+        y = np.concatenate(
+            [spread_rows(p, y[part], np.nan) for p, part in zip(places, parts, strict=True)]
+        )
+        u = np.concatenate([_held_rows(p, u[part]) for p, part in zip(places, parts, strict=True)])
+        lengths = np.array([int(p[-1]) + 1 for p in places])
+        step: float | None = float(np.median(steps))
+    else:
+        if (np.diff(episodes) < 0).any():
+            raise ValueError(f"rows of one trial in {trials} are not together: sort them")
+        lengths, step = np.bincount(episodes), None
+    arrays = {"y": y, "u": u}
+    if len(lengths) > 1:
+        arrays["lengths"] = lengths
+    if inputs is not None:
+        raise ValueError("its inputs stand in its own columns: leave out --inputs")
+    gaps = int(lengths.sum()) - len(episodes)
+    about = (
+        f"CSV, {len(episodes):,} rows"
+        + (f" {step:.6g} apart by {time}" if time else ", no column of times")
+        + (f", {gaps:,} missing between them" if gaps else "")
+        + f"{trial_text}; y: {listing(y_names)}; "
+        + (f"u: {listing(u_names)}" if u_names else "no inputs (--names.u COLUMN names them)")
+    )
+    return Content(arrays, step, time_unit_of(time) if time else "", about)
+
+
+def _held_rows(places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Inputs `[T, m]`: between rows the last one."""
+    steps = np.arange(int(places[-1]) + 1)
+    return values[np.searchsorted(places, steps, side="right") - 1]
+
+
+def series_of(path: str, names: Names) -> Series:
+    """The inputs of a file of their own: a column of times, and the others, held between rows."""
+    header, rows = _cells(path)
+    time = _pick("time", names.time, header, TIMES)
+    if not time:
+        raise ValueError(f"{path} has no column of times; there are {listing(header)}")
+    chosen = [_existing("u", x, header) for x in names.u] or [x for x in header if x != time]
+    if not chosen:
+        raise ValueError(f"{path} has no column of inputs beside {time}")
+    columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
+    times = numbers_of(time, columns[time])
+    if not np.isfinite(times).all() or (np.diff(times) < 0).any():
+        raise ValueError(f"{time} in {path} goes back: sort the rows")
+    values = np.stack([numbers_of(x, columns[x]) for x in chosen], axis=1)
+    if not np.isfinite(values).all():
+        raise ValueError(f"inputs in {path} are missing at some times: an input must be known")
+    return Series(times, values)
+
+
+def plain(name: str) -> str:
+    """A name in small letters, without the unit behind it."""
+    return re.sub(r"[\s_]*[\[(].*[\])]$|_(s|ms|us|sec)$", "", name.strip().lower()).replace(
+        " ", "_"
+    )
+
+
+def time_unit_of(name: str) -> str:
+    """The unit behind a name, such as `time (ms)` or `t_s`; empty if there is none."""
+    match = re.search(
+        r"[\[(]\s*(\w+)\s*[\])]$|_([a-z]+)$|^(seconds?|secs?|ms)$", name.strip().lower()
+    )
+    text = next((x for x in match.groups() if x), "") if match else ""
+    return TIME_UNITS.get(text, "")
+
+
+def _pick(what: str, name: str, header: Sequence[str], usual: re.Pattern[str]) -> str:
+    """The column of a name, or the one of a usual name; empty if there is none.
+
+    Raises ValueError if there are several.
+    """
+    if name:
+        return _existing(what, name, header)
+    candidates = [x for x in header if usual.fullmatch(plain(x))]
+    if len(candidates) > 1:
+        raise ValueError(f"{listing(candidates)} could all be {what}: choose, --names.{what}")
+    return candidates[0] if candidates else ""
+
+
+def _existing(what: str, name: str, header: Sequence[str]) -> str:
+    if name not in header:
+        raise ValueError(
+            f"there is no column {name} for --names.{what}; there are {listing(header)}"
+        )
+    return name
+
+
+def numbers_of(name: str, cells: Sequence[str]) -> np.ndarray:
+    """The numbers of a column, NaN where a cell is empty. Raises ValueError for a text."""
+    try:
+        return np.array(cells, float)
+    except ValueError:
+        pass
+    numbers = np.empty(len(cells))
+    for row, cell in enumerate(cells):
+        number = np.nan if cell.lower() in MISSING else _number(cell)
+        if number is None:
+            comma = ", with points instead of decimal commas" if "," in cell else ""
+            raise ValueError(
+                f"column {name} has {cell[:20]!r} in row {row + 1}; expected numbers{comma}, or "
+                "choose the columns by --names.y and --names.u"
+            )
+        numbers[row] = number
+    return numbers
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _cells(path: str) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns, and the cells of each row. Raises ValueError for other texts."""
+    text = Path(path).read_text(encoding="utf-8-sig")
+    lines = [x for x in text.splitlines() if x.strip() and not x.startswith("#")]
+    if len(lines) < 2:
+        raise ValueError("there are no rows")
+    separator = max(",;\t", key=lines[0].count)
+    split = (lambda x: x.split(separator)) if separator in lines[0] else str.split
+    rows = [[cell.strip().strip('"') for cell in split(x)] for x in lines]
+    header = rows[0]
+    if all(_number(x) is not None for x in header):
+        raise ValueError("its first line holds numbers: expected the names of the columns")
+    if len(set(header)) < len(header):
+        twice = next(x for x in header if header.count(x) > 1)
+        raise ValueError(f"two columns are called {twice!r}: give each a name of its own")
+    for k, row in enumerate(rows):
+        if len(row) != len(header):
+            raise ValueError(f"row {k} has {len(row)} cells where the first line has {len(header)}")
+    return header, rows[1:]

@@ -1,0 +1,1 @@
+"""What a fitted model offers: functions of records and inputs, and what is refused of them."""

@@ -1,0 +1,1 @@
+"""A first look at recorded data, before anything is fitted: what they hold, what looks broken."""
