@@ -63,6 +63,7 @@ class Estimate(NamedTuple):
 
 def fit(terms: Terms, data: Any, starts: jax.Array, bounds: Bounds) -> Estimate:
     """The estimates from the best of several `starts` `[S, P]`, and their profiles."""
+    bounds = Bounds(*map(jnp.asarray, bounds))
     climb = lambda start: maximise(terms, data, start, bounds, SEARCH)
     candidates = jax.vmap(climb)(starts)
     heights = jax.vmap(lambda theta: jnp.sum(terms(theta, data)))(candidates)
