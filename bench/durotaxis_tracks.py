@@ -81,7 +81,7 @@ def repeat(case: Case, key: jax.Array, seed: int) -> dict[str, dict[str, float]]
             estimate = fit.spawning
             ends = (estimate.theta[i], estimate.low[i], estimate.high[i])
             numbers = [float(getattr(case.laws.spawning, name))]
-            rows[name] = [*numbers, *(fitting.natural(name, x) for x in ends)]
+            rows[name] = [*numbers, *(fitting.natural(name, x, case.law) for x in ends)]
     for kind, causes in EVENTS.items():
         estimate, truth = getattr(fit, kind), getattr(case.laws, kind)
         for i, name in enumerate(events.NAMES):

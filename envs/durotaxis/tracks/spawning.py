@@ -21,8 +21,13 @@ from envs.durotaxis import rules
 from envs.durotaxis.tracks.bessel import log_i0e
 
 NAMES = ("gamma", "alpha", "noise", "theta", "kappa", "error", "scatter")
-"""The parameters, in order; all but `theta` are positive and are fitted as logarithms."""
-ANGLE = NAMES.index("theta")
+"""The parameters, in order."""
+POSITIVE = ("gamma", "alpha", "kappa", "error")
+"""Those that are fitted as logarithms. `noise` and `scatter` may be 0, where a logarithm has no
+end, and are fitted as they are, or as squares where their sign makes no difference."""
+SQUARED = {"directed": ("scatter",), "isotropic": ("noise", "scatter")}
+SMALLEST_SQUARE = 1e-8
+"""Squares below this count as 0: the square root has no derivative there."""
 REACHES = np.linspace(-5, 5, 101).astype(np.float32)
 """Standard normal deviates of the isotropic reach at which its density is summed."""
 
@@ -52,13 +57,13 @@ class Displacements(NamedTuple):
 
 
 def directed_terms(theta: jax.Array, data: Displacements) -> jax.Array:
-    """The terms `[B + 1]` of the log-likelihood; `theta` `[P]` holds logarithms but for the angle.
+    """The terms `[B + 1]` of the log-likelihood of fitted parameters `[P]` (see `natural`).
 
     The last is that of `squares`, which is χ² times the variance of an observation.
     """
-    law = natural(theta)
+    law = natural(theta, "directed")
     radius = rules.hill_distance(data.stiffness, law.gamma, law.alpha, law.noise)
-    variance = law.error**2 * data.variance + law.scatter**2
+    variance = law.error**2 * data.variance + theta[NAMES.index("scatter")]
     pull = data.distance * radius / variance
     # Differences of large numbers are taken on paper, as float32 would lose them.
     off_axis = 4 * pull * law.kappa * jnp.sin((data.angle - law.theta) / 2) ** 2
@@ -75,7 +80,7 @@ def isotropic_terms(theta: jax.Array, data: Displacements) -> jax.Array:
     The standard deviation of a coordinate is 1 + 2 R with R = max(0, Hill distance + `noise` ε):
     the density is summed over ε.
     """
-    law = natural(theta)
+    law = natural(theta, "isotropic")
     reach = rules.hill_distance(data.stiffness[:, None], law.gamma, law.alpha, 0.0)
     reach = jnp.maximum(reach + law.noise * REACHES[None], 0.0)
     variance = (1 + 2 * reach) ** 2 + law.error**2 * data.variance[:, None]
@@ -94,9 +99,15 @@ PARAMETERS = {
 """The parameters that each law has."""
 
 
-def natural(theta: jax.Array) -> Spawning:
+def natural(theta: jax.Array, law: str) -> Spawning:
     """The numbers of a law from fitted parameters `[P]`."""
-    return Spawning(*(theta[i] if i == ANGLE else jnp.exp(theta[i]) for i in range(len(NAMES))))
+
+    def number(name: str, value: jax.Array) -> jax.Array:
+        if name in SQUARED[law]:
+            return jnp.sqrt(jnp.maximum(value, SMALLEST_SQUARE))
+        return jnp.exp(value) if name in POSITIVE else value
+
+    return Spawning(*(number(name, theta[i]) for i, name in enumerate(NAMES)))
 
 
 def land(

@@ -13,7 +13,7 @@ import numpy as np
 from envs.durotaxis.tracks import events, spawning
 from envs.durotaxis.tracks.events import Events
 from envs.durotaxis.tracks.simulation import Laws
-from envs.durotaxis.tracks.spawning import ANGLE, Displacements
+from envs.durotaxis.tracks.spawning import Displacements, Spawning
 from jaxrl.numerics import max_likelihood
 from jaxrl.numerics.max_likelihood import Bounds, Estimate
 from train.durotaxis.tracks.tables import Table, pad_displacements, pad_events
@@ -21,6 +21,8 @@ from train.durotaxis.tracks.tables import Table, pad_displacements, pad_events
 LEAST_BIRTHS = 10
 LARGEST_COEFFICIENT = 60.0
 """Log-odds beyond which nothing can be told from certainty."""
+FARTHER = 30.0
+"""Factor by which parameters are sought beyond what the data can tell."""
 LEAST_FREEDOM = 10
 """Repeated coordinates of resting cells below which errors and scatter are not told apart."""
 
@@ -39,7 +41,7 @@ class Fit(NamedTuple):
     @property
     def laws(self) -> Laws:
         """The fitted laws, NumPy scalars and arrays."""
-        law = jax.tree.map(np.asarray, spawning.natural(self.spawning.theta))
+        law = jax.tree.map(np.asarray, spawning.natural(self.spawning.theta, self.law))
         if self.law == "directed" and not self.has_scatter:
             law = law._replace(scatter=np.float32(0))
         return Laws(law, np.asarray(self.deaths.theta), np.asarray(self.births.theta))
@@ -78,9 +80,35 @@ def fit(
 
 
 def fit_spawning(data: Displacements, law: str) -> Estimate:
-    """The estimate of a law of spawning, as `spawning.NAMES` has its parameters."""
-    return jax.tree.map(
-        np.asarray, _fit_spawning(law, pad_displacements(data), starts(data), bounds(data, law))
+    """The estimate of a law of spawning, as `spawning.NAMES` has its parameters.
+
+    Lengths are divided by the largest distance for the search, so that all numbers are of order 1.
+    """
+    unit = np.float32(max(float(data.distance.max()), 1e-3))
+    scaled = data._replace(distance=data.distance / unit, squares=data.squares / unit**2)
+    if law == "isotropic":  # which has a length of its own, 1 px
+        unit, scaled = np.float32(1.0), data
+    problem = pad_displacements(scaled), starts(scaled, law), bounds(scaled, law)
+    estimate = jax.tree.map(np.asarray, _fit_spawning(law, *problem))
+    return in_px(open_ends(scaled, estimate), unit, data, law)
+
+
+def in_px(estimate: Estimate, unit: np.float32, data: Displacements, law: str) -> Estimate:
+    """An estimate of lengths in `unit` px, in px; `information` stays as it was."""
+    factor, shift = np.ones(len(spawning.NAMES)), np.zeros(len(spawning.NAMES))
+    for i, name in enumerate(spawning.NAMES):
+        if name in ("gamma", "error"):
+            shift[i] = np.log(unit)
+        elif name in ("noise", "scatter"):
+            factor[i] = unit**2 if name in spawning.SQUARED[law] else unit
+    change = lambda values: (values * factor + shift).astype(np.float32)
+    profile = estimate.profile
+    value = (profile.value * factor[:, None] + shift[:, None]).astype(np.float32)
+    lost = (2 * len(data.distance) + data.freedom) * np.log(unit)
+    return estimate._replace(
+        **{name: change(getattr(estimate, name)) for name in ("theta", "low", "high")},
+        profile=profile._replace(value=value, theta=change(profile.theta)),
+        log_likelihood=estimate.log_likelihood - lost,
     )
 
 
@@ -101,34 +129,60 @@ def has_scatter(data: Displacements) -> bool:
     return bool(data.freedom >= LEAST_FREEDOM)
 
 
-def bounds(data: Displacements, law: str) -> Bounds:
-    """Where parameters are sought: far beyond what the displacements can tell."""
+def limits(data: Displacements, margin: float) -> dict[str, tuple[float, float]]:
+    """The least and the largest value of positive parameters that displacements can tell.
+
+    Beyond them a curve through the births is the same; with a `margin` farther, by its factor.
+    """
     length = max(float(data.distance.max()), 1e-3)
-    soft, stiff = float(data.stiffness.min()), float(data.stiffness.max())
-    soft = max(soft, 1e-3 * stiff)
-    limits = {
-        "gamma": (1e-4 * length, 1e5 * length),
-        "alpha": (1e-2 * soft, 1e2 * stiff),
-        "noise": (1e-4 * length, 1e2 * length),
-        "kappa": (1e-3, 1e7),
-        "error": (1e-5 * length, 1e1 * length),
-        "scatter": (1e-5 * length, 1e1 * length),
+    stiff = float(data.stiffness.max())
+    soft = max(float(data.stiffness.min()), 1e-3 * stiff)
+    ends = {
+        "gamma": (1e-3 * length, 1e3 * length),
+        "alpha": (3e-2 * soft, 30 * stiff),
+        "kappa": (1e-2, 1e5),
+        "error": (1e-4 * length, 10 * length),
     }
-    low, high = (
-        [-2 * np.pi if name == "theta" else np.log(limits[name][i]) for name in spawning.NAMES]
-        for i in (0, 1)
-    )
-    high[ANGLE] = 2 * np.pi
+    return {name: (low / margin, high * margin) for name, (low, high) in ends.items()}
+
+
+def bounds(data: Displacements, law: str) -> Bounds:
+    """Where parameters are sought: farther than they can be told, so that bounds cut no ridge."""
+    box = limits(data, FARTHER) | {"gamma": limits(data, FARTHER**2)["gamma"]}  # γ follows α²
+    most = 10 * float(data.distance.max())
+    ends: dict[str, tuple[float, float]] = {
+        **{name: (float(np.log(low)), float(np.log(high))) for name, (low, high) in box.items()},
+        "theta": (-2 * np.pi, 2 * np.pi),
+        **{name: (0.0, most) for name in ("noise", "scatter")},
+        **{name: (2 * spawning.SMALLEST_SQUARE, most**2) for name in spawning.SQUARED[law]},
+    }
     parameters = spawning.PARAMETERS[law]
     if not has_scatter(data):
         parameters = [name for name in parameters if name != "scatter"]
     free = np.array([name in parameters for name in spawning.NAMES])
-    return Bounds(np.float32(low), np.float32(high), free)
+    low, high = np.array([ends[name] for name in spawning.NAMES], np.float32).T
+    return Bounds(low, high, free)
 
 
-def starts(data: Displacements) -> np.ndarray:
+def open_ends(data: Displacements, estimate: Estimate) -> Estimate:
+    """The estimate with no end of an interval where displacements cannot tell one."""
+    low, high = estimate.low.copy(), estimate.high.copy()
+    for name, ends in limits(data, 1.0).items():
+        i = spawning.NAMES.index(name)
+        least, most = np.log(ends)
+        low[i] = -np.inf if low[i] < least else low[i]
+        high[i] = np.inf if high[i] > most else high[i]
+    i = spawning.NAMES.index("theta")
+    if high[i] - low[i] >= 2 * np.pi:
+        low[i], high[i] = -np.inf, np.inf
+    return estimate._replace(low=low, high=high)
+
+
+def starts(data: Displacements, law: str) -> np.ndarray:
     """Starts `[S, P]`: a Hill curve through the distances for each of several half points."""
     length, stiffness = data.distance.astype(float), data.stiffness.astype(float)
+    if law == "isotropic":  # from distances of mean (1 + 2 R) √(π / 2) to R
+        length = np.maximum((length / 1.2533 - 1) / 2, 0.05)
     direction = np.mean(np.exp(1j * data.angle))
     resultant = min(abs(direction), 0.999)
     kappa = max(resultant * (2 - resultant**2) / (1 - resultant**2), 0.05)
@@ -142,14 +196,28 @@ def starts(data: Displacements) -> np.ndarray:
         gamma, noise = np.linalg.lstsq(design, length, rcond=None)[0]
         gamma, noise = max(gamma, 0.1 * scale), max(noise, 0.02 * scale)
         residual = max(float(np.std(length - gamma * shape - noise)), 1e-2 * scale)
-        positive = np.log([gamma, alpha, noise, kappa, error, residual])
-        rows.append(np.insert(positive, ANGLE, np.angle(direction)))
+        number = Spawning(gamma, alpha, noise, np.angle(direction), kappa, error, residual)
+        rows.append([internal(name, x, law) for name, x in number._asdict().items()])
     return np.array(rows, np.float32)
 
 
-def natural(name: str, value: float) -> float:
-    """A fitted number, such as the end of an interval, as it is told: infinite ends are 0 or ∞."""
-    return float(value) if name == "theta" else float(np.exp(np.float64(value)))
+def internal(name: str, value: float, law: str) -> float:
+    """A number of a law of spawning as it is fitted."""
+    if name in spawning.SQUARED[law]:
+        return value**2
+    return float(np.log(value)) if name in spawning.POSITIVE else value
+
+
+def natural(name: str, value: float, law: str) -> float:
+    """A fitted number, such as the end of an interval, as it is told: open ends are 0 or ∞."""
+    if name in spawning.POSITIVE:
+        return float(np.exp(np.float64(value)))
+    if name == "theta":
+        return float(value)
+    if name in spawning.SQUARED[law]:
+        is_none = value <= 4 * spawning.SMALLEST_SQUARE
+        return 0.0 if is_none else float(np.sqrt(value))
+    return max(float(value), 0.0)
 
 
 def correlation(estimate: Estimate, names: tuple[str, ...]) -> float:

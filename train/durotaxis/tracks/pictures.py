@@ -101,18 +101,17 @@ def _draw_histogram(axes: Axes, values: np.ndarray, replicates: np.ndarray) -> N
 def draw_profiles(path: Path, fit: Fit, units: Units) -> None:
     """How far the log-likelihood falls as each parameter of spawning leaves its estimate."""
     numbers = report.spawning_numbers(fit, units)
+    factors = report.unit_factors(units)
     columns = min(4, len(numbers))
     rows = -(-len(numbers) // columns)
     figure = Figure(figsize=(10, 2.5 * rows + 0.5), dpi=PRINT, layout="constrained")
     panels = figure.subplots(rows, columns, sharey=True, squeeze=False)
     for axes, (name, number) in zip(panels.flat, numbers.items(), strict=False):
         index = spawning.NAMES.index(name)
-        factor = number.value / fitting.natural(name, fit.spawning.theta[index]) if number.value else 1.0
-        value = np.array([factor * fitting.natural(name, x) for x in fit.spawning.profile.value[index]])
-        if name == "theta":
-            value = np.rad2deg(fit.spawning.profile.value[index])
+        points = fit.spawning.profile.value[index]
+        value = factors[name] * np.array([fitting.natural(name, x, fit.law) for x in points])
         drop = fit.spawning.profile.drop[index]
-        _draw_profile(axes, value, drop, number, is_log=name != "theta")
+        _draw_profile(axes, value, drop, number, is_log=name in spawning.POSITIVE)
         unit = f" ({number.unit})" if number.unit else ""
         axes.set_xlabel(SYMBOLS.get(name, name) + unit)
     for axes in panels.flat[len(numbers) :]:

@@ -48,20 +48,24 @@ class Number(NamedTuple):
 
 def spawning_numbers(fit: Fit, units: Units) -> dict[str, Number]:
     """The numbers of the law of spawning, as it has them, in units."""
-    numbers = {}
+    numbers, factors = {}, unit_factors(units)
+    unit_names = {"alpha": units.stiffness_name, "theta": "°"}
     for i, name in enumerate(spawning.NAMES):
         if name not in spawning.PARAMETERS[fit.law] or (name == "scatter" and not fit.has_scatter):
             continue
-        factor, unit = {
-            **dict.fromkeys(LENGTHS, (units.length, units.length_name)),
-            "alpha": (units.stiffness, units.stiffness_name),
-            "theta": (180 / math.pi, "°"),
-        }.get(name, (1.0, ""))
         estimate = fit.spawning
         ends = (estimate.theta[i], estimate.low[i], estimate.high[i])
-        value, low, high = (factor * fitting.natural(name, x) for x in ends)
+        value, low, high = (factors[name] * fitting.natural(name, x, fit.law) for x in ends)
+        unit = units.length_name if name in LENGTHS else unit_names.get(name, "")
         numbers[name] = Number(value, low, high, unit, MEANINGS[name])
     return numbers
+
+
+def unit_factors(units: Units) -> dict[str, float]:
+    """By what the numbers of a law of spawning are multiplied to be told in units."""
+    own = dict.fromkeys(LENGTHS, units.length)
+    own |= {"alpha": units.stiffness, "theta": 180 / math.pi, "kappa": 1.0}
+    return own
 
 
 def event_numbers(estimate: Estimate, causes: tuple[str, ...]) -> dict[str, Number]:
@@ -82,10 +86,11 @@ def hill_band(fit: Fit, stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     profile = fit.spawning.profile
     inside = profile.drop <= DROP
     paths = profile.theta[inside]  # [N, P]
-    curve = lambda theta: np.asarray(
-        rules.hill_distance(stiffness, *np.exp(np.float64(theta[:3])))  # type: ignore[arg-type]
+    gamma, alpha, noise = (
+        np.array([fitting.natural(name, x, fit.law) for x in column])[:, None]
+        for name, column in zip(spawning.NAMES, np.vstack([fit.spawning.theta, paths]).T[:3], strict=False)
     )
-    curves = np.array([curve(theta) for theta in (fit.spawning.theta, *paths)])
+    curves = np.asarray(rules.hill_distance(stiffness[None], gamma, alpha, noise))
     return curves[0], curves.min(0), curves.max(0)
 
 
@@ -97,7 +102,7 @@ def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Unit
             "no place was seen more often than it is used, so errors of places and the scatter of "
             "children are not told apart: error holds both"
         )
-    error = float(np.exp(fit.spawning.theta[spawning.NAMES.index("error")]))
+    error = float(fit.laws.spawning.error)
     if error * steepness > COARSE:
         lines.append(
             f"stiffness changes by {error * steepness:.0%} over an error of places; that is left "
