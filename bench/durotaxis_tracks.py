@@ -106,7 +106,7 @@ def summarise(repeats: list[dict[str, dict[str, float]]]) -> dict[str, dict[str,
             "median_low": float(np.median(low)),
             "median_high": float(np.median(high)),
             "held": int(np.sum((low <= truth) & (truth <= high))),
-            "one_sided": int(np.sum(is_open)),
+            "open_ended": int(np.sum(is_open)),
         }
     return summary
 
@@ -146,7 +146,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"{name}: {record['seconds']:.0f} s")
         for parameter, row in record["parameters"].items():
             cells = f"{row['median']:.3g} ({row['median_low']:.3g} to {row['median_high']:.3g})"
-            held = f"{row['held']} of {options.repeats}, {row['one_sided']} one-sided"
+            held = f"{row['held']} of {options.repeats}, {row['open_ended']} with an open end"
             print(f"  {parameter}: truth {row['truth']:.3g}, {cells}, held {held}", flush=True)
 
 
