@@ -74,7 +74,8 @@ def fit(terms: Terms, data: Any, starts: jax.Array, bounds: Bounds) -> Estimate:
     best = jnp.argmax(jnp.where(jnp.isfinite(heights), heights, -jnp.inf))
     theta = candidates[best]
     gradient, information = derivatives(terms, data, theta, bounds.free)
-    profile, low, high = profiles(terms, data, theta, information, bounds)
+    _, inner = hold(presses(theta, gradient, bounds), gradient, information)
+    profile, low, high = profiles(terms, data, theta, inner, bounds)
     height = jnp.sum(terms(theta, data))
     return Estimate(theta, low, high, information, height, gradient, profile)
 
@@ -90,8 +91,8 @@ def maximise(terms: Terms, data: Any, start: jax.Array, bounds: Bounds) -> jax.A
         theta, damping = climb.theta, climb.damping
         gradient, information = derivatives(terms, data, theta, bounds.free)
         # What would leave the box stays, as if it were not free.
-        leaves = (theta <= bounds.low) & (gradient < 0) | (theta >= bounds.high) & (gradient > 0)
-        gradient, information = hold(leaves, gradient, information)
+        pressed = presses(theta, gradient, bounds)
+        gradient, information = hold(pressed, gradient, information)
         scale = jnp.maximum(jnp.abs(jnp.diagonal(information)), 1e-3)
         damped = information + damping * jnp.diag(scale)
         direction = linalg.solve_positive(damped, gradient[:, None])[:, 0]
@@ -129,6 +130,11 @@ def derivatives(
     log_likelihood = lambda x: jnp.sum(terms(x, data))
     gradient = jax.grad(log_likelihood)(theta)
     return hold(~free, gradient, -jax.hessian(log_likelihood)(theta))
+
+
+def presses(theta: jax.Array, gradient: jax.Array, bounds: Bounds) -> jax.Array:
+    """Which parameters lie at a bound that the gradient leads beyond, bool `[P]`."""
+    return (theta <= bounds.low) & (gradient < 0) | (theta >= bounds.high) & (gradient > 0)
 
 
 def hold(
@@ -170,7 +176,7 @@ def curvature(information: jax.Array) -> tuple[jax.Array, jax.Array]:
     variance = jnp.diagonal(covariance)
     has_one = jnp.all(jnp.isfinite(covariance), axis=1) & (variance > 0)
     alone = 1 / jnp.maximum(jnp.diagonal(information), 1e-6)  # with the others fixed
-    steps = jnp.clip(jnp.sqrt(jnp.where(has_one, variance, alone)), 1e-3, 2.0)
+    steps = jnp.clip(jnp.sqrt(jnp.maximum(jnp.where(has_one, variance, 0.0), alone)), 1e-3, 2.0)
     tangents = covariance / jnp.where(has_one, variance, 1.0)[:, None]
     return steps, jnp.where(has_one[:, None], jnp.clip(tangents, -STEEPEST, STEEPEST), 0.0)
 

@@ -7,7 +7,7 @@ on soft ground in a crowd.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -62,9 +62,9 @@ def terms(beta: jax.Array, data: Events) -> jax.Array:
     return data.weight * (data.happened * odds - jax.nn.softplus(odds))
 
 
-def log_odds(beta: Any, covariates: jax.Array) -> jax.Array:
-    """β·c `[...]` of covariates `[..., K]`."""
-    return jnp.sum(covariates * jnp.asarray(beta), axis=-1)
+def log_odds(beta: jax.Array, covariates: jax.Array) -> jax.Array:
+    """β·c `[n]` of covariates `[n, K]`, for coefficients `[K]`."""
+    return jnp.matmul(covariates, beta, precision="highest")
 
 
 def logit(probability: float) -> float:

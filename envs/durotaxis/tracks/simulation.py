@@ -93,9 +93,9 @@ def advance(
     place = ground.place(register.x, register.y)
     age = frame - register.first
     causes = events.covariates(alive, place, stiffness, age)
-    chance = jax.nn.sigmoid(events.log_odds(laws.deaths[None], causes))
+    chance = jax.nn.sigmoid(events.log_odds(laws.deaths, causes))
     dies = alive & (jax.random.uniform(death_key, (size,)) < chance)
-    chance = jax.nn.sigmoid(events.log_odds(laws.births[None], causes))
+    chance = jax.nn.sigmoid(events.log_odds(laws.births, causes))
     has_child = alive & ~dies & (jax.random.uniform(birth_key, (size,)) < chance)
     sides = ground.width, ground.height
     child_x, child_y = spawning.land(

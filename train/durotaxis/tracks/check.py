@@ -73,7 +73,7 @@ def _simulate(
         alive = jax.vmap(lambda t: simulation.is_alive(register, t))(time)
         return register, curves_of(alive, place)
 
-    return jax.lax.map(one, keys, batch_size=16)
+    return jax.vmap(one)(keys)
 
 
 def curves_of(alive: Any, place: Any) -> Any:

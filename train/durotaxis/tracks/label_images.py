@@ -33,7 +33,7 @@ def centroids(path: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
         labels = read_labels(image)
         height, width = labels.shape
         count = np.bincount(labels.ravel())
-        present = np.flatnonzero(count)[count[0] > 0 :]
+        present = np.flatnonzero(count[1:]) + 1
         x = np.bincount(labels.ravel(), np.tile(np.arange(width) + 0.5, height))
         y = np.bincount(labels.ravel(), np.repeat(np.arange(height) + 0.5, width))
         names += [str(label) for label in present]
