@@ -75,12 +75,12 @@ def simulate(
         x, y, jnp.full(x.size, -1), jnp.where(slot < num_founders, 0, NEVER), nowhere, num_founders
     )
 
-    def step(register: Register, inputs: tuple[jax.Array, jax.Array]) -> tuple[Register, None]:
-        frame_key, frame = inputs
-        return advance(frame_key, register, frame, laws, ground, law), None
+    def step(carry: tuple[jax.Array, Register], frame: jax.Array):
+        key, frame_key = jax.random.split(carry[0])
+        return (key, advance(frame_key, carry[1], frame, laws, ground, law)), None
 
-    keys = jax.random.split(key, frames - 1)
-    return jax.lax.scan(step, start, (keys, jnp.arange(frames - 1, dtype=jnp.int32)))[0]
+    times = jnp.arange(frames - 1, dtype=jnp.int32)
+    return jax.lax.scan(step, (key, start), times)[0][1]
 
 
 def advance(
