@@ -140,7 +140,7 @@ def presses(theta: jax.Array, gradient: jax.Array, bounds: Bounds) -> jax.Array:
 def hold(
     which: jax.Array, gradient: jax.Array, information: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Gradient and information with a gradient of 0 and rows of the identity where `which` `[P]`."""
+    """Gradient and information with 0 and rows of the identity where `which` `[P]`."""
     moves = ~which[:, None] & ~which[None]
     identity = jnp.diag(which.astype(information.dtype))
     return jnp.where(which, 0.0, gradient), jnp.where(moves, information, identity)

@@ -1,8 +1,9 @@
 """Where children land, as laws with a likelihood: in a preferred direction, or in any.
 
 `directed`: at the Hill distance r(I) from the parent (`rules.hill_distance`), in a direction drawn
-from a von Mises distribution. `isotropic`: as `rules.isotropic_children` has it. Places are observed
-with a normal error. Errors of parent and child are part of a displacement, so its likelihood is
+from a von Mises distribution. `isotropic`: as `rules.isotropic_children` has it. Places are
+observed with a normal error. Errors of parent and child are part of a displacement, so its
+likelihood is
 
     p(d) = ∫ N(d; r u(φ), s² I) VonMises(φ; θ, κ) dφ
          = exp(-(|d|² + r²) / 2 s²) I₀(|r d / s² + κ u(θ)|) / (2π s² I₀(κ)),

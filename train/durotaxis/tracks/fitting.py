@@ -153,8 +153,8 @@ def bounds(data: Displacements, law: str) -> Bounds:
     ends: dict[str, tuple[float, float]] = {
         **{name: (float(np.log(low)), float(np.log(high))) for name, (low, high) in box.items()},
         "theta": (-2 * np.pi, 2 * np.pi),
-        **{name: (0.0, most) for name in ("noise", "scatter")},
-        **{name: (2 * spawning.SMALLEST_SQUARE, most**2) for name in spawning.SQUARED[law]},
+        **dict.fromkeys(("noise", "scatter"), (0.0, most)),
+        **dict.fromkeys(spawning.SQUARED[law], (2 * spawning.SMALLEST_SQUARE, most**2)),
     }
     parameters = spawning.PARAMETERS[law]
     if not has_scatter(data):

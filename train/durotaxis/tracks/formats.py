@@ -39,7 +39,9 @@ def read(path: str, edges: str = "", pixel_size: float | None = None) -> Tracks:
         rows, unit = trackmate.read(path, columns, read_columns(edges) if edges else None, edges)
         name = "spots of TrackMate"
     elif edges:
-        raise ValueError(f"--edges belongs to spots of TrackMate, but {path} has none: leave it out")
+        raise ValueError(
+            f"--edges belongs to spots of TrackMate, but {path} has none: leave it out"
+        )
     elif set(LINEAGE) <= upper.keys():
         rows, unit = read_lineage(path, {x.upper(): columns[x] for x in columns}), "px"
         name = "lineages of the Cell Tracking Challenge"
@@ -87,9 +89,11 @@ def read_columns(path: str) -> Columns:
                 f"{path} has {len(row)} values in its row {number}; expected {len(header)}, one "
                 "below each name"
             )
-    return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True)) if rows else {
-        name: [] for name in header
-    }
+    return (
+        dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+        if rows
+        else {name: [] for name in header}
+    )
 
 
 def read_own(path: str, columns: Columns) -> tuple[Rows, str]:
@@ -109,7 +113,10 @@ def read_own(path: str, columns: Columns) -> tuple[Rows, str]:
 
 
 def read_lineage(path: str, columns: Columns) -> Rows:
-    """Rows of `L B E P`: label, first and last frame, parent or 0; places beside it or in images."""
+    """Rows of `L B E P`: label, first and last frame, parent or 0.
+
+    Places are in two columns more, or in the label images beside the file.
+    """
     label, begin, end, parent = (numbers(path, name, columns[name]) for name in LINEAGE)
     if np.any(~np.isfinite(np.stack([label, begin, end, parent]))):
         raise ValueError(f"{path} has gaps in L B E P; expected whole numbers")
@@ -117,7 +124,9 @@ def read_lineage(path: str, columns: Columns) -> Rows:
     if len(set(names)) < len(names):
         raise ValueError(f"{path} has a label twice; expected a row for each track")
     if np.any(end < begin):
-        raise ValueError(f"{path}: track {names[int(np.argmax(end < begin))]} ends before it begins")
+        raise ValueError(
+            f"{path}: track {names[int(np.argmax(end < begin))]} ends before it begins"
+        )
     parents = {n: str(int(p)) for n, p in zip(names, parent, strict=True) if p > 0}
     spans = {n: (int(b), int(e)) for n, b, e in zip(names, begin, end, strict=True)}
     if {"X", "Y"} <= columns.keys():

@@ -148,8 +148,7 @@ def cause_tests(table: Table, fit: Fit) -> list[Test]:
             gain = 2 * float(wider.log_likelihood - estimate.log_likelihood)
             p = float(special.chdtrc(1, max(gain, 0.0)))
             failure = (
-                f"{kind} depend on {cause}, too: add it with --{kind} "
-                f"{' '.join((*causes, cause))}"
+                f"{kind} depend on {cause}, too: add it with --{kind} {' '.join((*causes, cause))}"
             )
             tests.append(Test(f"{kind} and {cause}", p, failure))
     return tests

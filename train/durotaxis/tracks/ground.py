@@ -1,4 +1,4 @@
-"""The ground under recorded cells: a law, or measured stiffness from an array, an image or a table."""
+"""The ground under recorded cells: a law, or stiffness from an array, an image or a table."""
 
 import csv
 from pathlib import Path
@@ -38,7 +38,9 @@ def measured_ground(
     """
     if Path(path).suffix.lower() in (".csv", ".txt", ".tsv"):
         if greys is not None:
-            raise ValueError(f"--field-range belongs to images, and {path} is a table: leave it out")
+            raise ValueError(
+                f"--field-range belongs to images, and {path} is a table: leave it out"
+            )
         field = read_table(path, 1.0 if scale is None else scale, *size)
     else:
         field = read_field(path, scale, greys)
@@ -48,12 +50,14 @@ def measured_ground(
 
 
 def read_table(path: str, scale: float, width: int, height: int) -> np.ndarray:
-    """Stiffness `[height, width]` in cells of 1 px from a table of x and stiffness, or x, y, stiffness.
+    """Stiffness `[height, width]` in cells of 1 px from a table of x, perhaps y, and stiffness.
 
     A unit of x and y is `scale` px. Linear between points; beyond them that of the nearest one.
     """
     if not Path(path).is_file():
-        raise ValueError(f"there is no file {path}; expected a table of x, perhaps y, and stiffness")
+        raise ValueError(
+            f"there is no file {path}; expected a table of x, perhaps y, and stiffness"
+        )
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     columns = {name.strip().lower(): name for name in (rows[0] if rows else {}) if name}
@@ -84,7 +88,7 @@ def read_table(path: str, scale: float, width: int, height: int) -> np.ndarray:
 
 
 def direction(goal: str) -> np.float32:
-    """Radians from x towards y of the way to a goal, which is told counter-clockwise in pictures."""
+    """Radians from x towards y of the way to a goal, told counter-clockwise in pictures."""
     return np.float32(-np.deg2rad(placement.degrees_of(goal)))
 
 

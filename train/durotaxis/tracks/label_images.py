@@ -1,8 +1,8 @@
 """Places of cells from the label images of the Cell Tracking Challenge.
 
-Beside `man_track.txt` lie `man_track000.tif`, …, beside `res_track.txt` `mask000.tif`, …: in each px
-is the label of the track that it belongs to, 0 for none (Maška et al. 2014, *Bioinformatics* 30,
-1609).
+Beside `man_track.txt` lie `man_track000.tif`, …, beside `res_track.txt` `mask000.tif`, …: in each
+px is the label of the track that it belongs to, 0 for none (Maška et al. 2014, *Bioinformatics*
+30, 1609).
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Pictures of a fit, for print: law of spawning, profiles, events, and simulated against recorded."""
+"""Pictures of a fit, for print: law of spawning, profiles, events, simulated colonies."""
 
 from pathlib import Path
 
@@ -43,12 +43,14 @@ def draw_spawning(path: Path, table: Table, fit: Fit, units: Units) -> None:
     distance, angle = replicate(data, fit.laws.spawning, fit.law, rng)
     _draw_curve(by_stiffness, table, fit, distance, units)
     _draw_histogram(by_distance, units.length * data.distance, units.length * distance)
-    by_distance.set(xlabel=f"distance of children ({units.length_name})", ylabel="births", xlim=(0, None))
+    by_distance.set(
+        xlabel=f"distance of children ({units.length_name})", ylabel="births", xlim=(0, None)
+    )
     mean = float(fit.laws.spawning.theta) if fit.law == "directed" else 0.0
     turn = lambda a: np.rad2deg(np.angle(np.exp(1j * (a - mean))))
     _draw_histogram(by_angle, turn(data.angle), turn(angle))
     about = "θ" if fit.law == "directed" else "x"
-    by_angle.set(xlabel=f"direction of children, from {about} (degrees)", ylabel="births")
+    by_angle.set(xlabel=f"direction, from {about} (degrees)", ylabel="births")
     handles, labels = by_stiffness.get_legend_handles_labels()
     more, more_labels = by_distance.get_legend_handles_labels()
     del labels, more_labels
@@ -56,9 +58,7 @@ def draw_spawning(path: Path, table: Table, fit: Fit, units: Units) -> None:
     save(figure, path)
 
 
-def _draw_curve(
-    axes: Axes, table: Table, fit: Fit, replicates: np.ndarray, units: Units
-) -> None:
+def _draw_curve(axes: Axes, table: Table, fit: Fit, replicates: np.ndarray, units: Units) -> None:
     """The births, and where the law expects them."""
     data = table.displacements
     stiffness, distance = units.stiffness * data.stiffness, units.length * data.distance
@@ -77,7 +77,10 @@ def _draw_curve(
         ends = [float(np.percentile(replicates[:, g], quantile)) * units.length for g in groups]
         label = "90 % of births simulated" if quantile == 5 else None
         axes.plot(middle, ends, style, color=VERMILLION, linewidth=1.2, label=label)
-    top = 1.1 * max(float(np.percentile(distance, 99.5)), float(np.nanmax(curve)) if fit.law == "directed" else 0)
+    top = 1.1 * max(
+        float(np.percentile(distance, 99.5)),
+        float(np.nanmax(curve)) if fit.law == "directed" else 0,
+    )
     axes.set(xlim=(0, float(x[-1])), ylim=(0, top))
     axes.set_xlabel(units.stiffness_label + " under the parent")
     axes.set_ylabel(f"distance of children ({units.length_name})")
@@ -92,8 +95,18 @@ def _draw_histogram(axes: Axes, values: np.ndarray, replicates: np.ndarray) -> N
     counts = np.array([np.histogram(row, edges)[0] for row in replicates])
     ends = np.percentile(counts, [5, 95], axis=0)
     both = [np.append(end, end[-1]) for end in ends]
-    axes.fill_between(edges, *both, step="post", color=VERMILLION, alpha=0.25, linewidth=0, label="90 % of simulated samples")
-    axes.stairs(np.histogram(values, edges)[0], edges, color="black", linewidth=1.3, label="sample seen")
+    axes.fill_between(
+        edges,
+        *both,
+        step="post",
+        color=VERMILLION,
+        alpha=0.25,
+        linewidth=0,
+        label="90 % of simulated samples",
+    )
+    axes.stairs(
+        np.histogram(values, edges)[0], edges, color="black", linewidth=1.3, label="sample seen"
+    )
     axes.set_ylim(bottom=0)
     _tidy(axes)
 
@@ -171,7 +184,9 @@ def _draw_coefficients(axes: Axes, estimate: Estimate, causes: tuple[str, ...], 
         )
         label = "95 % interval" if y == 0 else None
         axes.plot([low, high], [y, y], color=BLUE, linewidth=2, label=label)
-        axes.plot(number.value, y, "o", color=BLUE, markersize=5, label="estimate" if y == 0 else None)
+        axes.plot(
+            number.value, y, "o", color=BLUE, markersize=5, label="estimate" if y == 0 else None
+        )
         for end, at, marker in ((number.low, low, "<"), (number.high, high, ">")):
             if not np.isfinite(end):
                 axes.plot(at, y, marker, color=BLUE, markersize=6)
@@ -193,7 +208,11 @@ def _draw_shares(axes: Axes, data: Events, estimate: Estimate, cause: str, kind:
     groups = [g for g in np.array_split(order, BINS) if len(g)]
     x = np.array([column[g].mean() for g in groups])
     scale = events.AGE if cause == "age" else 1.0
-    x = scale * x if cause in ("age", "rear") else np.exp2(x) * (events.CROWD if cause == "crowding" else 1)
+    x = (
+        scale * x
+        if cause in ("age", "rear")
+        else np.exp2(x) * (events.CROWD if cause == "crowding" else 1)
+    )
     seen_share = np.array([data.happened[g].mean() for g in groups])
     expected = np.array([fitted[g].mean() for g in groups])
     size = np.array([len(g) for g in groups])
@@ -201,7 +220,16 @@ def _draw_shares(axes: Axes, data: Events, estimate: Estimate, cause: str, kind:
     low = special.betaincinv(np.maximum(count, 1e-9), size - count + 1, 0.05)
     high = special.betaincinv(count + 1, np.maximum(size - count, 1e-9), 0.95)
     spread = np.abs(np.stack([seen_share - low, high - seen_share]))
-    axes.errorbar(x, seen_share, spread, fmt="o", color="black", markersize=4, capsize=2, label="share seen, 90 % interval")
+    axes.errorbar(
+        x,
+        seen_share,
+        spread,
+        fmt="o",
+        color="black",
+        markersize=4,
+        capsize=2,
+        label="share seen, 90 % interval",
+    )
     axes.plot(x, expected, color=VERMILLION, linewidth=1.8, label="fitted law")
     axes.set_xlabel(AXES[cause])
     axes.set_ylabel(f"{kind} per cell and frame")
@@ -210,7 +238,7 @@ def _draw_shares(axes: Axes, data: Events, estimate: Estimate, cause: str, kind:
 
 
 AXES = {
-    "rear": "rank, from foremost to rearmost",
+    "rear": "rank: foremost -½, rearmost ½",
     "age": "age (frames)",
     "crowding": "cells in the colony",
     "stiffness": "stiffness under the cell",
@@ -218,7 +246,7 @@ AXES = {
 
 
 def draw_check(path: Path, check: Check, units: Units) -> None:
-    """Simulated colonies and the recorded one: number of cells, front, middle and rear over time."""
+    """Simulated colonies and the recorded one: cells, front, middle and rear over time."""
     figure = Figure(figsize=(10, 3.6), dpi=PRINT, layout="constrained")
     count_axes, place_axes = figure.subplots(1, 2)
     frame = np.arange(len(check.seen.cells))

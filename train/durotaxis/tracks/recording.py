@@ -25,7 +25,7 @@ TRUTH = Laws(
     np.array(DEATHS, np.float32),
     np.array(BIRTHS, np.float32),
 )
-"""The laws of the committed example: `python -m train.durotaxis.tracks` writes it."""
+"""The laws of the committed example; `write_example` writes it."""
 
 
 @partial(jax.jit, static_argnames=("frames", "law", "capacity", "founders"))
@@ -73,10 +73,8 @@ def write(rows: Rows, path: Path) -> None:
     """Writes a table of frame, cell, parent, x, y; places with two decimals, px."""
     lines = ["frame,cell,parent,x,y"]
     for i in np.lexsort((np.array(rows.cell, int), rows.frame)):
-        cell = rows.cell[i]
-        lines.append(
-            f"{rows.frame[i]:.0f},{cell},{rows.parent.get(cell, '')},{rows.x[i]:.2f},{rows.y[i]:.2f}"
-        )
+        cell, parent = rows.cell[i], rows.parent.get(rows.cell[i], "")
+        lines.append(f"{rows.frame[i]:.0f},{cell},{parent},{rows.x[i]:.2f},{rows.y[i]:.2f}")
     write_whole(path, "\n".join(lines) + "\n")
 
 

@@ -88,14 +88,16 @@ def hill_band(fit: Fit, stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     paths = profile.theta[inside]  # [N, P]
     gamma, alpha, noise = (
         np.array([fitting.natural(name, x, fit.law) for x in column])[:, None]
-        for name, column in zip(spawning.NAMES, np.vstack([fit.spawning.theta, paths]).T[:3], strict=False)
+        for name, column in zip(
+            spawning.NAMES, np.vstack([fit.spawning.theta, paths]).T[:3], strict=False
+        )
     )
     curves = np.asarray(rules.hill_distance(stiffness[None], gamma, alpha, noise))
     return curves[0], curves.min(0), curves.max(0)
 
 
 def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Units) -> list[str]:
-    """What to beware of: what the data leave open, and what the likelihood leaves out; a line each."""
+    """What the data leave open, and what the likelihood leaves out; a line each."""
     lines = [*open_lines(fit, units), *confounded_lines(table, fit, units)]
     if not fit.has_scatter and fit.law == "directed":
         lines.append(
@@ -134,9 +136,13 @@ def open_lines(fit: Fit, units: Units) -> list[str]:
         if not (number.low > 0 or name == "theta") and not math.isfinite(number.high):
             lines.append(f"{name} is not known at all: the data allow all between {ends}")
         elif not math.isfinite(number.high):
-            lines.append(f"{name} has no upper end: the data allow any value above {number.low:.3g}")
+            lines.append(
+                f"{name} has no upper end: the data allow any value above {number.low:.3g}"
+            )
         elif number.low == 0:
-            lines.append(f"{name} has no lower end above 0: it may be 0, and {number.high:.3g} at most")
+            lines.append(
+                f"{name} has no lower end above 0: it may be 0, and {number.high:.3g} at most"
+            )
     for kind, estimate, causes in (
         ("deaths", fit.deaths, fit.death_causes),
         ("births", fit.births, fit.birth_causes),
@@ -144,8 +150,8 @@ def open_lines(fit: Fit, units: Units) -> list[str]:
         for name, number in event_numbers(estimate, causes).items():
             if not math.isfinite(number.low) or not math.isfinite(number.high):
                 lines.append(
-                    f"{kind}: {name} has no end on one side; it parts those that {kind} befall from "
-                    "the others without exception"
+                    f"{kind}: {name} has no end on one side; it parts those that {kind} befall "
+                    "from the others without exception"
                 )
     return lines
 

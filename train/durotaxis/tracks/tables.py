@@ -7,6 +7,7 @@ covariates.
 """
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -74,7 +75,7 @@ def share_frames(tracks: Tracks) -> tuple[dict[tuple[int, int], np.ndarray], int
             children[int(tracks.parent[child])].append(child)
     rows: dict[tuple[int, int], np.ndarray] = {}
     num_short = 0
-    for cell, (begin, end) in enumerate(zip(begins[:-1], begins[1:], strict=True)):
+    for cell, (begin, end) in enumerate(pairwise(begins)):
         own = [cell] if tracks.parent[cell] >= 0 else []
         purposes = [*own, *children[cell]]
         num_short += max(0, len(purposes) - (end - begin))

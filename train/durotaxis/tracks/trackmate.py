@@ -90,10 +90,10 @@ def read_links(
     columns = {name.upper(): values for name, values in edges.items()}
     missing = [name for name in EDGES if name not in columns]
     if missing:
-        raise ValueError(f"{path} has no column {' and '.join(missing)}; expected TrackMate's edges")
-    links = [
-        pair for pair in zip(*(columns[x] for x in EDGES), strict=True) if pair[0].isdigit()
-    ]
+        raise ValueError(
+            f"{path} has no column {' and '.join(missing)}; expected TrackMate's edges"
+        )
+    links = [pair for pair in zip(*(columns[x] for x in EDGES), strict=True) if pair[0].isdigit()]
     unknown = [spot for pair in links for spot in pair if spot not in frame]
     if unknown:
         raise ValueError(f"{path} links spot {unknown[0]}, which the spots do not have")

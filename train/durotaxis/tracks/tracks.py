@@ -51,7 +51,7 @@ class Rows(NamedTuple):
     x: np.ndarray  # float [n]
     y: np.ndarray  # float [n]
     parent: dict[str, str]  # of cells that have one
-    spans: dict[str, tuple[int, int]] = {}  # first and last frame, where places do not say  # noqa: RUF012
+    spans: dict[str, tuple[int, int]] = {}  # first and last frame, where places do not say
     notes: tuple[str, ...] = ()
 
 

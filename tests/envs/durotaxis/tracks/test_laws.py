@@ -52,7 +52,9 @@ def directed_density(distance: float, angle: float, stiffness: float, variance: 
 
     def integrand(turn: float) -> float:
         square = (x - radius * np.cos(turn)) ** 2 + (y - radius * np.sin(turn)) ** 2
-        prior = np.exp(LAW.kappa * np.cos(turn - LAW.theta)) / (2 * np.pi * special.iv(0, LAW.kappa))
+        prior = np.exp(LAW.kappa * np.cos(turn - LAW.theta)) / (
+            2 * np.pi * special.iv(0, LAW.kappa)
+        )
         return np.exp(-square / (2 * s2)) / (2 * np.pi * s2) * prior
 
     return integrate.quad(integrand, angle - np.pi, angle + np.pi, points=[angle], limit=200)[0]
@@ -125,9 +127,7 @@ def test_certain_births_grow_as_the_environment_does():
     register = run(
         jax.random.key(0), Laws(law, never, certain), GROUND, x, y, jnp.int32(3), frames=4
     )
-    colony = rules.Colony(
-        x, y, jnp.full(32, -1), jnp.zeros(32, jnp.int32), jnp.int32(3)
-    )
+    colony = rules.Colony(x, y, jnp.full(32, -1), jnp.zeros(32, jnp.int32), jnp.int32(3))
     nobody = jnp.zeros(32, bool)
 
     @jax.jit

@@ -72,7 +72,9 @@ def test_estimate_and_intervals_are_those_of_scipy(fit):
         for end in (estimate.low[which], estimate.high[which]):
             others = np.delete(estimate.theta.astype(float), which)
             fall = lambda x, which=which, end=end: best - terms(np.insert(x, which, end))
-            nearest = optimize.minimize(fall, others, method="Nelder-Mead", options={"maxiter": 4000})
+            nearest = optimize.minimize(
+                fall, others, method="Nelder-Mead", options={"maxiter": 4000}
+            )
             assert nearest.fun == pytest.approx(DROP, abs=0.15)
 
 
@@ -86,7 +88,9 @@ def test_a_fit_of_the_example_explains_it(tmp_path, capsys):
     rows = content["spawning"]
     for name, number in rows.items():
         assert number["low"] <= number["value"] <= number["high"]
-        assert number["low"] <= getattr(TRUTH.spawning, name) * (180 / np.pi if name == "theta" else 1)
+        assert number["low"] <= getattr(TRUTH.spawning, name) * (
+            180 / np.pi if name == "theta" else 1
+        )
     for name in ("spawning.png", "profiles.png", "events.png", "check.png"):
         assert (tmp_path / "fit" / name).stat().st_size > 20_000
     assert "nothing speaks against the model" in capsys.readouterr().out

@@ -83,7 +83,7 @@ def test_lineages_with_places(tmp_path):
 def test_bad_tables_are_refused_in_one_line(tmp_path, old, new, message):
     path = tmp_path / "tracks.csv"
     path.write_text(track_files.OWN.replace(old, new))
-    with pytest.raises(ValueError, match="tracks.csv") as error:
+    with pytest.raises(ValueError, match=r"tracks\.csv") as error:
         formats.read(str(path))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
@@ -107,7 +107,7 @@ def test_what_is_no_recording_is_refused(tmp_path, text, message):
 
 
 def test_merges_and_unknown_spots_are_refused(tmp_path):
-    spots, edges = track_files.write_spots(tmp_path)
+    spots, _ = track_files.write_spots(tmp_path)
     for link, message in (("302,203", "1 merge of two cells"), ("7,302", "links spot 7")):
         (tmp_path / "other.csv").write_text(
             "SPOT_SOURCE_ID,SPOT_TARGET_ID\n202,203\n" + link + "\n"

@@ -74,13 +74,17 @@ def test_a_table_of_stiffness_is_interpolated(tmp_path):
     path = tmp_path / "afm.csv"
     path.write_text("x,stiffness\n0,1\n40,5\n")
     ground = measured_ground(str(path), None, None, (60, 50))
-    np.testing.assert_allclose(ground.stiffness(np.array([10.2, 55.0]), np.array([3.0, 40.0])), [2.05, 5])
+    np.testing.assert_allclose(
+        ground.stiffness(np.array([10.2, 55.0]), np.array([3.0, 40.0])), [2.05, 5]
+    )
     path.write_text("x,y,stiffness\n0,0,1\n60,0,7\n0,50,1\n60,50,7\n")
     ground = measured_ground(str(path), None, None, (60, 50))
-    np.testing.assert_allclose(ground.stiffness(np.array([20.0]), np.array([25.0])), [3.05], atol=1e-5)
+    np.testing.assert_allclose(
+        ground.stiffness(np.array([20.0]), np.array([25.0])), [3.05], atol=1e-5
+    )
     for text in ("x,kPa\n0,1\n1,2\n", "x,stiffness\n0,-1\n1,2\n", "x,stiffness\n0,a\n1,2\n"):
         path.write_text(text)
-        with pytest.raises(ValueError, match="afm.csv"):
+        with pytest.raises(ValueError, match=r"afm\.csv"):
             measured_ground(str(path), None, None, (60, 50))
 
 
@@ -90,9 +94,7 @@ def test_laws_of_events_are_recovered():
     ground = law_ground(**recording.EXAMPLE_GROUND)
     inside = []
     for key in jax.random.split(jax.random.key(1), 24):
-        register = recording.simulate_founded(
-            key, recording.TRUTH, ground, frames=20, capacity=256
-        )
+        register = recording.simulate_founded(key, recording.TRUTH, ground, frames=20, capacity=256)
         tracks = recording.tracks_of(register, 20, 0.4, np.random.default_rng(0))
         deaths = tables.tabulate(tracks, ground).deaths
         rows = np.arange(512) % len(deaths.happened)
@@ -100,6 +102,8 @@ def test_laws_of_events_are_recovered():
         deaths = events.Events(deaths.covariates[rows], deaths.happened[rows], weight)
         estimate = fitting.fit_events(deaths, ("rear", "crowding", "age"))
         assert estimate.theta[4] == 0
-        inside.append((estimate.low <= recording.TRUTH.deaths) & (recording.TRUTH.deaths <= estimate.high))
+        inside.append(
+            (estimate.low <= recording.TRUTH.deaths) & (recording.TRUTH.deaths <= estimate.high)
+        )
     assert fitting._fit_events._cache_size() == 1
     assert np.sum(inside, axis=0)[:4].min() >= 19  # of 24 at 95 %: fewer in 1 of 2,000

@@ -1,7 +1,7 @@
 """Files of one small colony in all formats, written by hand.
 
-Cell 1 rests at (10, 20) in frames 0 to 4 and has a child, 2, at (14, 20) in frame 2. Cell 2 lives in
-frames 2 and 3; cell 3, without a parent, in frames 0 to 4 at (40, 30).
+Cell 1 rests at (10, 20) in frames 0 to 4 and has a child, 2, at (14, 20) in frame 2. Cell 2 lives
+in frames 2 and 3; cell 3, without a parent, in frames 0 to 4 at (40, 30).
 """
 
 from pathlib import Path
