@@ -67,7 +67,7 @@ CASES = {
 
 
 def repeat(case: Case, key: jax.Array, seed: int) -> dict[str, dict[str, float]]:
-    """Of every parameter the truth, the estimate and the ends of its interval."""
+    """The truth, the estimate and the ends of the interval of every parameter, of one colony."""
     register = recording.simulate_founded(
         key, case.laws, case.ground, case.founders, case.frames, case.capacity, case.law
     )

@@ -36,9 +36,9 @@ class Curves(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What was seen, and what simulated colonies did from the same start."""
+    """The recorded curves, and what simulated colonies did from the same start."""
 
-    seen: Curves  # [T]
+    recorded: Curves  # [T]
     simulated: Curves  # [R, T]
     overflow: float  # share of simulated colonies with more cells than slots
     tests: list[Test]
@@ -82,9 +82,9 @@ def curves_of(alive: Any, place: Any) -> Any:
     masked = lambda fill: jnp.where(alive, place[None], fill)
     has_any = cells > 0
     middle = jnp.sum(masked(0.0), axis=1) / jnp.maximum(cells, 1)
-    known = lambda values: jnp.where(has_any, values, jnp.nan)
+    while_any = lambda values: jnp.where(has_any, values, jnp.nan)
     front, rear = jnp.max(masked(-jnp.inf), axis=1), jnp.min(masked(jnp.inf), axis=1)
-    return Curves(cells, known(front), known(middle), known(rear))
+    return Curves(cells, while_any(front), while_any(middle), while_any(rear))
 
 
 def recorded_curves(tracks: Tracks, ground: Ground) -> Curves:
@@ -102,8 +102,8 @@ def envelope_tests(recorded: Curves, simulated: Curves) -> list[Test]:
     curves (a global envelope; Myllymäki et al. 2017, *JRSS B* 79, 381).
     """
     tests = []
-    for name, seen_curve, curves in zip(Curves._fields, recorded, simulated, strict=True):
-        together = np.concatenate([seen_curve[None], curves]).astype(float)
+    for name, curve, curves in zip(Curves._fields, recorded, simulated, strict=True):
+        together = np.concatenate([curve[None], curves]).astype(float)
         with np.errstate(invalid="ignore"):
             counts = np.isfinite(together).sum(0)
             filled = np.where(np.isfinite(together), together, 0.0)

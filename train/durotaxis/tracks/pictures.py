@@ -249,7 +249,7 @@ def draw_check(path: Path, check: Check, units: Units) -> None:
     """Simulated colonies and the recorded one: cells, front, middle and rear over time."""
     figure = Figure(figsize=(10, 3.6), dpi=PRINT, layout="constrained")
     count_axes, place_axes = figure.subplots(1, 2)
-    frame = np.arange(len(check.seen.cells))
+    frame = np.arange(len(check.recorded.cells))
     for axes, name, colour, factor in (
         (count_axes, "cells", BLUE, 1.0),
         (place_axes, "front", BLUE, units.length),
@@ -260,8 +260,8 @@ def draw_check(path: Path, check: Check, units: Units) -> None:
         label = f"{name}: 90 % of simulated colonies"
         axes.fill_between(frame, low, high, color=colour, alpha=0.18, linewidth=0, label=label)
         axes.plot(frame, middle, color=colour, linewidth=1.0, linestyle="--")
-        seen_curve = factor * getattr(check.seen, name)
-        axes.plot(frame, seen_curve, color=colour, linewidth=1.8, label=f"{name}: recorded")
+        recorded_curve = factor * getattr(check.recorded, name)
+        axes.plot(frame, recorded_curve, color=colour, linewidth=1.8, label=f"{name}: recorded")
     count_axes.set(xlabel="frame", ylabel="cells", ylim=(0, None))
     place_axes.set(xlabel="frame", ylabel=f"way to the goal ({units.length_name})")
     for axes in (count_axes, place_axes):

@@ -1,8 +1,8 @@
 """Tracks of TrackMate: its table of spots, and that of edges, which say where cells divide.
 
 Below the names its exports have two more rows of names and one of units, such as "(micron)". The
-format is that of the buttons "Spots" and "Edges" and of "Export to CSV" (Ershov et al. 2022, *Nature
-Methods* 19, 829).
+format is that of the buttons "Spots" and "Edges" and of "Export to CSV" (Ershov et al. 2022,
+*Nature Methods* 19, 829).
 """
 
 from collections import defaultdict

@@ -6,7 +6,8 @@ A cell is born in its first frame and dies after its last, unless the recording 
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -51,12 +52,14 @@ class Rows(NamedTuple):
     x: np.ndarray  # float [n]
     y: np.ndarray  # float [n]
     parent: dict[str, str]  # of cells that have one
-    spans: dict[str, tuple[int, int]] = {}  # first and last frame, where places do not say
+    spans: Mapping[str, tuple[int, int]] = MappingProxyType(
+        {}
+    )  # first and last frame, where places do not say
     notes: tuple[str, ...] = ()
 
 
 def assemble(path: str, rows: Rows) -> Tracks:
-    """The tracks of a file. Raises ValueError, in one line, for what is not a recording of cells."""
+    """The tracks of a file. Raises ValueError, in one line, for what is no recording of cells."""
     refuse_numbers(path, rows)
     names = list(dict.fromkeys([*rows.cell, *rows.spans]))
     index = {name: i for i, name in enumerate(names)}
@@ -112,8 +115,8 @@ def parents(
     for child, name in named.items():
         if name not in index:
             raise ValueError(
-                f"{path}: the parent of cell {child} is {name}, which has no rows; leave the parent "
-                "of cells without one empty"
+                f"{path}: the parent of cell {child} is {name}, which has no rows; leave the "
+                "parent of cells without one empty"
             )
         if first[index[name]] >= first[index[child]]:
             raise ValueError(
@@ -151,7 +154,7 @@ def continue_mothers(tracks: Tracks) -> Tracks:
             heir = min((c for c in later if first[c] == begin), key=distance)
             owner[heir], last[mother] = mother, last[heir]
             parent[children[heir]] = mother
-            children[mother] += [c for c in children.pop(heir, [])]
+            children[mother] += children.pop(heir, [])
             children[mother].remove(heir)
     count = int(np.sum(owner != np.arange(len(owner))))
     if not count:

@@ -16,7 +16,7 @@ from train.durotaxis.tracks.recording import FRAMES, TRUTH
 GROUND = law_ground(**recording.EXAMPLE_GROUND)
 
 
-def simulated(seed: int, **changes: float):
+def simulate(seed: int, **changes: float):
     """A recording, with other numbers of the law of spawning."""
     laws = TRUTH._replace(spawning=TRUTH.spawning._replace(**changes))
     register = recording.simulate_founded(jax.random.key(seed), laws, GROUND)
@@ -26,7 +26,7 @@ def simulated(seed: int, **changes: float):
 @pytest.fixture(scope="module")
 def fit():
     """Tables and spawning fits of a few recordings; one compilation serves them all."""
-    fits = [tables.tabulate(simulated(seed), GROUND) for seed in range(8)]
+    fits = [tables.tabulate(simulate(seed), GROUND) for seed in range(8)]
     fitting._fit_spawning.clear_cache()
     estimates = [fitting.fit_spawning(table.displacements, "directed") for table in fits]
     assert fitting._fit_spawning._cache_size() <= 2  # fewer and more than 128 births
@@ -115,7 +115,7 @@ def test_even_ground_leaves_the_curve_open():
 @pytest.mark.slow
 def test_what_is_not_explained_is_said():
     """Cells that drift, and distances that grow with time."""
-    tracks = simulated(0)
+    tracks = simulate(0)
     rng = np.random.default_rng(0)
     assert goodness.rest_tests(tracks, rng)[0].p > 0.01
     age = tracks.frame - tracks.first[tracks.cell]
