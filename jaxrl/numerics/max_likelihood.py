@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxrl.numerics import linalg
 
-Terms = Callable[[jax.Array, Any], jax.Array]
+Terms = Callable[[Any, Any], jax.Array]
 """`(theta [P], data) -> [n]`, the terms of a log-likelihood."""
 
 DROP = 1.920729
@@ -40,32 +40,32 @@ LONGEST = 2.0
 class Bounds(NamedTuple):
     """Where parameters are sought, float32 `[P]` each; those that are not `free` stay."""
 
-    low: jax.Array
-    high: jax.Array
-    free: jax.Array  # bool
+    low: Any
+    high: Any
+    free: Any  # bool
 
 
 class Profile(NamedTuple):
     """How far the log-likelihood falls as one parameter leaves its estimate, on both sides."""
 
-    value: jax.Array  # [2 G + 1], rising
-    drop: jax.Array  # [2 G + 1]
-    theta: jax.Array  # [2 G + 1, P], all parameters there
+    value: Any  # [2 G + 1], rising
+    drop: Any  # [2 G + 1]
+    theta: Any  # [2 G + 1, P], all parameters there
 
 
 class Estimate(NamedTuple):
     """The estimates of parameters, and what the data say of each."""
 
-    theta: jax.Array  # [P]
-    low: jax.Array  # [P] ends of the 95 % intervals; -inf where there is none
-    high: jax.Array  # [P] inf where there is none
-    information: jax.Array  # [P, P] the negative Hessian; identity rows where not free
-    log_likelihood: jax.Array
-    gradient: jax.Array  # [P], nearly 0 but at bounds
+    theta: Any  # [P]
+    low: Any  # [P] ends of the 95 % intervals; -inf where there is none
+    high: Any  # [P] inf where there is none
+    information: Any  # [P, P] the negative Hessian; identity rows where not free
+    log_likelihood: Any
+    gradient: Any  # [P], nearly 0 but at bounds
     profile: Profile  # of each parameter: leaves [P, ...]
 
 
-def fit(terms: Terms, data: Any, starts: jax.Array, bounds: Bounds) -> Estimate:
+def fit(terms: Terms, data: Any, starts: Any, bounds: Bounds) -> Estimate:
     """The estimates from the best of several `starts` `[S, P]`, and their profiles."""
     bounds = Bounds(*map(jnp.asarray, bounds))
     climb = lambda start: maximise(terms, data, start, bounds)

@@ -7,7 +7,7 @@ on soft ground in a crowd.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,9 +27,9 @@ MEANINGS = {
 class Events(NamedTuple):
     """A row for each cell and frame in which something could happen; n rows."""
 
-    covariates: jax.Array  # [n, K]
-    happened: jax.Array  # [n] 1 or 0
-    weight: jax.Array  # [n] 1, or 0 in padding
+    covariates: Any  # [n, K]
+    happened: Any  # [n] 1 or 0
+    weight: Any  # [n] 1, or 0 in padding
 
 
 def covariates(

@@ -5,7 +5,7 @@ cells that wait, and its record names them all. Where births are certain both gr
 for all cells of a record, K covariates.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,16 +22,16 @@ class Ground(NamedTuple):
     """The ground of a record, and the way to its goal."""
 
     law: Law
-    field: jax.Array  # float32 [H, W] measured stiffness instead of the law, or [0, 0]
+    field: Any  # float32 [H, W] measured stiffness instead of the law, or [0, 0]
     width: Number  # px
     height: Number  # px
     direction: Number = 0.0  # radians, of the goal, from x towards y
 
-    def stiffness(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    def stiffness(self, x: Any, y: Any) -> Any:
         """The stiffness under points, px, in their shape."""
         return substrate.intensity(self.law, self.field, x, y, self.width, self.height)
 
-    def place(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    def place(self, x: Any, y: Any) -> Any:
         """How far points are on the way to the goal, px, in their shape."""
         return x * jnp.cos(self.direction) + y * jnp.sin(self.direction)
 
@@ -40,28 +40,28 @@ class Laws(NamedTuple):
     """What a colony does."""
 
     spawning: Spawning
-    deaths: jax.Array  # [K], see `events`
-    births: jax.Array  # [K], of survivors
+    deaths: Any  # [K], see `events`
+    births: Any  # [K], of survivors
 
 
 class Register(NamedTuple):
     """All cells of a record, in the order of their births; slots beyond `count` hold none."""
 
-    x: jax.Array  # float32 [M] px
-    y: jax.Array  # float32 [M] px
-    parent: jax.Array  # int32 [M], -1 for founders
-    first: jax.Array  # int32 [M], frame of birth
-    last: jax.Array  # int32 [M], last frame alive; NEVER: alive at the end
-    count: jax.Array  # int32, cells; more than M: those beyond are missing
+    x: Any  # float32 [M] px
+    y: Any  # float32 [M] px
+    parent: Any  # int32 [M], -1 for founders
+    first: Any  # int32 [M], frame of birth
+    last: Any  # int32 [M], last frame alive; NEVER: alive at the end
+    count: Any  # int32, cells; more than M: those beyond are missing
 
 
 def simulate(
     key: jax.Array,
     laws: Laws,
     ground: Ground,
-    x: jax.Array,
-    y: jax.Array,
-    num_founders: jax.Array,
+    x: Any,
+    y: Any,
+    num_founders: Any,
     frames: int,
     law: str = "directed",
 ) -> Register:

@@ -12,7 +12,7 @@ in closed form, with s² the variance of both errors and of the scatter of landi
 displacements, P parameters.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,25 +36,25 @@ REACHES = np.linspace(-5, 5, 101).astype(np.float32)
 class Spawning(NamedTuple):
     """The numbers of a law of spawning; scalars."""
 
-    gamma: float | jax.Array  # px, distance on very stiff ground
-    alpha: float | jax.Array  # stiffness at which that is half
-    noise: float | jax.Array  # px, added to the distance; isotropic: times a normal deviate
-    theta: float | jax.Array = 0.0  # radians, mean direction, from x towards y
-    kappa: float | jax.Array = 1.0  # concentration around it; 0: any direction
-    error: float | jax.Array = 0.0  # px, standard deviation of an observed coordinate
-    scatter: float | jax.Array = 0.0  # px, that of where children land about the law
+    gamma: Any  # px, distance on very stiff ground
+    alpha: Any  # stiffness at which that is half
+    noise: Any  # px, added to the distance; isotropic: times a normal deviate
+    theta: Any = 0.0  # radians, mean direction, from x towards y
+    kappa: Any = 1.0  # concentration around it; 0: any direction
+    error: Any = 0.0  # px, standard deviation of an observed coordinate
+    scatter: Any = 0.0  # px, that of where children land about the law
 
 
 class Displacements(NamedTuple):
     """Vectors from parents to children as they were observed, and repeated looks at one place."""
 
-    distance: jax.Array  # [B] px
-    angle: jax.Array  # [B] radians, from x towards y
-    stiffness: jax.Array  # [B] under the parent
-    variance: jax.Array  # [B] of each coordinate, in squared errors of a single observation
-    weight: jax.Array  # [B] 1, or 0 in padding
-    squares: jax.Array  # sum of squared deviations from means of the same place, px²
-    freedom: jax.Array  # degrees of freedom of that sum
+    distance: Any  # [B] px
+    angle: Any  # [B] radians, from x towards y
+    stiffness: Any  # [B] under the parent
+    variance: Any  # [B] of each coordinate, in squared errors of a single observation
+    weight: Any  # [B] 1, or 0 in padding
+    squares: Any  # sum of squared deviations from means of the same place, px²
+    freedom: Any  # degrees of freedom of that sum
 
 
 def directed_terms(theta: jax.Array, data: Displacements) -> jax.Array:

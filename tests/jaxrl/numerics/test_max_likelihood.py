@@ -1,5 +1,7 @@
 """Estimates and profile intervals against closed forms and against scipy."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,9 @@ def binomial_terms(theta: jax.Array, data: jax.Array) -> jax.Array:
     return data[:, 0] * theta[0] - data[:, 1] * jax.nn.softplus(theta[0])
 
 
-fit_normal = jax.jit(lambda data, bounds: max_likelihood.fit(normal_terms, data, STARTS, bounds))
+fit_normal: Any = jax.jit(
+    lambda data, bounds: max_likelihood.fit(normal_terms, data, STARTS, bounds)
+)
 fit_binomial = jax.jit(
     lambda data: max_likelihood.fit(binomial_terms, data, np.zeros((1, 2), np.float32), ONE)
 )
@@ -39,8 +43,13 @@ def test_the_interval_of_a_mean_is_that_of_its_profile():
     np.testing.assert_allclose(ends, [mean - half, mean + half], atol=0.01)
     # That of the deviation: n (log s + 1/2 (ŝ/s)² - 1/2 - log ŝ) = DROP.
     fall = lambda s: len(data) * (np.log(s / deviation) + ((deviation / s) ** 2 - 1) / 2) - DROP
-    ends = [optimize.brentq(fall, *x) for x in ((0.3 * deviation, deviation), (deviation, 9.0))]
-    np.testing.assert_allclose(np.exp([estimate.low[1], estimate.high[1]]), ends, rtol=0.01)
+    ends = [
+        optimize.brentq(fall, low, high)
+        for low, high in ((0.3 * deviation, deviation), (deviation, 9.0))
+    ]
+    np.testing.assert_allclose(
+        np.exp([estimate.low[1], estimate.high[1]]), np.array(ends, float), rtol=0.01
+    )
 
 
 def test_what_is_not_free_stays():

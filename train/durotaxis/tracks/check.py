@@ -29,10 +29,10 @@ FAILURES = {
 class Curves(NamedTuple):
     """A colony over time, `[..., T]` each; places are along the way to the goal, px."""
 
-    cells: np.ndarray
-    front: np.ndarray  # NaN where no cell is left
-    middle: np.ndarray
-    rear: np.ndarray
+    cells: Any
+    front: Any  # NaN where no cell is left
+    middle: Any
+    rear: Any
 
 
 class Check(NamedTuple):

@@ -5,7 +5,7 @@ with the same errors: its rank among them is uniform if the law is right, whatev
 B displacements, R replicates, C cells.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special, stats
@@ -83,7 +83,11 @@ def displacement_tests(
     place = np.asarray(ground.place(x[parent], y[parent]))
     born = tracks.first[child]
     uniform = lambda u: float(stats.kstest(u, "uniform").pvalue)
-    trend = lambda u, v: 1.0 if np.ptp(v) == 0 else float(stats.spearmanr(u, v).pvalue)
+
+    def trend(u: np.ndarray, v: np.ndarray) -> float:
+        result: Any = stats.spearmanr(u, v) if np.ptp(v) else None
+        return 1.0 if result is None else float(result.pvalue)
+
     return [
         Test("distances", uniform(far), "distances are not distributed as the law has them"),
         Test("directions", uniform(aside), "directions are not distributed as the law has them"),

@@ -3,6 +3,8 @@
 import csv
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy import interpolate
 
@@ -19,10 +21,10 @@ def law_ground(
     exponential: bool, slope: float, base: float, width: int, height: int, goal: str = "right"
 ) -> Ground:
     """Ground by a law. Raises ValueError for one that float32 cannot hold."""
-    law = Law(exponential=np.bool_(exponential), slope=np.float32(slope), base=np.float32(base))
+    law = Law(exponential=np.bool_(exponential), slope=jnp.float32(slope), base=jnp.float32(base))
     field = np.zeros((0, 0), np.float32)
     substrate.check(law, width, height, field)
-    return Ground(law, field, np.float32(width), np.float32(height), direction(goal))
+    return Ground(law, field, jnp.float32(width), jnp.float32(height), direction(goal))
 
 
 def measured_ground(
@@ -45,8 +47,8 @@ def measured_ground(
     else:
         field = read_field(path, scale, greys)
     height, width = field.shape
-    law = Law(exponential=np.bool_(False), slope=np.float32(0), base=np.float32(1))
-    return Ground(law, field, np.float32(width), np.float32(height), direction(goal))
+    law = Law(exponential=np.bool_(False), slope=jnp.float32(0), base=jnp.float32(1))
+    return Ground(law, field, jnp.float32(width), jnp.float32(height), direction(goal))
 
 
 def read_table(path: str, scale: float, width: int, height: int) -> np.ndarray:
@@ -87,9 +89,9 @@ def read_table(path: str, scale: float, width: int, height: int) -> np.ndarray:
     return np.where(np.isnan(inside), nearest, inside).astype(np.float32)
 
 
-def direction(goal: str) -> np.float32:
+def direction(goal: str) -> jax.Array:
     """Radians from x towards y of the way to a goal, told counter-clockwise in pictures."""
-    return np.float32(-np.deg2rad(placement.degrees_of(goal)))
+    return jnp.float32(-np.deg2rad(placement.degrees_of(goal)))
 
 
 def refuse_outside(tracks: Tracks, ground: Ground) -> None:

@@ -40,7 +40,7 @@ def centroids(path: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
         frames.append(np.full(len(present), float(frame)))
         columns.append(x[present] / count[present])
         rows.append(y[present] / count[present])
-    return names, *(np.concatenate(values) for values in (frames, columns, rows))
+    return names, np.concatenate(frames), np.concatenate(columns), np.concatenate(rows)
 
 
 def read_labels(path: Path) -> np.ndarray:

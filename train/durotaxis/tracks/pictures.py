@@ -94,10 +94,11 @@ def _draw_histogram(axes: Axes, values: np.ndarray, replicates: np.ndarray) -> N
     edges = np.linspace(low, high, int(np.clip(np.sqrt(len(values)), 8, 24)) + 1)
     counts = np.array([np.histogram(row, edges)[0] for row in replicates])
     ends = np.percentile(counts, [5, 95], axis=0)
-    both = [np.append(end, end[-1]) for end in ends]
+    low_end, high_end = (np.append(end, end[-1]) for end in ends)
     axes.fill_between(
         edges,
-        *both,
+        low_end,
+        high_end,
         step="post",
         color=VERMILLION,
         alpha=0.25,

@@ -73,7 +73,8 @@ def write(rows: Rows, path: Path) -> None:
     """Writes a table of frame, cell, parent, x, y; places with two decimals, px."""
     lines = ["frame,cell,parent,x,y"]
     for i in np.lexsort((np.array(rows.cell, int), rows.frame)):
-        cell, parent = rows.cell[i], rows.parent.get(rows.cell[i], "")
+        cell = rows.cell[int(i)]
+        parent = rows.parent.get(cell, "")
         lines.append(f"{rows.frame[i]:.0f},{cell},{parent},{rows.x[i]:.2f},{rows.y[i]:.2f}")
     write_whole(path, "\n".join(lines) + "\n")
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.table import Table as TextTable
 
-from envs.durotaxis import rules
 from envs.durotaxis.tracks import events, spawning
 from envs.durotaxis.units import Units
 from jaxrl.numerics.max_likelihood import DROP, Estimate
@@ -92,7 +91,7 @@ def hill_band(fit: Fit, stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
             spawning.NAMES, np.vstack([fit.spawning.theta, paths]).T[:3], strict=False
         )
     )
-    curves = np.asarray(rules.hill_distance(stiffness[None], gamma, alpha, noise))
+    curves = gamma / (1 + (alpha / np.maximum(stiffness, 1e-6)) ** 2) + noise
     return curves[0], curves.min(0), curves.max(0)
 
 

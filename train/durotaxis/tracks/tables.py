@@ -164,9 +164,10 @@ def pad(values: np.ndarray, size: int) -> np.ndarray:
 def pad_displacements(data: Displacements) -> Displacements:
     """Displacements with padding, so that few sizes are compiled."""
     size = len(data.distance)
-    rows = [pad(v, size) for v in data[:5]]
-    rows[2:4] = [np.where(rows[4] > 0, v, np.float32(1)) for v in rows[2:4]]
-    return Displacements(*rows, *data[5:])
+    padded = data._replace(**{name: pad(getattr(data, name), size) for name in data._fields[:5]})
+    is_row = padded.weight > 0
+    one = lambda values: np.where(is_row, values, np.float32(1))
+    return padded._replace(stiffness=one(padded.stiffness), variance=one(padded.variance))
 
 
 def pad_events(data: Events) -> Events:

@@ -167,8 +167,15 @@ def continue_mothers(tracks: Tracks) -> Tracks:
     parent = np.where(parent[survivors] >= 0, number[parent[survivors]], -1)
     note = f"{quantity(count, 'mothers')} that ended at a division live on as the nearest daughter"
     return Tracks(
-        *(values[order] for values in (cell, *tracks[1:4])),
-        *(parent, first[survivors], last[survivors], tracks.frames, (*tracks.notes, note)),
+        cell=cell[order],
+        frame=tracks.frame[order],
+        x=tracks.x[order],
+        y=tracks.y[order],
+        parent=parent,
+        first=first[survivors],
+        last=last[survivors],
+        frames=tracks.frames,
+        notes=(*tracks.notes, note),
     )
 
 

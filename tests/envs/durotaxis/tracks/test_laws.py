@@ -25,10 +25,10 @@ DATA = Displacements(
     freedom=np.float32(30.0),
 )
 GROUND = Ground(
-    Law(np.bool_(False), np.float32(0.05), np.float32(0.5)),
+    Law(np.bool_(False), jnp.float32(0.05), jnp.float32(0.5)),
     np.zeros((0, 0), np.float32),
-    np.float32(100),
-    np.float32(80),
+    jnp.float32(100),
+    jnp.float32(80),
 )
 
 
@@ -127,7 +127,9 @@ def test_certain_births_grow_as_the_environment_does():
     register = run(
         jax.random.key(0), Laws(law, never, certain), GROUND, x, y, jnp.int32(3), frames=4
     )
-    colony = rules.Colony(x, y, jnp.full(32, -1), jnp.zeros(32, jnp.int32), jnp.int32(3))
+    colony = rules.Colony(
+        jnp.asarray(x), jnp.asarray(y), jnp.full(32, -1), jnp.zeros(32, jnp.int32), jnp.int32(3)
+    )
     nobody = jnp.zeros(32, bool)
 
     @jax.jit

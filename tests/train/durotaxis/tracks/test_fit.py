@@ -1,6 +1,7 @@
 """`python -m train.durotaxis fit`: known laws are recovered, and what does not fit is said."""
 
 import json
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,9 +28,10 @@ def simulate(seed: int, **changes: float):
 def fit():
     """Tables and spawning fits of a few recordings; one compilation serves them all."""
     fits = [tables.tabulate(simulate(seed), GROUND) for seed in range(8)]
-    fitting._fit_spawning.clear_cache()
+    compiled: Any = fitting._fit_spawning
+    compiled.clear_cache()
     estimates = [fitting.fit_spawning(table.displacements, "directed") for table in fits]
-    assert fitting._fit_spawning._cache_size() <= 2  # fewer and more than 128 births
+    assert compiled._cache_size() <= 2  # fewer and more than 128 births
     return fits, estimates
 
 

@@ -1,5 +1,7 @@
 """What happened in tracks, against counts by hand and plain loops."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -90,7 +92,8 @@ def test_a_table_of_stiffness_is_interpolated(tmp_path):
 
 def test_laws_of_events_are_recovered():
     """Intervals of 24 colonies hold nearly all coefficients; one compilation serves them all."""
-    fitting._fit_events.clear_cache()
+    compiled: Any = fitting._fit_events
+    compiled.clear_cache()
     ground = law_ground(**recording.EXAMPLE_GROUND)
     inside = []
     for key in jax.random.split(jax.random.key(1), 24):
@@ -105,5 +108,5 @@ def test_laws_of_events_are_recovered():
         inside.append(
             (estimate.low <= recording.TRUTH.deaths) & (recording.TRUTH.deaths <= estimate.high)
         )
-    assert fitting._fit_events._cache_size() == 1
+    assert compiled._cache_size() == 1
     assert np.sum(inside, axis=0)[:4].min() >= 19  # of 24 at 95 %: fewer in 1 of 2,000
