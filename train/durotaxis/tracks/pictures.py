@@ -195,6 +195,8 @@ def _draw_coefficients(axes: Axes, estimate: Estimate, causes: tuple[str, ...], 
     axes.set_yticks(range(len(numbers)), labels, size=8)
     axes.set_ylim(len(numbers) - 0.5, -0.5)
     axes.axvline(0, color=GREY, linestyle="--", linewidth=1)
+    axes.margins(x=0.08)
+    axes.locator_params(axis="x", nbins=5)
     axes.set_xlabel(f"change in the log-odds of {kind}")
     _tidy(axes)
     axes.grid(False)
@@ -248,7 +250,7 @@ AXES = {
 
 def draw_check(path: Path, check: Check, units: Units) -> None:
     """Simulated colonies and the recorded one: cells, front, middle and rear over time."""
-    figure = Figure(figsize=(10, 3.6), dpi=PRINT, layout="constrained")
+    figure = Figure(figsize=(10, 4.0), dpi=PRINT, layout="constrained")
     count_axes, place_axes = figure.subplots(1, 2)
     frame = np.arange(len(check.recorded.cells))
     for axes, name, colour, factor in (
@@ -258,17 +260,18 @@ def draw_check(path: Path, check: Check, units: Units) -> None:
         (place_axes, "rear", VERMILLION, units.length),
     ):
         low, middle, high = factor * band(getattr(check.simulated, name))
-        label = f"{name}: 90 % of simulated colonies"
+        label = f"{name}, 90 % of simulated"
         axes.fill_between(frame, low, high, color=colour, alpha=0.18, linewidth=0, label=label)
         axes.plot(frame, middle, color=colour, linewidth=1.0, linestyle="--")
         recorded_curve = factor * getattr(check.recorded, name)
-        axes.plot(frame, recorded_curve, color=colour, linewidth=1.8, label=f"{name}: recorded")
+        axes.plot(frame, recorded_curve, color=colour, linewidth=1.8, label=f"{name}, recorded")
     count_axes.set(xlabel="frame", ylabel="cells", ylim=(0, None))
     place_axes.set(xlabel="frame", ylabel=f"way to the goal ({units.length_name})")
     for axes in (count_axes, place_axes):
         axes.set_xlim(0, frame[-1])
         _tidy(axes)
-        axes.legend(frameon=False, fontsize=8, loc="upper left")
+    handles = [x.get_legend_handles_labels()[0] for x in (count_axes, place_axes)]
+    legend_below(figure, [*handles[0], *handles[1]], 4)
     save(figure, path)
 
 

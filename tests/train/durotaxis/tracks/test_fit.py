@@ -86,7 +86,7 @@ def test_a_fit_of_the_example_explains_it(tmp_path, capsys):
     assert command.main(arguments) == 0
     content = json.loads((tmp_path / "fit" / "fit.json").read_text())
     assert content["not_explained"] == []
-    assert content["counts"]["births"] == 147
+    assert content["counts"]["births"] == 181
     rows = content["spawning"]
     for name, number in rows.items():
         assert number["low"] <= number["value"] <= number["high"]

@@ -90,6 +90,7 @@ def test_a_table_of_stiffness_is_interpolated(tmp_path):
             measured_ground(str(path), None, None, (60, 50))
 
 
+@pytest.mark.slow
 def test_laws_of_events_are_recovered():
     """Intervals of 24 colonies hold nearly all coefficients; one compilation serves them all."""
     compiled: Any = fitting._fit_events
