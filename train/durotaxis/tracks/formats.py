@@ -25,6 +25,7 @@ EXPECTED = (
     "POSITION_X, POSITION_Y; or L B E P of the Cell Tracking Challenge"
 )
 LARGEST_FILE = 500 * 2**20  # bytes
+LARGEST_NUMBER = 2**31
 
 
 def read(path: str, edges: str = "", pixel_size: float | None = None) -> Tracks:
@@ -76,7 +77,10 @@ def read_columns(path: str) -> Columns:
         if separator is None
         else (lambda x: list(csv.reader(x, delimiter=separator)))
     )
-    table = [[word.strip() for word in row] for row in split(lines)]
+    try:
+        table = [[word.strip() for word in row] for row in split(lines)]
+    except csv.Error as error:
+        raise ValueError(f"{path} is no table that can be read ({error}); {EXPECTED}") from None
     header, rows = table[0], table[1:]
     if all(is_number(word) for word in header):  # man_track.txt has no header
         names = {4: LINEAGE, 6: (*LINEAGE, "X", "Y")}.get(len(header))
@@ -118,8 +122,9 @@ def read_lineage(path: str, columns: Columns) -> Rows:
     Places are in two columns more, or in the label images beside the file.
     """
     label, begin, end, parent = (numbers(path, name, columns[name]) for name in LINEAGE)
-    if np.any(~np.isfinite(np.stack([label, begin, end, parent]))):
-        raise ValueError(f"{path} has gaps in L B E P; expected whole numbers")
+    table = np.stack([label, begin, end, parent])
+    if not np.all(np.abs(table) < LARGEST_NUMBER) or np.any(table % 1):
+        raise ValueError(f"{path} has gaps or fractions in L B E P; expected whole numbers")
     names = [plain_name(word) for word in columns["L"]]
     if len(set(names)) < len(names):
         raise ValueError(f"{path} has a label twice; expected a row for each track")

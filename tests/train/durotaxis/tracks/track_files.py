@@ -45,6 +45,17 @@ EDGES = [
     (202, 203),
     *((300 + t, 301 + t) for t in range(4)),
 ]
+WORDS = (
+    "frame,cell,parent,x,y\n",
+    "L B E P X Y\n",
+    "0,1,,1,1\n",
+    "1 0 4 0 1 1\n",
+    "1,2,1,",
+    "1e400",
+    ";",
+    '"',
+)
+"""What files of tracks are made of, for tests that put them together at random."""
 LINEAGE = "1 0 1 0\n2 2 3 1\n3 0 4 0\n4 2 4 1\n"
 """Cell 1 ends when it divides into 2 and 4, and 4 is where it was."""
 
