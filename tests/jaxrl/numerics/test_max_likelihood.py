@@ -53,7 +53,7 @@ def test_the_interval_of_a_mean_is_that_of_its_profile():
 
 
 def test_intervals_hold_the_truth_nineteen_times_in_twenty():
-    """Of 200 samples; one compilation serves them all."""
+    """Intervals of 200 samples are counted; one compilation serves them all."""
     rng, truth = np.random.default_rng(1), np.array([3.0, np.log(2.0)])
     fit_normal.clear_cache()
     inside = []
