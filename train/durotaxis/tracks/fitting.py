@@ -23,6 +23,8 @@ LARGEST_COEFFICIENT = 60.0
 """Log-odds beyond which nothing can be told from certainty."""
 FARTHER = 30.0
 """Factor by which parameters are sought beyond what the data can tell."""
+EVEN = 1.1
+"""Stiffest over softest ground under parents, below which γ and α have no interval."""
 LEAST_FREEDOM = 10
 """Repeated coordinates of resting cells below which errors and scatter are not told apart."""
 
@@ -149,6 +151,8 @@ def limits(data: Displacements, margin: float) -> dict[str, tuple[float, float]]
 def bounds(data: Displacements, law: str) -> Bounds:
     """Where parameters are sought: farther than they can be told, so that bounds cut no ridge."""
     box = limits(data, FARTHER) | {"gamma": limits(data, FARTHER**2)["gamma"]}  # γ follows α²
+    # Below that nothing depends on α any more, and no gradient leads back.
+    box["alpha"] = (limits(data, 1.0)["alpha"][0], box["alpha"][1])
     most = 10 * float(data.distance.max())
     ends: dict[str, tuple[float, float]] = {
         **{name: (float(np.log(low)), float(np.log(high))) for name, (low, high) in box.items()},
@@ -172,6 +176,8 @@ def open_ends(data: Displacements, estimate: Estimate) -> Estimate:
         least, most = np.log(ends)
         low[i] = -np.inf if low[i] < least else low[i]
         high[i] = np.inf if high[i] > most else high[i]
+    if data.stiffness.max() < EVEN * data.stiffness.min():  # any curve goes through one point
+        low[:2], high[:2] = -np.inf, np.inf
     i = spawning.NAMES.index("theta")
     if high[i] - low[i] >= 2 * np.pi:
         low[i], high[i] = -np.inf, np.inf
