@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from bench import durotaxis_tracks
 from bench.tables.markdown import format_rate, latest, mean_and_interval, records, round_rate, table
 
 
@@ -61,3 +62,27 @@ def training_speed() -> str:
         if row["name"].startswith("training")
     ]
     return table("network | training, steps/s", rows, [record])
+
+
+def tracks() -> str:
+    """A row for each parameter of each case: how many intervals hold the truth."""
+    by_case = latest(records("durotaxis_tracks"), "case")
+    chosen = [by_case[name] for name in durotaxis_tracks.CASES if name in by_case]
+    rows = [
+        (
+            f"`{record['case']}`",
+            name,
+            f"{row['truth']:.3g}",
+            f"{row['median']:.3g}",
+            f"{float(row['median_low']):.3g} to {float(row['median_high']):.3g}",
+            f"{row['held']} of {record['repeats']}",
+            str(row["open_ended"] or ""),
+        )
+        for record in chosen
+        for name, row in record["parameters"].items()
+    ]
+    head = (
+        "case | parameter | truth | median estimate | median ends of intervals | held the truth"
+        " | with an open end"
+    )
+    return table(head, rows, chosen)

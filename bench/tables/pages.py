@@ -33,6 +33,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "common_ground": common_ground.scores,
     "durotaxis_learning": durotaxis.learning,
     "durotaxis_speed": durotaxis.speed,
+    "durotaxis_tracks": durotaxis.tracks,
     "durotaxis_training_speed": durotaxis.training_speed,
     "faults": common_ground.faults,
     **{

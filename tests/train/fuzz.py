@@ -26,10 +26,13 @@ from hypothesis import strategies as st
 from envs.grid import layouts
 from jaxrl import checkpoint
 from tests.train import fuzz_content as inside
+from tests.train.durotaxis.tracks import track_files
 from tests.train.fuzz_content import TREES, config_text, snake_config, utf8
 from train import evaluate, render
 from train.allo.recorded import recordings as trajectories
 from train.durotaxis.field import read_field
+from train.durotaxis.tracks import command as fitting
+from train.durotaxis.tracks import formats
 from train.host.command_line import command
 from train.host.errors import REFUSED, RunError
 from train.host.files import metrics_file, policy_files
@@ -138,6 +141,12 @@ LOADERS = {
         inside.npy,
         inside.npy_files(),
     ),
+    "tracks": Loader(
+        "tracks.csv",
+        lambda folder: formats.read(str(folder / "tracks.csv")),
+        track_files.OWN.encode,
+        utf8(st.lists(st.sampled_from(track_files.WORDS), max_size=8).map("".join)),
+    ),
     "recorded data": Loader(
         "data.npz",
         lambda folder: recordings.load(str(folder / "data.npz")),
@@ -245,6 +254,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "policies": export.main,
     "snake.players": rule_based.main,
     "vector_field advise": advice.main,
+    "durotaxis fit": fitting.main,
 }
 OPTIONS = {
     "evaluate": ["--policy", "--games", "--key", "--sampled", "--field-file", "--m"],
@@ -253,6 +263,11 @@ OPTIONS = {
     "vector_field advise": [
         *("--steps", "--hold", "--bound", "--low", "--rate", "--charge", "--inputs", "--state"),
         *("--seed", "--policy", "--field", "--key", "--out"),
+    ],
+    "durotaxis fit": [
+        *("--edges", "--pixel-size", "--ground", "--slope", "--base", "--field-file"),
+        *("--field-range", "--width", "--height", "--goal", "--spawning", "--deaths", "--births"),
+        *("--simulations", "--key", "--out"),
     ],
     "snake.players": ["--rows", "--cols", "--games", "--key", "--players", "--rules", "--out"],
 }

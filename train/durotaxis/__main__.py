@@ -1,4 +1,4 @@
-"""`python -m train.durotaxis`."""
+"""`python -m train.durotaxis`, and `python -m train.durotaxis fit TRACKS.csv`."""
 
 import sys
 
@@ -7,6 +7,10 @@ from train.host.machine import start
 
 if __name__ == "__main__":
     start.begin()
+    if sys.argv[1:2] == ["fit"]:
+        from train.durotaxis.tracks import command as fitting
+
+        sys.exit(fitting.main(sys.argv[2:]))
     from train.durotaxis.program import PROGRAM
 
     sys.exit(command.main(PROGRAM))

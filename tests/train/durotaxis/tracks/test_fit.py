@@ -1,0 +1,168 @@
+"""`python -m train.durotaxis fit`: known laws are recovered, and what does not fit is said."""
+
+import json
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy import optimize
+
+from envs.durotaxis.tracks import spawning
+from jaxrl.numerics.max_likelihood import DROP
+from train.durotaxis.tracks import check, command, fitting, goodness, recording, tables
+from train.durotaxis.tracks.ground import law_ground
+from train.durotaxis.tracks.recording import FRAMES, TRUTH
+
+GROUND = law_ground(**recording.EXAMPLE_GROUND)
+
+
+def simulate(seed: int, **changes: float):
+    """A recording, with other numbers of the law of spawning."""
+    laws = TRUTH._replace(spawning=TRUTH.spawning._replace(**changes))
+    register = recording.simulate_founded(jax.random.key(seed), laws, GROUND)
+    return recording.tracks_of(register, FRAMES, 0.4, np.random.default_rng(seed))
+
+
+@pytest.fixture(scope="module")
+def fit():
+    """Tables and spawning fits of a few recordings; one compilation serves them all."""
+    fits = [tables.tabulate(simulate(seed), GROUND) for seed in range(8)]
+    compiled: Any = fitting._fit_spawning
+    compiled.clear_cache()
+    estimates = [fitting.fit_spawning(table.displacements, "directed") for table in fits]
+    assert compiled._cache_size() <= 2  # fewer and more than 128 births
+    return fits, estimates
+
+
+@pytest.mark.slow
+def test_the_law_of_spawning_is_recovered(fit):
+    truth = np.array(
+        [fitting.internal(name, x, "directed") for name, x in TRUTH.spawning._asdict().items()]
+    )
+    inside = [(e.low <= truth) & (truth <= e.high) for e in fit[1]]
+    assert np.mean(inside) >= 0.85  # of 56 at 95 %: less in 1 of 700, were they independent
+    assert np.sum(inside, axis=0).min() >= 5
+
+
+@pytest.mark.slow
+def test_estimate_and_intervals_are_those_of_scipy(fit):
+    """In double precision, with another search and numbers of its own for every other parameter."""
+    table, estimate = fit[0][0], fit[1][0]
+    data = table.displacements
+
+    def terms(theta: np.ndarray) -> float:
+        gamma, alpha, kappa, error = np.exp(theta[[0, 1, 4, 5]])
+        radius = gamma / (1 + (alpha / data.stiffness.astype(float)) ** 2) + theta[2]
+        s2 = error**2 * data.variance.astype(float) + max(theta[6], 0.0)
+        d = data.distance.astype(float) * np.exp(1j * data.angle)
+        pull = np.abs(d * radius / s2 + kappa * np.exp(1j * theta[3]))
+        log_i0 = lambda z: np.log(spawning_i0e(z)) + z
+        rows = -(np.abs(d) ** 2 + radius**2) / (2 * s2) - np.log(2 * np.pi * s2)
+        rows += log_i0(pull) - log_i0(kappa)
+        error_term = -data.freedom * np.log(error) - data.squares / (2 * error**2)
+        return float(rows.sum() + error_term)
+
+    from scipy.special import i0e as spawning_i0e
+
+    best = terms(estimate.theta.astype(float))
+    assert best == pytest.approx(float(estimate.log_likelihood), abs=0.05)
+    climb = optimize.minimize(lambda x: -terms(x), estimate.theta, method="Nelder-Mead")
+    assert -climb.fun < best + 0.02
+    for name in ("gamma", "kappa", "scatter"):
+        which = spawning.NAMES.index(name)
+        for end in (estimate.low[which], estimate.high[which]):
+            others = np.delete(estimate.theta.astype(float), which)
+            fall = lambda x, which=which, end=end: best - terms(np.insert(x, which, end))
+            nearest = optimize.minimize(
+                fall, others, method="Nelder-Mead", options={"maxiter": 4000}
+            )
+            assert nearest.fun == pytest.approx(DROP, abs=0.15)
+
+
+@pytest.mark.slow
+def test_a_fit_of_the_example_explains_it(tmp_path, capsys):
+    arguments = ["example", "--out", str(tmp_path / "fit"), "--simulations", "50"]
+    assert command.main(arguments) == 0
+    content = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    assert content["not_explained"] == []
+    assert content["counts"]["births"] == 181
+    rows = content["spawning"]
+    for name, number in rows.items():
+        assert number["low"] <= number["value"] <= number["high"]
+        assert number["low"] <= getattr(TRUTH.spawning, name) * (
+            180 / np.pi if name == "theta" else 1
+        )
+    for name in ("spawning.png", "profiles.png", "events.png", "check.png"):
+        assert (tmp_path / "fit" / name).stat().st_size > 20_000
+    assert "nothing speaks against the model" in capsys.readouterr().out
+    assert command.main(arguments) == 2  # nothing is overwritten
+    assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_even_ground_leaves_the_curve_open():
+    ground = law_ground(False, 0.0, 3.0, 300, 200)
+    register = recording.simulate_founded(jax.random.key(3), TRUTH, ground)
+    tracks = recording.tracks_of(register, FRAMES, 0.4, np.random.default_rng(3))
+    estimate = fitting.fit_spawning(tables.tabulate(tracks, ground).displacements, "directed")
+    ends = {name: (low, high) for name, low, high in zip(
+        spawning.NAMES, estimate.low, estimate.high, strict=True)}  # fmt: skip
+    assert np.isinf(ends["gamma"][1])
+    assert np.isinf(ends["alpha"]).all()
+    assert ends["noise"][0] <= 0
+    assert np.isfinite([*ends["theta"], *ends["kappa"], *ends["error"]]).all()
+
+
+@pytest.mark.slow
+def test_what_is_not_explained_is_said():
+    """Cells that drift, and distances that grow with time."""
+    tracks = simulate(0)
+    rng = np.random.default_rng(0)
+    assert goodness.rest_tests(tracks, rng)[0].p > 0.01
+    age = tracks.frame - tracks.first[tracks.cell]
+    drifting = tracks._replace(x=tracks.x + 0.1 * age)
+    assert goodness.rest_tests(drifting, rng)[0].p < 0.01
+    table = tables.tabulate(tracks, GROUND)
+    late = tracks.first[table.child] > 20
+    data = table.displacements
+    data = data._replace(distance=np.where(late, 1.5, 1.0).astype(np.float32) * data.distance)
+    table = table._replace(displacements=data)
+    fit = fitting.fit(table, "directed", ("rear",), ())
+    tests = goodness.displacement_tests(tracks, table, fit, GROUND, rng)
+    failed = {test.name for test in goodness.failures(tests)}
+    assert "distance and time" in failed
+    named = {test.name: test.p for test in goodness.cause_tests(table, fit)}
+    assert set(named) == {
+        *(f"deaths and {x}" for x in ("age", "crowding", "stiffness")),
+        *(f"births and {x}" for x in ("rear", "age", "crowding", "stiffness")),
+    }
+
+
+def test_an_envelope_ranks_a_curve_among_those_simulated():
+    rng = np.random.default_rng(0)
+    curves = rng.normal(size=(199, 30)).cumsum(axis=1)
+    bundle = lambda x: check.Curves(*[x] * 4)
+    usual = check.envelope_tests(bundle(curves[0]), bundle(curves[1:]))
+    assert [test.p > 0.05 for test in usual] == [True] * 4
+    far = check.envelope_tests(bundle(curves[0] + 40), bundle(curves[1:]))
+    assert far[0].p == pytest.approx(1 / 199)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "give TRACKS.csv, or example"),
+        ("none.csv --slope 1 --base 1", "there is no file none.csv"),
+        ("none.csv", "the stiffness of the ground is not known: give --slope and --base"),
+        ("example --slope 1", "the example has a ground of its own"),
+        ("none.csv --field-file f.npy --slope 1", "have no effect with --field-file"),
+        ("none.csv --slope 1 --base 1 --field-range 1 2", "no effect without --field-file"),
+        ("none.csv --slope 1 --base 1 --deaths hunger", "invalid choice 'hunger'"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(line, message, capsys):
+    assert command.main(line.split()) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

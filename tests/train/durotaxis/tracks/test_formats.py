@@ -1,0 +1,119 @@
+"""One small colony is the same in every format, and files that are no tracks are refused."""
+
+import numpy as np
+import pytest
+
+from tests.train.durotaxis.tracks import track_files
+from train.durotaxis.tracks import formats, trackmate
+
+
+def is_the_colony(tracks) -> bool:
+    """Whether tracks are those of `track_files`, whatever the order of the cells."""
+    x, y = tracks.places
+    cells = {
+        (round(x[c], 6), round(y[c], 6)): (tracks.first[c], tracks.last[c], tracks.parent[c])
+        for c in range(len(x))
+    }
+    mother = next(c for c in range(len(x)) if round(x[c], 6) == 10)
+    expected = {(10, 20): (0, 4, -1), (14, 20): (2, 3, mother), (40, 30): (0, 4, -1)}
+    return cells == expected and (tracks.num_births, tracks.num_deaths, tracks.frames) == (1, 1, 5)
+
+
+def test_a_row_for_each_cell_and_frame(tmp_path):
+    path = tmp_path / "tracks.csv"
+    path.write_text(track_files.OWN)
+    tracks = formats.read(str(path))
+    assert is_the_colony(tracks)
+    assert "3 cells in 5 frames, 1 birth, 1 death" in tracks.notes[0]
+    separated = track_files.OWN.replace(",", ";").replace("frame", "Frame")
+    path.write_text("\ufeff" + separated)
+    assert is_the_colony(formats.read(str(path)))
+    path.write_text(track_files.OWN.replace("x,y", "x_um,y_um"))
+    halved = formats.read(str(path), pixel_size=2.0)
+    np.testing.assert_allclose(2 * halved.x, tracks.x)
+
+
+def test_frames_that_are_numbered_by_two_are_steps(tmp_path):
+    head, *rows = track_files.OWN.splitlines()
+    doubled = [f"{2 * int(row[0]) + 6}{row[1:]}" for row in rows]
+    (tmp_path / "tracks.csv").write_text("\n".join([head, *doubled]))
+    tracks = formats.read(str(tmp_path / "tracks.csv"))
+    assert is_the_colony(tracks)
+    assert "a step is 2 of them" in tracks.notes[1]
+
+
+def test_spots_of_trackmate(tmp_path):
+    spots, edges = track_files.write_spots(tmp_path)
+    tracks = formats.read(spots, edges, pixel_size=0.5)
+    assert is_the_colony(tracks)
+    assert tracks.notes[0].split(": ")[1].startswith("spots of TrackMate, places in µm")
+    assert "1 spot in no track left out" in tracks.notes
+    with pytest.raises(ValueError, match="two spots of track 0 in frame 2, so cells divide"):
+        formats.read(spots, "", 0.5)
+    with pytest.raises(ValueError, match="places in µm; say how many µm"):
+        formats.read(spots, edges)
+
+
+def test_lineages_with_label_images(tmp_path):
+    tracks = formats.read(track_files.write_label_images(tmp_path))
+    assert is_the_colony(tracks)
+    assert "1 mother that ended at a division" in tracks.notes[1]
+
+
+def test_lineages_with_places(tmp_path):
+    rows = zip(track_files.LINEAGE.splitlines(), ("10 20", "14 20", "40 30", "10 20"), strict=True)
+    (tmp_path / "man_track.txt").write_text("\n".join(" ".join(row) for row in rows))
+    assert is_the_colony(formats.read(str(tmp_path / "man_track.txt")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("parent", "mother", "has no column parent"),
+        ("3,2,1,14,20", "3,2,1,nan,20", "1 row whose x is no finite number, the first of cell 2"),
+        ("3,2,1,14,20", "3,2,1,14", "has 4 values in its row 9; expected 5"),
+        ("3,2,1,14,20", "3,2,1,14,2O", "has '2O' in column y, row 9; expected a number"),
+        ("3,2,1,14,20", "2,2,1,14,20", "has cell 2 2 times in frame 2"),
+        ("2,2,1,14,20", "2,2,7,14,20", "cell 2 has the parents 7 and 1"),
+        (",2,1,", ",2,7,", "the parent of cell 2 is 7, which has no rows"),
+        ("0,3,,", "0,3,2,", "cell 3 appears in frame 0, but its parent 2 in frame 2"),
+        ("3,2,1,14,20", "3.5,2,1,14,20", "frames that are no whole numbers"),
+    ],
+)
+def test_bad_tables_are_refused_in_one_line(tmp_path, old, new, message):
+    path = tmp_path / "tracks.csv"
+    path.write_text(track_files.OWN.replace(old, new))
+    with pytest.raises(ValueError, match=r"tracks\.csv") as error:
+        formats.read(str(path))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no table of text"),
+        ("frame,cell,parent,x,y\n", "has no cells"),
+        ("frame,cell,parent,x,y\n3,1,,1,1\n3,2,,5,5\n", "has one frame only"),
+        ("1 2 3\n4 5 6\n", "has 3 columns without names"),
+        ("1 0 4 0\n2 2 1 1\n", "track 2 ends before it begins"),
+        ("1 0 4 0\n2 2 3 1\n", "no label images"),
+    ],
+)
+def test_what_is_no_recording_is_refused(tmp_path, text, message):
+    (tmp_path / "tracks.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        formats.read(str(tmp_path / "tracks.csv"))
+
+
+def test_merges_and_unknown_spots_are_refused(tmp_path):
+    spots, _ = track_files.write_spots(tmp_path)
+    for link, message in (("302,203", "1 merge of two cells"), ("7,302", "links spot 7")):
+        (tmp_path / "other.csv").write_text(
+            "SPOT_SOURCE_ID,SPOT_TARGET_ID\n202,203\n" + link + "\n"
+        )
+        with pytest.raises(ValueError, match=message):
+            formats.read(spots, str(tmp_path / "other.csv"), 0.5)
+    assert trackmate.unit_of("", {"POSITION_X": ["X", "X", "(pixel)"]}) == "px"
+    with pytest.raises(ValueError, match="places in inch"):
+        trackmate.unit_of("", {"POSITION_X": ["(inch)"]})

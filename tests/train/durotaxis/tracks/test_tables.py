@@ -1,0 +1,113 @@
+"""What happened in tracks, against counts by hand and plain loops."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from envs.durotaxis.tracks import events
+from tests.train.durotaxis.tracks import track_files
+from train.durotaxis.tracks import fitting, formats, recording, tables
+from train.durotaxis.tracks.ground import law_ground, measured_ground, refuse_outside
+from train.durotaxis.tracks.tracks import Rows, assemble
+
+GROUND = law_ground(False, 0.1, 1.0, 60, 50)
+
+
+def read(tmp_path, text: str):
+    (tmp_path / "tracks.csv").write_text(text)
+    return formats.read(str(tmp_path / "tracks.csv"))
+
+
+def test_the_birth_of_a_small_colony(tmp_path):
+    """The mother's five frames all tell of the birth, the child's two as well."""
+    table = tables.tabulate(read(tmp_path, track_files.OWN), GROUND)
+    data = table.displacements
+    np.testing.assert_allclose(data.distance, [4.0])
+    np.testing.assert_allclose(data.angle, [0.0])
+    np.testing.assert_allclose(data.stiffness, [2.0])
+    np.testing.assert_allclose(data.variance, [1 / 5 + 1 / 2])
+    assert (float(data.squares), float(data.freedom)) == (0.0, 2 * (4 + 1 + 4))
+    assert (table.num_edge, table.num_short, table.num_twins) == (0, 0, 0)
+    # Ten cells and frames before the last frame; one death, and one birth among nine survivors.
+    assert (len(table.deaths.happened), table.deaths.happened.sum()) == (10, 1)
+    assert (len(table.births.happened), table.births.happened.sum()) == (9, 1)
+    (dead,) = table.deaths.covariates[table.deaths.happened == 1]
+    np.testing.assert_allclose(dead, [1, 0, 1 / events.AGE, np.log2(3 / 32), np.log2(2.4)])
+
+
+def test_frames_are_shared_out_among_births():
+    """No frame of a cell is used twice, so errors of displacements are independent."""
+    rng = np.random.default_rng(0)
+    frames = np.arange(7.0)
+    names, frame = ["a"] * 7 + ["b"] * 3 + ["c"] * 2, np.concatenate([frames, [2, 3, 4], [5, 6]])
+    x, y = rng.normal(30, 3, 12), rng.normal(25, 3, 12)
+    tracks = assemble("it", Rows(names, frame, x, y, {"b": "a", "c": "a"}))
+    uses, num_short = tables.share_frames(tracks)
+    assert num_short == 0
+    np.testing.assert_array_equal(np.sort(np.concatenate([*uses.values()])), np.arange(12))
+    assert {use: len(rows) for use, rows in uses.items()} == {
+        (0, 1): 4, (0, 2): 3, (1, 1): 3, (2, 2): 2
+    }  # fmt: skip
+    child, mean, variance, squares, freedom = tables.measure(tracks, uses)
+    np.testing.assert_array_equal(child, [1, 2])
+    np.testing.assert_allclose(mean[0, 0], [x[:4].mean(), y[:4].mean()])
+    np.testing.assert_allclose(variance, [1 / 4 + 1 / 3, 1 / 3 + 1 / 2])
+    groups = [slice(0, 4), slice(4, 7), slice(7, 10), slice(10, 12)]
+    expected = sum(len(x[g]) * (x[g].var() + y[g].var()) for g in groups)
+    np.testing.assert_allclose([squares, freedom], [expected, 2 * (12 - 4)])
+
+
+def test_births_near_an_edge_are_left_out(tmp_path):
+    near = track_files.OWN.replace("10,20", "5,20").replace("14,20", "9,20")
+    table = tables.tabulate(read(tmp_path, near), GROUND)
+    assert (len(table.displacements.distance), table.num_edge) == (0, 1)
+    with pytest.raises(ValueError, match=r"0 births with a parent \(1 near an edge left out\)"):
+        fitting.fit(table, "directed", (), ())
+
+
+def test_cells_beyond_the_ground_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="x from 10 to 400 px, and the ground goes from 0 to 60"):
+        refuse_outside(read(tmp_path, track_files.OWN.replace("40,30", "400,30")), GROUND)
+
+
+def test_a_table_of_stiffness_is_interpolated(tmp_path):
+    path = tmp_path / "afm.csv"
+    path.write_text("x,stiffness\n0,1\n40,5\n")
+    ground = measured_ground(str(path), None, None, (60, 50))
+    np.testing.assert_allclose(
+        ground.stiffness(np.array([10.2, 55.0]), np.array([3.0, 40.0])), [2.05, 5]
+    )
+    path.write_text("x,y,stiffness\n0,0,1\n60,0,7\n0,50,1\n60,50,7\n")
+    ground = measured_ground(str(path), None, None, (60, 50))
+    np.testing.assert_allclose(
+        ground.stiffness(np.array([20.0]), np.array([25.0])), [3.05], atol=1e-5
+    )
+    for text in ("x,kPa\n0,1\n1,2\n", "x,stiffness\n0,-1\n1,2\n", "x,stiffness\n0,a\n1,2\n"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"afm\.csv"):
+            measured_ground(str(path), None, None, (60, 50))
+
+
+@pytest.mark.slow
+def test_laws_of_events_are_recovered():
+    """Intervals of 24 colonies hold nearly all coefficients; one compilation serves them all."""
+    compiled: Any = fitting._fit_events
+    compiled.clear_cache()
+    ground = law_ground(**recording.EXAMPLE_GROUND)
+    inside = []
+    for key in jax.random.split(jax.random.key(1), 24):
+        register = recording.simulate_founded(key, recording.TRUTH, ground, frames=20, capacity=256)
+        tracks = recording.tracks_of(register, 20, 0.4, np.random.default_rng(0))
+        deaths = tables.tabulate(tracks, ground).deaths
+        rows = np.arange(512) % len(deaths.happened)
+        weight = np.float32(np.arange(512) < len(deaths.happened))
+        deaths = events.Events(deaths.covariates[rows], deaths.happened[rows], weight)
+        estimate = fitting.fit_events(deaths, ("rear", "crowding", "age"))
+        assert estimate.theta[4] == 0
+        inside.append(
+            (estimate.low <= recording.TRUTH.deaths) & (recording.TRUTH.deaths <= estimate.high)
+        )
+    assert compiled._cache_size() == 1
+    assert np.sum(inside, axis=0)[:4].min() >= 19  # of 24 at 95 %: fewer in 1 of 2,000

@@ -1,0 +1,115 @@
+"""The ground under recorded cells: a law, or stiffness from an array, an image or a table."""
+
+import csv
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import interpolate
+
+from envs.durotaxis import placement, rules, substrate
+from envs.durotaxis.substrate import Law
+from envs.durotaxis.tracks.simulation import Ground
+from train.durotaxis.field import read_field
+from train.durotaxis.tracks.tracks import Tracks
+
+TABLE_COLUMNS = (("x", "stiffness"), ("x", "y", "stiffness"))
+
+
+def law_ground(
+    exponential: bool, slope: float, base: float, width: int, height: int, goal: str = "right"
+) -> Ground:
+    """Ground by a law. Raises ValueError for one that float32 cannot hold."""
+    law = Law(exponential=np.bool_(exponential), slope=jnp.float32(slope), base=jnp.float32(base))
+    field = np.zeros((0, 0), np.float32)
+    substrate.check(law, width, height, field)
+    return Ground(law, field, jnp.float32(width), jnp.float32(height), direction(goal))
+
+
+def measured_ground(
+    path: str,
+    scale: float | None,
+    greys: tuple[float, float] | None,
+    size: tuple[int, int],
+    goal: str = "right",
+) -> Ground:
+    """Ground from a file; of a table of points, which has no size, `size` is width and height, px.
+
+    Raises ValueError for any other file.
+    """
+    if Path(path).suffix.lower() in (".csv", ".txt", ".tsv"):
+        if greys is not None:
+            raise ValueError(
+                f"--field-range belongs to images, and {path} is a table: leave it out"
+            )
+        field = read_table(path, 1.0 if scale is None else scale, *size)
+    else:
+        field = read_field(path, scale, greys)
+    height, width = field.shape
+    law = Law(exponential=np.bool_(False), slope=jnp.float32(0), base=jnp.float32(1))
+    return Ground(law, field, jnp.float32(width), jnp.float32(height), direction(goal))
+
+
+def read_table(path: str, scale: float, width: int, height: int) -> np.ndarray:
+    """Stiffness `[height, width]` in cells of 1 px from a table of x, perhaps y, and stiffness.
+
+    A unit of x and y is `scale` px. Linear between points; beyond them that of the nearest one.
+    """
+    if not Path(path).is_file():
+        raise ValueError(
+            f"there is no file {path}; expected a table of x, perhaps y, and stiffness"
+        )
+    with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = {name.strip().lower(): name for name in (rows[0] if rows else {}) if name}
+    names = next((x for x in TABLE_COLUMNS[::-1] if set(x) <= columns.keys()), None)
+    if names is None or len(rows) < 2:
+        raise ValueError(
+            f"{path} has the columns {', '.join(columns) or 'of no table'}; expected x, stiffness "
+            "or x, y, stiffness, two points at least"
+        )
+    try:
+        points = np.array([[float(row[columns[name]]) for name in names] for row in rows])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} has a value that is no number ({error})") from None
+    if not np.isfinite(points).all() or points[:, -1].min() < 0 or points[:, -1].max() <= 0:
+        raise ValueError(f"{path} has stiffness that is not finite or below 0")
+    points[:, :-1] *= scale
+    x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
+    if len(names) == 2:
+        order = np.argsort(points[:, 0])
+        row = np.interp(x, points[order, 0], points[order, 1])
+        return np.tile(row.astype(np.float32), (height, 1))
+    at = np.stack(np.meshgrid(x, y), axis=-1)
+    nearest = interpolate.NearestNDInterpolator(points[:, :2], points[:, 2])(at)
+    if len(points) < 4 or np.ptp(points[:, 0]) == 0 or np.ptp(points[:, 1]) == 0:
+        return nearest.astype(np.float32)
+    inside = interpolate.LinearNDInterpolator(points[:, :2], points[:, 2])(at)
+    return np.where(np.isnan(inside), nearest, inside).astype(np.float32)
+
+
+def direction(goal: str) -> jax.Array:
+    """Radians from x towards y of the way to a goal, told counter-clockwise in pictures."""
+    return jnp.float32(-np.deg2rad(placement.degrees_of(goal)))
+
+
+def refuse_outside(tracks: Tracks, ground: Ground) -> None:
+    """Raises ValueError for cells that are not on the ground."""
+    sides = (("x", tracks.x, ground.width, "width"), ("y", tracks.y, ground.height, "height"))
+    for name, values, size, flag in sides:
+        if values.min() < 0 or values.max() > size:
+            raise ValueError(
+                f"cells have {name} from {values.min():.4g} to {values.max():.4g} px, and the "
+                f"ground goes from 0 to {size:.4g}: give its size with --{flag}, or shift {name}"
+            )
+
+
+def inner(ground: Ground, x: np.ndarray, y: np.ndarray, reach: float) -> np.ndarray:
+    """Which points lie farther than `reach` px from where children are held back, bool `[n]`."""
+    ends = [float(rules.margin(size)) + reach for size in (ground.width, ground.height)]
+    is_inside = [
+        (v > end) & (v < size - end)
+        for v, end, size in zip((x, y), ends, (ground.width, ground.height), strict=True)
+    ]
+    return is_inside[0] & is_inside[1]

@@ -1,0 +1,249 @@
+"""What a fit says, in numbers and in words: the table, `fit.json`, and what to beware of."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.table import Table as TextTable
+
+from envs.durotaxis.tracks import events, spawning
+from envs.durotaxis.units import Units
+from jaxrl.numerics.max_likelihood import DROP, Estimate
+from train.durotaxis.tracks import fitting
+from train.durotaxis.tracks.check import Check
+from train.durotaxis.tracks.fitting import Fit
+from train.durotaxis.tracks.goodness import Test, failures
+from train.durotaxis.tracks.tables import Table
+from train.host.numbers import quantity
+
+LENGTHS = ("gamma", "noise", "error", "scatter")
+MEANINGS = {
+    "gamma": "distance of children on very stiff ground",
+    "alpha": "stiffness at which that is half",
+    "noise": "added to the distance",
+    "theta": "mean direction, from x towards y",
+    "kappa": "concentration around it",
+    "error": "standard deviation of a place as observed",
+    "scatter": "that of where children land about the law",
+}
+CONFOUNDED = 0.95
+"""Correlation of estimates from which on they are known together alone."""
+FLAT = 2.0
+"""Stiffest over softest ground under parents, below which the Hill curve is hardly seen."""
+FEW_EVENTS = 5
+COARSE = 0.05
+"""Relative change of stiffness over an error of places that the likelihood may leave out."""
+
+
+class Number(NamedTuple):
+    """An estimate with its 95 % interval, whose ends may be infinite; in `unit`."""
+
+    value: float
+    low: float
+    high: float
+    unit: str
+    meaning: str
+
+
+def spawning_numbers(fit: Fit, units: Units) -> dict[str, Number]:
+    """The numbers of the law of spawning, as it has them, in units."""
+    numbers, factors = {}, unit_factors(units)
+    unit_names = {"alpha": units.stiffness_name, "theta": "°"}
+    for i, name in enumerate(spawning.NAMES):
+        if name not in spawning.PARAMETERS[fit.law] or (name == "scatter" and not fit.has_scatter):
+            continue
+        estimate = fit.spawning
+        ends = (estimate.theta[i], estimate.low[i], estimate.high[i])
+        value, low, high = (factors[name] * fitting.natural(name, x, fit.law) for x in ends)
+        unit = units.length_name if name in LENGTHS else unit_names.get(name, "")
+        numbers[name] = Number(value, low, high, unit, MEANINGS[name])
+    return numbers
+
+
+def unit_factors(units: Units) -> dict[str, float]:
+    """By what the numbers of a law of spawning are multiplied to be told in units."""
+    own = dict.fromkeys(LENGTHS, units.length)
+    own |= {"alpha": units.stiffness, "theta": 180 / math.pi, "kappa": 1.0}
+    return own
+
+
+def event_numbers(estimate: Estimate, causes: tuple[str, ...]) -> dict[str, Number]:
+    """The coefficients of a law of events, log-odds."""
+    rows = zip(events.NAMES, estimate.theta, estimate.low, estimate.high, strict=True)
+    return {
+        name: Number(float(value), float(low), float(high), "", events.MEANINGS[name])
+        for name, value, low, high in rows
+        if name in ("constant", *causes)
+    }
+
+
+def hill_band(fit: Fit, stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hill distances `[G]` at stiffness `[G]`: fitted, least and largest.
+
+    These are the ends over all parameters on the profiles that the data do not reject.
+    """
+    profile = fit.spawning.profile
+    inside = profile.drop <= DROP
+    paths = profile.theta[inside]  # [N, P]
+    gamma, alpha, noise = (
+        np.array([fitting.natural(name, x, fit.law) for x in column])[:, None]
+        for name, column in zip(
+            spawning.NAMES, np.vstack([fit.spawning.theta, paths]).T[:3], strict=False
+        )
+    )
+    curves = gamma / (1 + (alpha / np.maximum(stiffness, 1e-6)) ** 2) + noise
+    return curves[0], curves.min(0), curves.max(0)
+
+
+def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Units) -> list[str]:
+    """What the data leave open, and what the likelihood leaves out; a line each."""
+    lines = [*open_lines(fit, units), *confounded_lines(table, fit, units)]
+    if not fit.has_scatter and fit.law == "directed":
+        lines.append(
+            "no place was seen more often than it is used, so errors of places and the scatter of "
+            "children are not told apart: error holds both"
+        )
+    error = float(fit.laws.spawning.error)
+    if error * steepness > COARSE:
+        lines.append(
+            f"stiffness changes by {error * steepness:.0%} over an error of places; that is left "
+            "out, and alpha may be off"
+        )
+    for kind, data in (("deaths", table.deaths), ("births", table.births)):
+        count = int(data.happened.sum())
+        if count < FEW_EVENTS:
+            lines.append(f"only {quantity(count, kind)}: their law is little more than a guess")
+    for count, what in (
+        (table.num_edge, "births near an edge of the ground, where children are held back,"),
+        (table.num_short, "births whose parent was seen in fewer frames than it had children,"),
+    ):
+        if count:
+            lines.append(f"{count} {what} are left out of the law of spawning")
+    if table.num_twins:
+        twins = quantity(table.num_twins, "children")
+        lines.append(f"{twins} beyond the first of a cell in one frame; the model has one")
+    if check.overflow:
+        lines.append(f"{check.overflow:.0%} of simulated colonies outgrew their arrays")
+    return lines
+
+
+def open_lines(fit: Fit, units: Units) -> list[str]:
+    """A line for each interval without an end."""
+    lines = []
+    for name, number in spawning_numbers(fit, units).items():
+        ends = "0 and ∞" if name != "theta" else "all directions"
+        if not (number.low > 0 or name == "theta") and not math.isfinite(number.high):
+            lines.append(f"{name} is not known at all: the data allow all between {ends}")
+        elif not math.isfinite(number.high):
+            lines.append(
+                f"{name} has no upper end: the data allow any value above {number.low:.3g}"
+            )
+        elif number.low == 0:
+            lines.append(
+                f"{name} has no lower end above 0: it may be 0, and {number.high:.3g} at most"
+            )
+    for kind, estimate, causes in (
+        ("deaths", fit.deaths, fit.death_causes),
+        ("births", fit.births, fit.birth_causes),
+    ):
+        for name, number in event_numbers(estimate, causes).items():
+            if not math.isfinite(number.low) or not math.isfinite(number.high):
+                lines.append(
+                    f"{kind}: {name} has no end on one side; it parts those that {kind} befall "
+                    "from the others without exception"
+                )
+    return lines
+
+
+def confounded_lines(table: Table, fit: Fit, units: Units) -> list[str]:
+    """A line if gamma, alpha and noise are known together alone, and what is known then."""
+    stiffness = table.displacements.stiffness
+    low, high = float(stiffness.min()), float(stiffness.max())
+    correlation = fitting.correlation(fit.spawning, ("gamma", "alpha", "noise"))
+    if correlation < CONFOUNDED and high > FLAT * low:
+        return []
+    middle = np.median(stiffness)
+    value, least, largest = (
+        float(x[0]) * units.length for x in hill_band(fit, np.array([middle], np.float32))
+    )
+    factor = units.stiffness
+    return [
+        f"gamma, alpha and noise are confounded (correlation up to {correlation:.2f}): parents "
+        f"stand on stiffness {factor * low:.3g} to {factor * high:.3g} only. What is known is the "
+        f"distance there, {value:.3g} ({least:.3g} to {largest:.3g}) {units.length_name} at "
+        f"{factor * middle:.3g}; softer and stiffer ground would tell them apart"
+    ]
+
+
+def text_table(fit: Fit, units: Units) -> TextTable:
+    """All numbers with their intervals, for a terminal."""
+    out = TextTable(title="maximum likelihood, 95 % intervals", title_justify="left")
+    for heading, side in (("", "left"), ("estimate", "right"), ("interval", "left"), ("", "left")):
+        out.add_column(heading, justify=side)  # type: ignore[arg-type]
+    for name, number in spawning_numbers(fit, units).items():
+        value = f"{format_number(number.value)} {number.unit}".strip()
+        out.add_row(name, value, interval_text(number), number.meaning)
+    for kind, estimate, causes in (
+        ("deaths", fit.deaths, fit.death_causes),
+        ("births", fit.births, fit.birth_causes),
+    ):
+        out.add_section()
+        for name, number in event_numbers(estimate, causes).items():
+            out.add_row(
+                f"{kind}: {name}",
+                format_number(number.value),
+                interval_text(number),
+                number.meaning,
+            )
+    return out
+
+
+def format_number(value: float) -> str:
+    return "∞" if value == math.inf else "-∞" if value == -math.inf else f"{value:.3g}"
+
+
+def interval_text(number: Number) -> str:
+    return f"{format_number(number.low)} to {format_number(number.high)}"
+
+
+def test_lines(tests: list[Test]) -> list[str]:
+    """What the laws cannot explain, a line each, or that nothing was seen of it."""
+    failed = failures(tests)
+    if not failed:
+        least = min(tests, key=lambda test: test.p)
+        return [
+            f"nothing speaks against the model in {quantity(len(tests), 'tests')} (smallest p "
+            f"{least.p:.2g}, of {least.name})"
+        ]
+    return [f"not explained: {test.failure} (p {test.p:.2g})" for test in failed]
+
+
+def content(
+    fit: Fit, table: Table, tests: list[Test], warning_lines: list[str], units: Units
+) -> dict[str, Any]:
+    """All of it as plain data; infinite ends are None."""
+    plain = lambda numbers: {name: number._asdict() for name, number in numbers.items()}
+    laws = {
+        "law": fit.law,
+        "spawning": plain(spawning_numbers(fit, units)),
+        "deaths": plain(event_numbers(fit.deaths, fit.death_causes)),
+        "births": plain(event_numbers(fit.births, fit.birth_causes)),
+    }
+    counts = {
+        "displacements": len(table.displacements.distance),
+        "deaths": int(table.deaths.happened.sum()),
+        "births": int(table.births.happened.sum()),
+        "cell_frames": len(table.deaths.happened),
+        "left_out_near_edges": table.num_edge,
+        "left_out_seen_too_seldom": table.num_short,
+        "twins": table.num_twins,
+    }
+    estimates = {"spawning": fit.spawning, "deaths": fit.deaths, "births": fit.births}
+    return {
+        **laws,
+        "log_likelihood": {name: float(x.log_likelihood) for name, x in estimates.items()},
+        "counts": counts,
+        "tests": {test.name: test.p for test in tests},
+        "not_explained": [test.failure for test in failures(tests)],
+        "warnings": warning_lines,
+    }

@@ -1,0 +1,132 @@
+"""Tracks of TrackMate: its table of spots, and that of edges, which say where cells divide.
+
+Below the names its exports have two more rows of names and one of units, such as "(micron)". The
+format is that of the buttons "Spots" and "Edges" and of "Export to CSV" (Ershov et al. 2022,
+*Nature Methods* 19, 829).
+"""
+
+from collections import defaultdict
+
+import numpy as np
+
+from train.durotaxis.tracks.tracks import Rows
+from train.host.numbers import quantity
+
+SPOTS = ("ID", "TRACK_ID", "FRAME", "POSITION_X", "POSITION_Y")
+EDGES = ("SPOT_SOURCE_ID", "SPOT_TARGET_ID")
+MICRONS = ("micron", "microns", "µm", "μm", "um", "micrometer", "micrometers")
+PIXELS = ("pixel", "pixels", "px", "")
+NO_TRACK = ("", "None", "nan", "NaN", "null")
+
+
+def read(
+    path: str, spots: dict[str, list[str]], edges: dict[str, list[str]] | None, edges_path: str
+) -> tuple[Rows, str]:
+    """The rows of a table of spots, and the unit of its places. Raises ValueError."""
+    columns = {name.upper(): values for name, values in spots.items()}
+    unit = unit_of(path, columns)
+    table = without_headings([columns[name] for name in SPOTS])
+    spot, track, *words = table
+    tracked = [i for i, word in enumerate(track) if word not in NO_TRACK]
+    dropped = len(track) - len(tracked)
+    notes = (f"{quantity(dropped, 'spots')} in no track left out",) * (dropped > 0)
+    spot, track = [spot[i] for i in tracked], [track[i] for i in tracked]
+    frame, x, y = (
+        to_numbers(path, name, [v[i] for i in tracked])
+        for name, v in zip(SPOTS[2:], words, strict=True)
+    )
+    if edges is None:
+        refuse_divisions(path, track, frame)
+        return Rows(track, frame, x, y, {}, notes=notes), unit
+    links = read_links(edges_path, edges, dict(zip(spot, frame, strict=True)))
+    place = {s: complex(*xy) for s, *xy in zip(spot, x, y, strict=True)}
+    cell, parent = cells_of(spot, frame, links, place)
+    return Rows([cell[s] for s in spot], frame, x, y, parent, notes=notes), unit
+
+
+def unit_of(path: str, columns: dict[str, list[str]]) -> str:
+    """px or µm, as the row of units says; px where there is none."""
+    for word in columns["POSITION_X"][:3]:
+        if word.startswith("(") and word.endswith(")"):
+            name = word[1:-1].strip().lower()
+            if name in MICRONS:
+                return "µm"
+            if name not in PIXELS:
+                raise ValueError(f"{path} has places in {name}; expected pixel or micron")
+    return "px"
+
+
+def without_headings(columns: list[list[str]]) -> list[list[str]]:
+    """Columns without the rows of names and units at their top, in which the frame is no number."""
+    is_number = lambda word: word.replace(".", "", 1).lstrip("-").isdigit()
+    frame = columns[SPOTS.index("FRAME")]
+    start = next((i for i, word in enumerate(frame[:4]) if is_number(word)), min(3, len(frame)))
+    return [values[start:] for values in columns]
+
+
+def to_numbers(path: str, name: str, words: list[str]) -> np.ndarray:
+    try:
+        return np.array([float(word or "nan") for word in words])
+    except ValueError as error:
+        raise ValueError(f"{path} has a {name} that is no number ({error})") from None
+
+
+def refuse_divisions(path: str, track: list[str], frame: np.ndarray) -> None:
+    """Raises ValueError for a track with two spots in a frame, which edges would tell apart."""
+    places: set[tuple[str, float]] = set()
+    for pair in zip(track, frame.tolist(), strict=True):
+        if pair in places:
+            raise ValueError(
+                f"{path} has two spots of track {pair[0]} in frame {pair[1]:g}, so cells divide: "
+                "give TrackMate's table of edges with --edges"
+            )
+        places.add(pair)
+
+
+def read_links(
+    path: str, edges: dict[str, list[str]], frame: dict[str, float]
+) -> list[tuple[str, str]]:
+    """Pairs of spots `(earlier, later)`. Raises ValueError for unknown spots and for merges."""
+    columns = {name.upper(): values for name, values in edges.items()}
+    missing = [name for name in EDGES if name not in columns]
+    if missing:
+        raise ValueError(
+            f"{path} has no column {' and '.join(missing)}; expected TrackMate's edges"
+        )
+    links = [pair for pair in zip(*(columns[x] for x in EDGES), strict=True) if pair[0].isdigit()]
+    unknown = [spot for pair in links for spot in pair if spot not in frame]
+    if unknown:
+        raise ValueError(f"{path} links spot {unknown[0]}, which the spots do not have")
+    links = [(a, b) if frame[a] < frame[b] else (b, a) for a, b in links]
+    targets = [b for _, b in links]
+    if len(set(targets)) < len(targets):
+        raise ValueError(
+            f"{path} has {quantity(len(targets) - len(set(targets)), 'merges')} of two cells into "
+            "one, which the model has not: switch off merging in TrackMate's tracker"
+        )
+    return links
+
+
+def cells_of(
+    spots: list[str], frame: np.ndarray, links: list[tuple[str, str]], place: dict[str, complex]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The cell of every spot, named by its first spot, and the parents of cells.
+
+    Where a track splits, the nearest spot is the same cell and the others are its children.
+    """
+    targets, source = defaultdict(list), {b: a for a, b in links}
+    for a, b in links:
+        targets[a].append(b)
+    cell: dict[str, str] = {}
+    parent: dict[str, str] = {}
+    for spot in (spots[i] for i in np.argsort(frame, kind="stable")):
+        before = source.get(spot)
+        if before is None:
+            cell[spot] = spot
+            continue
+        distance = lambda s, at=before: abs(place[s] - place[at])
+        if spot == min(targets[before], key=distance):
+            cell[spot] = cell[before]
+        else:
+            cell[spot], parent[spot] = spot, cell[before]
+    return cell, parent
