@@ -37,7 +37,7 @@ def read(path: str, names: Names, bin_width: float) -> Content:
             raise ValueError("it is an HDF5 file, but not of NWB; save arrays as npz instead")
         everything = series_in(h5py, file)
         observed = [x for x in everything if not x.startswith("stimulus")]
-        has_units = UNITS in file and "spike_times" in file[UNITS]
+        has_units = f"{UNITS}/spike_times" in file
         candidates = [UNITS] * has_units + observed
         y_names = list(names.y) or ([UNITS] if has_units else candidates)
         if not names.y and len(y_names) != 1:
