@@ -56,7 +56,7 @@ def test_short_parts_of_an_observation_have_lines():
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        (ALLO, "eigenvectors.npz of a run; see docs/allo.md"),
+        (ALLO, "train.allo.encoders loads what they have learned; see docs/allo.md"),
         (GOALS, "train.report shows what the learners"),
         (VECTOR_FIELD, "train.vector_field.fitted.load loads what"),
     ],

@@ -209,7 +209,7 @@ BROKEN = {
     "preset": (metadata(preset="best"), "has the preset best, which is unknown here"),
     "board": (
         config_change(lambda c: c["env"].update(rows=99)),
-        "env.rows is 99, expected a number at least 4 and at most 20",
+        "env.rows is 99, expected a number at least 4 and at most 32",
     ),
     "field": (config_change(lambda c: c["env"].update(luck=1)), "see env.luck"),
     "word": (config_change(lambda c: c["network"].update(hidden="ab")), "cannot be used"),

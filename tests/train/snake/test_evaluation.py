@@ -112,7 +112,7 @@ def test_of_games_with_as_much_food_the_shortest_is_shown():
         ("--games 0", "--games is 0, expected a number at least 1"),
         ("--max-steps 0", "--max-steps is 0, expected a number at least 1"),
         ("--rows 3", "--rows is 3, expected a number at least 4"),
-        ("--sizes 8 21", "--sizes[1] is 21, expected a number at least 4"),
+        ("--sizes 8 33", "--sizes[1] is 33, expected a number at least 4"),
         ("--sizes 8 --rows 9", "--sizes says how large the boards are: leave out --rows"),
         (f"--key {10**20}", f"--key is {10**20}, expected a number at least 0"),
         ("--rules strict", "invalid choice 'strict'"),
