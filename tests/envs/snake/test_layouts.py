@@ -31,7 +31,7 @@ MODERN = oracle.Rules(False, True, "terminate", max_steps=100_000)
 # Games
 
 
-@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("pieces", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_games_with_obstacles(pieces):
     """Every start is a legal one, every move and observation that of the slow game."""
     env = Snake(6, 7, "planes", "modern", obstacles=3, foods=pieces)
@@ -42,6 +42,7 @@ def test_games_with_obstacles(pieces):
     assert duel(env, params, MODERN, random_turn, 60, 8)["death_wall"] > 20
 
 
+@pytest.mark.slow
 def test_food_becomes_scarce_before_the_board_is_full():
     env = Snake(4, 6, "planes", "modern", foods=4)
     params = replace(env.default_params, rewards=WEIGHTS)
@@ -82,7 +83,9 @@ def test_every_observation_knows_obstacles_and_all_food():
 # Layouts
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(5, 5), (10, 10), (32, 32)])
+@pytest.mark.parametrize(
+    ("rows", "cols"), [(5, 5), (10, 10), pytest.param(32, 32, marks=pytest.mark.slow)]
+)
 def test_the_most_obstacles_always_fit_and_harm_nobody(rows, cols):
     most = layouts.most_obstacles(Board(rows, cols))
     env = Snake(rows, cols, "features", "modern", obstacles=most)

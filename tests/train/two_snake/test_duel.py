@@ -28,6 +28,7 @@ def config() -> AnyConfig:
     return untrained.two_snakes().config
 
 
+@pytest.mark.slow
 def test_both_players_move_as_in_a_tournament(config):
     """Networks of two kinds, on either side; one of them sees planes."""
     image = replace(config, env=replace(config.env, observation="planes"))
