@@ -1,4 +1,4 @@
-"""`python -m train.vector_field`, and `python -m train.vector_field advise RUN`."""
+"""`python -m train.vector_field`, with the commands `advise RUN` and `stream` beside training."""
 
 import sys
 
@@ -7,6 +7,10 @@ from train.host.machine import start
 
 if __name__ == "__main__":
     start.begin()
+    if sys.argv[1:2] == ["stream"]:
+        from train.vector_field.stream import command as stream_command
+
+        sys.exit(stream_command.main(sys.argv[2:]))
     from train.vector_field import advice
     from train.vector_field.program import PROGRAM
 

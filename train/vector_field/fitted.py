@@ -33,6 +33,7 @@ from train.vector_field.experiment import experiments, scores
 from train.vector_field.fitted_model import FittedModel, Moment, make
 from train.vector_field.learners import LatentModel, vae_model
 from train.vector_field.recorded import dynamics_fit, vae_fit
+from train.vector_field.stream import learned_model, settings
 from train.vector_field.training import samples_of
 
 
@@ -43,12 +44,16 @@ def load(
     """The model of a run of `train.vector_field`: a fit to data, or a learner of an experiment.
 
     Args:
-      run: its directory.
+      run: its directory, or that of a stream.
       seed: of the run's seeds; None: the first.
       policy, field: of an experiment; empty: the first.
 
     Raises UsageError, in one line, for what the run does not have.
     """
+    if settings.is_stream(run):
+        if seed is not None or policy or field:
+            raise UsageError(f"{run} is a stream, which has no seed, policy or field to choose")
+        return learned_model.load(run)
     loaded_run = saved_runs.load(run)
     if loaded_run.program.address != "vector_field":
         raise UsageError(f"{run} is a run of {loaded_run.program.address}, not of vector_field")
