@@ -20,7 +20,7 @@ from train.host.machine.signals import StopRequest
 from train.host.numbers import quantity
 from train.vector_field.stream.journal import Journal
 from train.vector_field.stream.loop import ClosedLoop, open_loop
-from train.vector_field.stream.server import HOST, Server
+from train.vector_field.stream.server import HOST, Server, listen
 from train.vector_field.stream.settings import Options
 
 COMMAND = "python -m train.vector_field stream"
@@ -30,8 +30,8 @@ RECORDING = "recording.npz"
 def main(arguments: Sequence[str]) -> int:
     def stream(arguments: list[str]) -> None:
         options = parse_flags(COMMAND, Options, arguments)
-        with open_loop(options) as loop:
-            serve(loop, Server(loop, options.port, options.silence))
+        with listen(options.port) as listener, open_loop(options) as loop:
+            serve(loop, Server(loop, listener, options.silence))
 
     return command(stream, arguments)
 

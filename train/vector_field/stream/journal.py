@@ -13,6 +13,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from train.host.errors import os_errors_with_path
+from train.host.files.locks import lock
 
 FILE = "samples.bin"
 
@@ -35,9 +36,10 @@ class Journal:
         self._count = 0
 
     def begin_writing(self) -> None:
-        """Opens it for `append`, by one process at most."""
+        """Opens it for `append`. Raises UsageError if another process writes it."""
         with os_errors_with_path(self.path):
             self._file = self.path.open("ab", buffering=0)
+            lock(self._file, self.path.parent)
             self._count = self._whole_rows()
             self._file.truncate(self._count * self._row.itemsize)
 

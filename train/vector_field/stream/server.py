@@ -23,10 +23,10 @@ WAIT = 0.1
 class Server:
     """Answers samples until it is told to stop."""
 
-    def __init__(self, loop: ClosedLoop, port: int, silence: float):
-        """Raises UsageError if the port is in use."""
+    def __init__(self, loop: ClosedLoop, listener: socket.socket, silence: float):
+        """Serves those who come to `listener`, which it closes in the end."""
         self._loop, self._silence = loop, silence
-        self._listener = listen(port)
+        self._listener = listener
         self.port = self._listener.getsockname()[1]
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)

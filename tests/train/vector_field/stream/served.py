@@ -8,7 +8,7 @@ from typing import Any
 
 from train.vector_field.stream.guard import Account, RigLimits
 from train.vector_field.stream.loop import BadSample
-from train.vector_field.stream.server import Server
+from train.vector_field.stream.server import Server, listen
 
 ALLOWED = RigLimits((-1.0,), (1.0,), (0.25,), 3.0, 4, 1.0)
 
@@ -51,7 +51,7 @@ class EagerLoop:
 def serve(loop: Any, silence: float = 60.0) -> Iterator[Server]:
     """Serves a loop in a thread."""
     stop = threading.Event()
-    server = Server(loop, 0, silence)
+    server = Server(loop, listen(0), silence)
     thread = threading.Thread(target=server.run, args=(stop.is_set, lambda _: None))
     thread.start()
     try:

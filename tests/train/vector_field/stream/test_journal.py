@@ -1,7 +1,9 @@
 """Samples on disk."""
 
 import numpy as np
+import pytest
 
+from train.host.errors import UsageError
 from train.vector_field.stream.journal import FILE, Journal
 
 
@@ -20,6 +22,16 @@ def test_what_is_appended_is_read_again_also_by_others_meanwhile(tmp_path):
         np.testing.assert_array_equal(rows.y, y[start:end])
         np.testing.assert_array_equal(rows.u, u[start:end])
     journal.close()
+
+
+def test_only_one_writes(tmp_path):
+    first, second = Journal(tmp_path, 3, 2), Journal(tmp_path, 3, 2)
+    first.begin_writing()
+    with pytest.raises(UsageError, match="written by another process"):
+        second.begin_writing()
+    first.close()
+    second.begin_writing()
+    second.close()
 
 
 def test_a_row_that_was_cut_short_is_dropped(tmp_path):

@@ -241,11 +241,12 @@ def test_what_is_no_sample_is_refused_and_changes_nothing(long_loop, y, number, 
 
 @pytest.mark.slow
 def test_a_restart_goes_on_as_if_there_had_been_none(tmp_path):
-    """Killed at any moment: nothing is closed, the last row is half written."""
+    """Killed at any moment: the last row is half written."""
     first = replace(OPTIONS, directory=str(tmp_path / "stream"))
     options, directory = settings.begin(first)
     loop = ClosedLoop(options, directory, PromptLearner(options, directory))
     play(loop, 45)
+    loop.close()  # by which nothing is written
     with (directory / "samples.bin").open("ab") as file:
         file.write(b"\0" * 7)
     with open_loop(Options(resume=str(directory)), waits_for_fits=True) as again:
@@ -261,7 +262,6 @@ def test_a_restart_goes_on_as_if_there_had_been_none(tmp_path):
         for sample in zip(y, in_units(again.problem, u), strict=True):
             state = update(state, *sample)
         jax.tree.map(np.testing.assert_array_equal, state.params, again.knowledge)
-    loop.close()  # of which the file would be left open
 
 
 def test_settings_are_saved_and_cannot_be_changed_later(tmp_path):

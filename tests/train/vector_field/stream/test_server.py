@@ -4,7 +4,6 @@ import re
 import socket
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.train.vector_field.stream.served import EagerLoop, serve
 from tests.train.vector_field.stream.test_guard import worst
 from train.host.errors import RunError, UsageError
 from train.vector_field.stream.protocol import LONGEST_LINE
-from train.vector_field.stream.server import Server, listen
+from train.vector_field.stream.server import listen
 from train.vector_field.stream.simulated_rig import connect
 
 DOCS = Path(__file__).resolve().parents[4] / "docs" / "rig.md"
@@ -131,9 +130,8 @@ def test_a_client_that_reads_nothing_is_lost_not_the_server():
 
 
 def test_a_port_in_use_is_refused_in_one_line():
-    loop: Any = EagerLoop()
     with listen(0) as taken, pytest.raises(UsageError, match="give another --port"):
-        Server(loop, taken.getsockname()[1], 1.0)
+        listen(taken.getsockname()[1])
 
 
 def test_the_client_of_the_docs():
