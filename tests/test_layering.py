@@ -61,6 +61,7 @@ OTHER_WORDS = {  # that are spelled like a file of a run, and what they are
     ("train.vector_field.pictures.film", "samples"): "the unit of a caption",
     ("train.vector_field.experiment.scores", "samples"): "the heading of a column",
     ("train.vector_field.advice", "best"): "a number of its JSON file",
+    ("train.vector_field.stream.command", "samples"): "the unit of what it prints",
 }
 
 

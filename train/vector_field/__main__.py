@@ -1,4 +1,5 @@
-"""`python -m train.vector_field`, with `--look` beside `--data`, and with `advise RUN`."""
+"""`python -m train.vector_field`: training, `--look` beside `--data`, and the commands `advise RUN`
+and `stream`."""
 
 import sys
 
@@ -7,6 +8,10 @@ from train.host.machine import start
 
 if __name__ == "__main__":
     start.begin()
+    if sys.argv[1:2] == ["stream"]:
+        from train.vector_field.stream import command as stream_command
+
+        sys.exit(stream_command.main(sys.argv[2:]))
     from train.vector_field import advice
     from train.vector_field.look import look
     from train.vector_field.program import PROGRAM

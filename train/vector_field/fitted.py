@@ -38,6 +38,7 @@ from train.vector_field.fitted_models import fit_functions
 from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
 from train.vector_field.learners import LatentModel, vae_model
 from train.vector_field.recorded import dynamics_problem, session_fits, vae_fit
+from train.vector_field.stream import learned_model, settings
 from train.vector_field.training import samples_of
 
 
@@ -52,7 +53,7 @@ def load(
     """The model of a run of `train.vector_field`: a fit to data, or a learner of an experiment.
 
     Args:
-      run: its directory.
+      run: its directory, or that of a stream.
       seed: of the run's seeds; None: the first.
       policy, field: of an experiment; empty: the first.
       session: of data of several, the name of its file, whose channels the model has; empty: the
@@ -60,6 +61,12 @@ def load(
 
     Raises UsageError, in one line, for what the run does not have.
     """
+    if settings.is_stream(run):
+        if seed is not None or policy or field or session:
+            raise UsageError(
+                f"{run} is a stream, which has no seed, policy, field or session to choose"
+            )
+        return learned_model.load(run)
     loaded_run = saved_runs.load(run)
     if loaded_run.program.address != "vector_field":
         raise UsageError(f"{run} is a run of {loaded_run.program.address}, not of vector_field")

@@ -26,7 +26,7 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.model_choice import select
 from jaxrl.dynamics.planning import distillation, standstill, stimulation
 from jaxrl.dynamics.planning.standstill import Standstill
-from jaxrl.dynamics.planning.stimulation import Constants, Extras, PredictiveModel, Stimulus
+from jaxrl.dynamics.planning.stimulation import Constants, Extras, Policy, PredictiveModel, Stimulus
 from jaxrl.dynamics.state_space.field_posterior import Prior
 from jaxrl.dynamics.state_space.filter import Prediction, Record, correct, first_belief, predict
 from jaxrl.dynamics.state_space.model import StateSpace, check
@@ -104,6 +104,13 @@ class Memory(NamedTuple):
     stimulus: Stimulus
 
 
+class Policies(NamedTuple):
+    """Where inputs come from."""
+
+    chosen: Policy  # of `Config.policy`
+    random: Policy  # before the first fit, and while the state stands still
+
+
 def make(config: Config, models: Sequence[StateSpace], constants: Constants) -> Agent:
     """An agent whose actions are inputs and which learns models of their effects.
 
@@ -112,12 +119,7 @@ def make(config: Config, models: Sequence[StateSpace], constants: Constants) -> 
     """
     models = tuple(models)
     check_config(config, models)
-    random_config = replace(config.policy, kind="hold", hold_steps=config.random_hold, at_edge=True)
-    model_of = partial(predictive_model, models)
-    policy, random = (
-        stimulation.make(each, model_of, constants.low, constants.high)
-        for each in (config.policy, random_config)
-    )
+    policies = make_policies(config, models, constants.low, constants.high)
     d = models[0].dims
 
     # What an agent begins with: candidates that know nothing, and an empty record.
@@ -135,42 +137,74 @@ def make(config: Config, models: Sequence[StateSpace], constants: Constants) -> 
         knowledge = Knowledge(Choice(each, zero), zero, region, distilled)
         return State(knowledge, constants, empty_record(config, models[0]), zero, due, zero)
 
-    def memory() -> Memory:
-        belief = Belief(jnp.zeros(d), jnp.eye(d))
-        fits = jnp.asarray(FRESH, jnp.int32)
-        return Memory(belief, fits, random.init(), standstill.begin(d), policy.init())
-
-    # Acting filters the state, and replaces the policy's input by a random one before the first
-    # fit and while the state stands still.
+    # Acting filters the state, chooses an input, and predicts the next state.
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
         knowledge = state.params
         belief = perceive(models, knowledge, memory, obs)
-        random_key = jax.random.fold_in(jax.random.clone(key), 1)
-        action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
-        standstill_state, random_stimulus = memory.standstill, memory.random
-        if config.policy.kind != "hold":  # which is random anyway
-            # Another fit has other coordinates, in which the states before would be elsewhere.
-            is_planned = (knowledge.fits > 0) & (memory.fits == knowledge.fits)
-            standstill_state, begins = standstill.watch(
-                config.when_still, standstill_state, belief.mean, is_planned
-            )
-            random_stimulus = random_stimulus._replace(
-                steps_left=jnp.where(begins, 0, random_stimulus.steps_left)
-            )
-            random_input, random_stimulus = random.act(
-                knowledge, belief.mean, random_stimulus, random_key
-            )
-            is_random = (knowledge.fits == 0) | (standstill_state.random_left > 0)
-            action = jnp.where(is_random, random_input, action)
+        action, after = choose_input(config, policies, knowledge, memory, belief, key)
         move = lambda model, params: predict(model, params, belief, action, config.prediction)[0]
         expected = evaluate_chosen(models, knowledge.choice, move)
-        after = Memory(expected, knowledge.fits, random_stimulus, standstill_state, stimulus)
-        return action, after, Extras(belief, stimulus.plan.invalid)
+        after = after._replace(expected=expected)
+        return action, after, Extras(belief, after.stimulus.plan.invalid)
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         return learn(config, models, state, rollout, key)
 
-    return Agent(init, memory, act, update)
+    return Agent(init, partial(first_memory, policies, d), act, update)
+
+
+def make_policies(
+    config: Config, models: Sequence[StateSpace], low: jax.Array, high: jax.Array
+) -> Policies:
+    """The policies of a learner, for inputs between `low` and `high` `[m]`."""
+    random_config = replace(config.policy, kind="hold", hold_steps=config.random_hold, at_edge=True)
+    model_of = partial(predictive_model, models)
+    chosen, random = (
+        stimulation.make(each, model_of, low, high) for each in (config.policy, random_config)
+    )
+    return Policies(chosen, random)
+
+
+def first_memory(policies: Policies, dims: int) -> Memory:
+    """Before anything is observed."""
+    belief = Belief(jnp.zeros(dims), jnp.eye(dims))
+    fits = jnp.asarray(FRESH, jnp.int32)
+    stimuli = policies.random.init(), policies.chosen.init()
+    return Memory(belief, fits, stimuli[0], standstill.begin(dims), stimuli[1])
+
+
+def choose_input(
+    config: Config,
+    policies: Policies,
+    knowledge: Knowledge,
+    memory: Memory,
+    belief: Belief,
+    key: jax.Array,
+) -> tuple[jax.Array, Memory]:
+    """The input `[m]` in a state, and the memory, but that `expected` is still as it was.
+
+    A random input replaces that of the policy before the first fit and while the state stands
+    still. Consumes `key`.
+    """
+    random_key = jax.random.fold_in(jax.random.clone(key), 1)
+    action, stimulus = policies.chosen.act(knowledge, belief.mean, memory.stimulus, key)
+    standstill_state, random_stimulus = memory.standstill, memory.random
+    if config.policy.kind != "hold":  # which is random anyway
+        # Another fit has other coordinates, in which the states before would be elsewhere.
+        is_planned = (knowledge.fits > 0) & (memory.fits == knowledge.fits)
+        standstill_state, begins = standstill.watch(
+            config.when_still, standstill_state, belief.mean, is_planned
+        )
+        random_stimulus = random_stimulus._replace(
+            steps_left=jnp.where(begins, 0, random_stimulus.steps_left)
+        )
+        random_input, random_stimulus = policies.random.act(
+            knowledge, belief.mean, random_stimulus, random_key
+        )
+        is_random = (knowledge.fits == 0) | (standstill_state.random_left > 0)
+        action = jnp.where(is_random, random_input, action)
+    after = Memory(memory.expected, knowledge.fits, random_stimulus, standstill_state, stimulus)
+    return action, after
 
 
 def empty_record(config: Config, model: StateSpace) -> Record:
@@ -238,19 +272,31 @@ def add_sample(
     config: Config, models: Sequence[StateSpace], state: State, obs: jax.Array, action: jax.Array
 ) -> State:
     """The state after one sample: an observation `[n]`, NaN where missing, and the action `[m]`."""
-    observed = jnp.isfinite(obs)
-    sample = Record(jnp.where(observed, obs, 0.0), action, observed, jnp.ones((), bool))
+    sample = sample_of(obs, action)
     record = jax.tree.map(
         lambda rows, row: rows.at[state.count].set(row, mode="drop"), state.record, sample
     )
-    knowledge = state.params
-    learned_from = observed & (knowledge.fits > 0)  # before that the models know no channels
+    knowledge = absorb_sample(config, models, state.params, sample)
+    return state._replace(params=knowledge, record=record, count=state.count + 1)
+
+
+def sample_of(obs: jax.Array, action: jax.Array) -> Record:
+    """A row of a record: an observation `[n]`, NaN where missing, and the action `[m]`."""
+    observed = jnp.isfinite(obs)
+    return Record(jnp.where(observed, obs, 0.0), action, observed, jnp.ones((), bool))
+
+
+def absorb_sample(
+    config: Config, models: Sequence[StateSpace], knowledge: Knowledge, sample: Record
+) -> Knowledge:
+    """What is known after one sample, without a fit."""
+    # Before the first fit the models know no channels.
+    learned_from = sample.observed & (knowledge.fits > 0)
     new_candidates = tuple(
         candidates.add_sample(model, x, sample._replace(observed=learned_from), config.prediction)
         for model, x in zip(models, knowledge.choice.candidates, strict=True)
     )
-    knowledge = knowledge._replace(choice=knowledge.choice._replace(candidates=new_candidates))
-    return state._replace(params=knowledge, record=record, count=state.count + 1)
+    return knowledge._replace(choice=knowledge.choice._replace(candidates=new_candidates))
 
 
 def fit_again(operands: tuple) -> State:

@@ -26,11 +26,12 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
 from train.host.errors import UsageError, os_errors_with_path
+from train.host.files.locks import lock
 from train.host.files.run_directory import METRICS, RunDirectory
 from train.host.files.whole_files import finite_or_null
 
@@ -53,7 +54,7 @@ class MetricsFile:
         self.path = RunDirectory(directory).metrics
         self._file = self.path.open("a+b", buffering=0)  # or a full disk would be told at the end
         self._next = 1
-        _lock(self._file, directory)
+        lock(self._file, directory)
 
     def __enter__(self) -> "MetricsFile":
         return self
@@ -180,20 +181,3 @@ def spans(numbers: list[int]) -> list[str]:
         else:
             ranges.append([number])
     return [f"rows {x[0]} to {x[1]}" if len(x) > 1 else f"row {x[0]}" for x in ranges]
-
-
-def _lock(file: IO[bytes], directory: Path) -> None:
-    """Refuses a directory that another process writes; the lock ends with the process."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise UsageError(
-            f"{directory} is being written by another process: stop it first"
-        ) from None
-    except OSError:  # a file system without locks
-        return

@@ -128,12 +128,17 @@ class _Handlers:
 
 
 class StopRequest(_Handlers):
-    """A context manager in which the first signal is a request that the body looks for."""
+    """A context manager in which the first signal is a request that the body looks for.
 
-    def __init__(self, notify: Callable[[str], None]):
+    `remainder` is what the body does then.
+    """
+
+    def __init__(
+        self, notify: Callable[[str], None], remainder: str = "finishing the chunk, then saving"
+    ):
         super().__init__()
         self.requested = False
-        self._notify = notify
+        self._notify, self._remainder = notify, remainder
 
     def _note(self, number: int, frame) -> None:
         del number, frame
@@ -141,7 +146,7 @@ class StopRequest(_Handlers):
 
     def _answer(self, name: str) -> None:
         self.requested = True
-        self._notify(f"{name}: finishing the chunk, then saving; a second one quits at once")
+        self._notify(f"{name}: {self._remainder}; a second one quits at once")
 
 
 class Ending(_Handlers):

@@ -68,7 +68,7 @@ def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
     posterior = field_posterior.field_posterior(model, params, no_information, prior)
     posterior = posterior._replace(covariance=jnp.eye(d))
     rows = len(move.parameters(model, params).move)
-    unfitted, deviation = jnp.asarray(UNFITTED), jnp.asarray(prior.weights, jnp.float32)
+    unfitted, deviation = (jnp.asarray(x, jnp.float32) for x in (UNFITTED, prior.weights))
     return Candidate(posterior, first_belief(params), jnp.zeros(rows), unfitted, deviation)
 
 

@@ -1,0 +1,1 @@
+"""What learns for a closed loop: compiled functions, and a learner in a process of its own."""
