@@ -117,11 +117,6 @@ class Account:
             u, count = self._step_to_quiet(u), count + 1
         return count
 
-    @property
-    def charge(self) -> float:
-        """The charge of the newest W samples."""
-        return sum(self._amounts)
-
     def _enter(self, u: Input) -> None:
         self.last = u
         self._amounts.append(self.limits.amount(u))
