@@ -31,7 +31,9 @@ def measure(policy: str, interval: float, samples: int, folder: Path) -> dict[st
     """A row of results, in milliseconds."""
     program = [sys.executable, "-m", "train.vector_field"]
     flags = [*LIMITS.split(), "--policy", policy, "--port", "0", "--directory", str(folder / "run")]
-    stream = subprocess.Popen([*program, "stream", *flags], stdout=subprocess.PIPE, text=True)
+    stream = subprocess.Popen(
+        [*program, "stream", *flags], stdout=subprocess.PIPE, encoding="utf-8"
+    )
     assert stream.stdout is not None
     try:
         ready = re.search(r"ready on [\d.]+:(\d+)", stream.stdout.readline())

@@ -192,7 +192,7 @@ def read(directory: str | Path) -> Options:
     """The settings of a stream. Raises UsageError where there is none."""
     path = Path(directory) / FILE
     try:
-        saved = yaml.safe_load(path.read_text())
+        saved = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(
             f"{directory} is no directory of a stream ({in_one_line(error)}): expected {FILE} in it"
