@@ -214,7 +214,7 @@ def test_what_was_learned_is_a_model_in_units_of_the_user(long_loop):
     effect = loop.knowledge.choice.candidates[0].posterior.params.effect[:, 0]
     np.testing.assert_allclose(path[1] - still[1], effect, atol=1e-5)  # 2 is the largest input
     assert (model.low, model.high, model.dt) == (-2.0, 2.0, 0.5)
-    with pytest.raises(UsageError, match="no seed, policy or field"):
+    with pytest.raises(UsageError, match="no seed, policy, field or session"):
         fitted.load(loop.directory, policy="myopic")
 
 
