@@ -12,12 +12,14 @@ if __name__ == "__main__":
         from train.vector_field.stream import command as stream_command
 
         sys.exit(stream_command.main(sys.argv[2:]))
-    from train.vector_field import advice
-    from train.vector_field.look import look
+    if sys.argv[1:2] == ["advise"]:
+        from train.vector_field import advice
+
+        sys.exit(advice.main(sys.argv[2:]))
     from train.vector_field.program import PROGRAM
 
-    if sys.argv[1:2] == ["advise"]:
-        sys.exit(advice.main(sys.argv[2:]))
-    if look.FLAG in sys.argv:
+    if "--look" in sys.argv:
+        from train.vector_field.look import look
+
         sys.exit(look.main(PROGRAM, sys.argv[1:]))
     sys.exit(command.main(PROGRAM))
