@@ -144,8 +144,8 @@ def draw_pairs(axes: Axes, standard: np.ndarray) -> None:
 
 def draw_spectrum(axes: Axes, spectrum: Spectrum | None, time: StepTime) -> None:
     """The median power of channels by frequency, and the middle half of them."""
-    unit = f"cycles per {time.unit}" if time.unit not in ("", "steps") else "cycles per step"
-    unit = "Hz" if time.unit == "s" else unit
+    names = {"": "cycles per unit of time", "steps": "cycles per step", "s": "Hz"}
+    unit = names.get(time.unit, f"cycles per {time.unit}")
     if spectrum is None or np.isnan(spectrum.power).all():
         pictures.say_empty(axes, "no episode is long enough")
     else:
