@@ -14,6 +14,9 @@ import jax.numpy as jnp
 
 PyTree = Any
 
+FEW = 8
+"""Terms of a sum, or rows of a matrix, at most, that accelerators write out."""
+
 
 def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
     """`a @ b` in full float32 on every accelerator.
@@ -22,6 +25,22 @@ def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
     TensorFloat-32, which leaves two to three significant digits.
     """
     return jnp.matmul(a, b, precision="highest")
+
+
+def matmul_of_few_terms(a: jax.Array, b: jax.Array) -> jax.Array:
+    """`matmul` of a `[m, k]` and b `[k, n]` that works where k is small, too.
+
+    XLA for NVIDIA GPUs can fail to tile such a product ("Couldn't find output tile sizes", jaxlib
+    0.10.2), so up to k = 8 accelerators write the sum out. A CPU keeps the product and its bits.
+    """
+    if a.shape[-1] > FEW:
+        return matmul(a, b)
+    return jax.lax.platform_dependent(a, b, cpu=matmul, default=sum_of_terms)
+
+
+def sum_of_terms(a: jax.Array, b: jax.Array) -> jax.Array:
+    """`a @ b` of a `[m, k]` and b `[k, n]` without a matrix product."""
+    return jnp.sum(a[:, :, None] * b[None], axis=1)
 
 
 def one_at_a_time(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
@@ -305,7 +324,7 @@ def _repeat(times: int, step: Callable, start: PyTree) -> PyTree:
     if times <= 3:
         return unroll(start)
     loop = lambda start: jax.lax.fori_loop(0, times, step, start)
-    if times > 8:
+    if times > FEW:
         return loop(start)
     return jax.lax.platform_dependent(start, cpu=loop, default=unroll)
 

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.numerics import linalg
-from jaxrl.numerics.linalg import matmul
+from jaxrl.numerics.linalg import matmul, matmul_of_few_terms
 
 
 def kernel(features: jax.Array, root: jax.Array) -> jax.Array:
@@ -27,8 +27,8 @@ def kernel(features: jax.Array, root: jax.Array) -> jax.Array:
 
     `root` is S `[p, p]` with P = S Sᵀ, in any unit, which `precision` below must match.
     """
-    rows = matmul(features.reshape(-1, features.shape[-1]), root)
-    return matmul(rows, rows.T)
+    rows = matmul_of_few_terms(features.reshape(-1, features.shape[-1]), root)
+    return matmul_of_few_terms(rows, rows.T)
 
 
 def squared_kernel(features: jax.Array, root: jax.Array) -> jax.Array:
@@ -37,9 +37,9 @@ def squared_kernel(features: jax.Array, root: jax.Array) -> jax.Array:
     Beside `kernel` it costs one more product, since XLA computes their common J S once. Where P Jᵀ
     reaches 10¹⁹ it overflows, and what comes of it is nan.
     """
-    rows = matmul(features.reshape(-1, features.shape[-1]), root)
-    weighted_rows = matmul(rows, root.T)
-    return matmul(weighted_rows, weighted_rows.T)
+    rows = matmul_of_few_terms(features.reshape(-1, features.shape[-1]), root)
+    weighted_rows = matmul_of_few_terms(rows, root.T)
+    return matmul_of_few_terms(weighted_rows, weighted_rows.T)
 
 
 def d_gain(gram: jax.Array, precision: float | jax.Array = 1.0, outputs: int = 1) -> jax.Array:
