@@ -83,6 +83,17 @@ def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -
 
 
 WIDE = "The same in the shape for GPUs and TPUs: more games, shorter rollouts."
+FILL = PPO(
+    env=Game(
+        observation="near",
+        rules="modern",
+        max_steps_in_episode=100_000,
+        rewards=replace(REWARDS, win=10.0),
+        mirror=True,
+    ),
+    agent=ppo.Config(discount=0.995, final_discount=0.9995),
+    run=PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000, evaluate_every=10),
+)
 ONE_STEP = ppo.Config(epochs=1, minibatches=1, standardise=False, gae_lambda=1.0)
 PRESETS: dict[str, Preset] = {
     "ppo": Preset(
@@ -128,17 +139,9 @@ PRESETS: dict[str, Preset] = {
         "A DQN for CPUs with a compass, paid for length and against crowding, on 20×20.",
     ),
     "fill": Preset(
-        PPO(
-            env=Game(
-                observation="near",
-                rules="modern",
-                max_steps_in_episode=100_000,
-                rewards=replace(REWARDS, win=10.0),
-                mirror=True,
-            ),
-            agent=ppo.Config(discount=0.995, final_discount=0.9995),
-            run=PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000, evaluate_every=10),
-        ),
+        FILL,
         "PPO that learns to fill the board, modern rules on 10×10, 100 million steps.",
+        wide="fill_wide",
     ),
+    "fill_wide": wide_preset(FILL, 8192, 16, WIDE, learning_rate=5e-3),
 }
