@@ -18,8 +18,9 @@ from envs.durotaxis.actions import Spawning
 from envs.durotaxis.tracks.simulation import Ground
 from envs.durotaxis.units import PIXELS, Units, physical
 from jaxrl.checks import Count, Positive, Seed
-from train.durotaxis.tracks import fitting, formats, goodness, pictures, recording, report, tables
+from train.durotaxis.tracks import fitting, goodness, pictures, recording, report, tables
 from train.durotaxis.tracks.check import Check, check
+from train.durotaxis.tracks.files import formats
 from train.durotaxis.tracks.fitting import Fit
 from train.durotaxis.tracks.goodness import Test
 from train.durotaxis.tracks.ground import DESCRIPTION, OwnGround, ground_of, refuse_outside

@@ -54,7 +54,7 @@ class Odds:
 
     @property
     def coefficients(self) -> np.ndarray:
-        """Those of a law of `events`, float32 `[K]`."""
+        """The coefficients of a law of `events`, float32 `[K]`."""
         return np.array([getattr(self, name) for name in events.NAMES], np.float32)
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from train.durotaxis.tracks import formats, recording, simulate_command
+from train.durotaxis.tracks import recording, simulate_command
+from train.durotaxis.tracks.files import formats
 
 
 @pytest.mark.slow
