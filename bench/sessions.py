@@ -10,9 +10,8 @@ own channels from its own channels are scored, by what was fitted to the rest:
     all       the same episodes with all channels in each: what no session recorded
     alone     one session by itself
 
-and by the system itself with a particle filter, `true`. Sessions are of `even` length, or the
-second is `short`, with one episode to learn from. A line is added as soon as a fit is scored; what
-the file already has is left out.
+Sessions are of `even` length, or all but the held-out episode of the second is `short`, 150 bins.
+A line is added as soon as a fit is scored; what the file already has is left out.
 """
 
 import argparse
@@ -27,23 +26,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.recordings import AHEAD, as_json, fit_params, fit_truth
+from bench.recordings import as_json, fit_params
 from bench.snake_speed import append, machine
 from jaxrl.dynamics.state_space.fitting.sessions import session_model, session_params
-from tests.recordings import particle_filter
-from tests.recordings.simulation import Channels, Recording
+from tests.recordings.simulation import Recording
 from tests.recordings.systems import SYSTEMS, record
 from train.vector_field.config import Config
 from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import dynamics_problem, dynamics_scores
 from train.vector_field.recorded.dynamics_problem import Problem
-from train.vector_field.recorded.prediction_scores import Scores, score
+from train.vector_field.recorded.prediction_scores import Scores
 
 RESULTS = Path(__file__).parent / "results" / "sessions.json"
 NAMES = ("first", "second")
 """Of the two sessions."""
-DIVISIONS = {"even": 5, "short": 2}
-"""How many of the episodes are the second session's, its held-out one among them."""
+DIVISIONS = {"even": (5, None), "short": (2, 150)}
+"""How many of the episodes are the second session's, and of how many bins, but for the last."""
 ONE_EPISODE = 0.1
 """A share of the episodes that holds out one of each session."""
 
@@ -56,6 +54,7 @@ class Session(NamedTuple):
     """What of a recording one session sees; its last episode is held out."""
 
     episodes: np.ndarray  # int [E]
+    lengths: np.ndarray  # int [E]
     channels: np.ndarray  # int [n]
 
 
@@ -66,14 +65,12 @@ class Case(NamedTuple):
     sessions: tuple[Session, ...]
     folder: Path  # of the files that are fitted to
     steps: int  # gradient steps
-    particles: int  # of the true model's filter
 
     def write(self, name: str, session: Session) -> str:
         """Writes what such a session sees as `train.vector_field --data` reads it."""
         path, recording = self.folder / f"{name}.npz", self.recording
         y = recording.y[session.episodes][..., session.channels]
-        u, lengths = recording.u[session.episodes], recording.lengths[session.episodes]
-        np.savez(path, y=y, u=u, lengths=lengths)
+        np.savez(path, y=y, u=recording.u[session.episodes], lengths=session.lengths)
         return str(path)
 
     def write_sessions(self) -> list[str]:
@@ -96,9 +93,15 @@ class Case(NamedTuple):
 
 def cut(recording: Recording, division: str) -> tuple[Session, ...]:
     """Every other channel for each session; the second has the last episodes."""
-    count, channels = len(recording.lengths), np.arange(recording.y.shape[-1])
-    parts = np.split(np.arange(count), [count - DIVISIONS[division]])
-    return tuple(Session(part, channels[s::2]) for s, part in enumerate(parts))
+    count, bins = DIVISIONS[division]
+    channels, cut = np.arange(recording.y.shape[-1]), len(recording.lengths) - count
+    parts, lengths = (
+        np.split(x, [cut]) for x in (np.arange(cut + count), recording.lengths.copy())
+    )
+    lengths[1][:-1] = lengths[1][:-1].clip(max=bins)
+    return tuple(
+        Session(*pair, channels[s::2]) for s, pair in enumerate(zip(parts, lengths, strict=True))
+    )
 
 
 def score_sessions(case: Case) -> list[Scores]:
@@ -108,10 +111,13 @@ def score_sessions(case: Case) -> list[Scores]:
 
 
 def score_all(case: Case) -> list[Scores]:
-    training, held_out = ([x.episodes[part] for x in case.sessions] for part in PARTS)
-    order, channels = np.concatenate([*training, *held_out]), np.arange(case.recording.y.shape[-1])
-    file = case.write("all", Session(order, channels))
-    config = case.config(file, share=len(held_out) / len(order))
+    ordered = lambda name: np.concatenate(
+        [getattr(x, name)[part] for part in PARTS for x in case.sessions]
+    )
+    channels = np.arange(case.recording.y.shape[-1])
+    together = Session(ordered("episodes"), ordered("lengths"), channels)
+    share = len(case.sessions) / len(together.lengths)
+    config = case.config(case.write("all", together), share=share)
     params, model = fit_params(config), dynamics_problem.problem_of(config).model
     scores = []
     for session, problem in zip(case.sessions, case.problems(), strict=True):
@@ -130,18 +136,7 @@ def score_alone(case: Case) -> list[Scores]:
     return scores
 
 
-def score_truth(case: Case) -> list[Scores]:
-    scores = []
-    for session, (_, training, held_out) in zip(case.sessions, case.problems(), strict=True):
-        channels = Channels(*(x[session.channels] for x in case.recording.model.channels))
-        own = case.recording.model._replace(channels=channels)
-        forecaster = fit_truth(own, held_out, case.particles)
-        scores.append(score(training, held_out, forecaster, channels.is_count, AHEAD))
-    return scores
-
-
 FITS: dict[str, Callable[[Case], list[Scores]]] = {
-    "true": score_truth,
     "all": score_all,
     "sessions": score_sessions,
     "alone": score_alone,
@@ -172,7 +167,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=300, help="gradient steps")
     parser.add_argument("--small", action="store_true", help="recordings as in tests")
-    parser.add_argument("--particles", type=int, default=particle_filter.PARTICLES)
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
     options = parser.parse_args(arguments)
     lines = json.loads(options.out.read_bytes()) if options.out.exists() else []
@@ -186,7 +180,7 @@ def main(arguments: list[str] | None = None) -> None:
         recording = record(system, seed, options.small)
         with tempfile.TemporaryDirectory() as folder:
             sessions = cut(recording, division)
-            case = Case(recording, sessions, Path(folder), options.steps, options.particles)
+            case = Case(recording, sessions, Path(folder), options.steps)
             scores = measure(case, fit)
         append(options.out, {**machine(), **dict(zip(LABELS, values, strict=True)), **scores})
         r2 = "; ".join(
