@@ -23,13 +23,7 @@ from train.allo.environment import environment_training
 from train.allo.environment.environment_training import Problem
 from train.allo.environment.walks import record
 from train.goals.features import one_step_eigenvalues
-from train.goals.space.guided_environment import (
-    GuidedEnvironment,
-    Params,
-    Pay,
-    Sight,
-    potential_of,
-)
+from train.goals.space.guided_environment import GuidedEnvironment, Params, Pay, Sight
 from train.goals.space.space_config import LIMIT, WAVES, SpaceConfig
 from train.goals.space.space_tasks import Task, Tasks
 from train.host.program import Run
@@ -51,10 +45,9 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
     samples = jax.jit(draw)(jax.random.key(config.run.seed))
     pairs = [*goal_tasks(config, run, problem, samples), *option_tasks(config, samples)]
     pay = jax.tree.map(lambda *x: jnp.stack(x), *(pay for _, pay in pairs))
-    highest = lambda pay: jnp.max(jax.vmap(potential_of, in_axes=(0, None))(samples, pay))
     limit = int(task.limit or LIMIT)
-    params = Params(task.params, pay, jax.jit(jax.vmap(highest))(pay), limit)  # pyright: ignore
-    axes: Any = Params(None, 0, 0, None)  # pyright: ignore
+    params = Params(task.params, pay, limit)  # pyright: ignore
+    axes: Any = Params(None, 0, None)  # pyright: ignore
     env = GuidedEnvironment(task.env, look)
     tasks = [own for own, _ in pairs]
     return Tasks(run, problem, env, params, axes, tasks, run.config.env.id, network, limit, ARMS)
@@ -146,7 +139,7 @@ def goal_tasks(
 
 
 def option_tasks(config: SpaceConfig, samples: Sight) -> list[tuple[Task, Pay]]:
-    """Up and down each of the first eigenvectors after the constant one, which spans 1."""
+    """Up and down each of the first eigenvectors after the constant one; samples span 1."""
     pay = unpaid(jax.tree.map(lambda x: x[0], samples))
     pairs = []
     for i in range(1, config.options + 1):

@@ -54,7 +54,6 @@ class State:
 class Params:
     env: Any  # of the environment itself
     pay: Pay
-    top: Any  # float32, the highest Φ that was seen
     max_steps_in_episode: Any
 
 
@@ -63,8 +62,7 @@ class GuidedEnvironment(Environment):
 
     Where there is a goal Φ is 0 once an episode has terminated, by arriving or otherwise, so that
     with γ of the learner the best policy is that of the goal alone (Ng, Harada & Russell 1999).
-    Outcome: `arrived`, and `climbed`, the share so far of the way in Φ from where the episode began
-    to the highest one.
+    Outcome: `arrived`, and `climbed`, how much higher Φ is than where the episode began.
     """
 
     def __init__(self, env: environment.Environment, look: Callable[[Any], Sight]):
@@ -86,9 +84,7 @@ class GuidedEnvironment(Environment):
         has_ended = jnp.asarray(terminated, bool) | arrived
         after = jnp.where(has_ended & (pay.radius >= 0), 0.0, potential)
         reward = arrived + pay.weight * (pay.discount * after - state.potential)
-        way = params.top - state.start_potential
-        climbed = jnp.where(way > 0, (potential - state.start_potential) / way, 1.0)
-        outcome = {"arrived": arrived, "climbed": climbed}
+        outcome = {"arrived": arrived, "climbed": potential - state.start_potential}
         state = State(inner, obs, potential, state.start_potential, state.time + 1)
         return state, reward, has_ended, {"outcome": outcome}
 

@@ -48,6 +48,11 @@ class Tasks(NamedTuple):
     arms: tuple[str, ...]
 
     @property
+    def height(self) -> str:
+        """What the way up of an option is told in."""
+        return "the way to the highest place" if self.has_map else "the range that walks have seen"
+
+    @property
     def has_map(self) -> bool:
         """Whether its places are those of a map."""
         return isinstance(self.env, GuidedWalk)

@@ -133,6 +133,7 @@ def evaluate(config: SpaceConfig, tasks: Tasks, *trained: *TrainedAgents) -> Eva
         learned=config.learned,
         games=GAMES,
         max_steps=tasks.limit,
+        height_unit=tasks.height,
     )
 
 
@@ -141,7 +142,7 @@ def table(content: dict[str, Any]) -> Table:
     out = Table(
         title=f"goals and options in {content['maze']}",
         caption=f"{content['games']} episodes from random places, of at most "
-        f"{content['max_steps']} steps; height: the share of the way to the highest place",
+        f"{content['max_steps']} steps; height: the share of {content['height_unit']}",
     )
     for heading in ("", "arrived", "steps", "height"):
         out.add_column(heading, justify="right" if heading else "left")

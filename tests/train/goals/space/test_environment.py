@@ -66,10 +66,11 @@ def test_rewards_are_those_of_the_distances(ring_run):
     start = jax.vmap(tasks.env.reset, in_axes=(None, tasks.axes))
     obs, state = jax.jit(start)(jax.random.key(0), tasks.params)
     arrivals, ends = 0, 0
+    began, is_first = np.zeros(len(tasks.tasks)), np.ones(len(tasks.tasks), bool)
     for t in range(150):
         key, action = jax.random.key(t + 1), jnp.int32(1 if t % 7 else 0)
         before = np.asarray(obs)
-        obs, state, reward, terminated, _, info = play(key, state, action, tasks.params)
+        obs, state, reward, terminated, truncated, info = play(key, state, action, tasks.params)
         after = np.asarray(info["final_observation"])
         features = [chart.encode(x) for x in (before, after)]
         for k, task in enumerate(tasks.tasks):
@@ -95,9 +96,12 @@ def test_rewards_are_those_of_the_distances(ring_run):
             else:
                 expected = phi_next - phi
             assert reward[k] == pytest.approx(expected, abs=1e-3)
+            began[k] = phi if is_first[k] else began[k]
+            assert info["outcome"]["climbed"][k] == pytest.approx(phi_next - began[k], abs=1e-3)
             assert bool(info["outcome"]["arrived"][k]) == arrived
             assert not arrived or terminated[k]
             arrivals, ends = arrivals + arrived, ends + bool(terminated[k] & ~arrived)
+        is_first = np.asarray(terminated | truncated)
     assert arrivals > 5
     assert ends > 5  # the environment's own, which are no arrivals
 
