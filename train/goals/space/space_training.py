@@ -141,7 +141,7 @@ def table(content: dict[str, Any]) -> Table:
     """A row for each arm and each option, of all seeds together."""
     out = Table(
         title=f"goals and options in {content['maze']}",
-        caption=f"{content['games']} episodes from random places, of at most "
+        caption=f"{content['games']} episodes of at most "
         f"{content['max_steps']} steps; height: the share of {content['height_unit']}",
     )
     for heading in ("", "arrived", "steps", "height"):
