@@ -21,11 +21,13 @@ import jax
 import numpy as np
 
 from bench.snake_speed import append, machine
+from jaxrl.dynamics.state_space.model import Params
 from tests.recordings import particle_filter
 from tests.recordings.__main__ import write
 from tests.recordings.simulation import Model
 from tests.recordings.systems import SYSTEMS, record
 from train.host.machine import compiled
+from train.vector_field.config import Config
 from train.vector_field.data import episodes, recordings
 from train.vector_field.data.recordings import Data
 from train.vector_field.presets import PRESETS
@@ -84,17 +86,21 @@ def fit_simple(problem: Problem) -> dict[str, Forecaster]:
 def fit_state_space(problem: Problem) -> dict[str, Forecaster]:
     """What `python -m train.vector_field --data FILE` fits, all of it chosen by the data."""
     config = dynamics_fit.complete(replace(PRESETS["recordings"].config, data=(str(problem.file),)))
-    training, fit_problem = dynamics_fit.make_training(config), dynamics_problem.problem_of(config)
+    model, params = dynamics_problem.problem_of(config).model, fit_params(config)
+    prediction = dynamics_problem.prediction_of(config)
+    return {
+        "state_space": state_space.forecaster(model, params, problem.held_out, AHEAD, prediction)
+    }
+
+
+def fit_params(config: Config) -> Params:
+    """The parameters that a run of this complete configuration ends with."""
+    training = dynamics_fit.make_training(config)
     state = jax.jit(training.init)(jax.random.key(config.run.seed))
     update = jax.jit(training.update, compiler_options=compiled.small_products())
     for _ in range(-(-config.state_space.steps // training.steps_per_update)):
         state, _ = update(state)
-    return {
-        "state_space": state_space.forecaster(
-            *(fit_problem.model, state.agent.params, problem.held_out, AHEAD),
-            dynamics_problem.prediction_of(config),
-        )
-    }
+    return state.agent.params
 
 
 MODELS: dict[str, Fit] = {"simple": fit_simple, "state_space": fit_state_space}

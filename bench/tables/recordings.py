@@ -1,6 +1,7 @@
-"""The tables of simulated recordings: shares of what the true model foresees, and calibration."""
+"""The tables of simulated recordings: shares of what the true model foresees, sessions."""
 
 from collections.abc import Iterable
+from itertools import product
 
 import numpy as np
 
@@ -89,3 +90,30 @@ def calibration() -> str:
         rows.append((system.replace("_", " "), *cells))
     heads = ["recording", "true model", *(LABELS[model] for model in models)]
     return table(" | ".join(heads), rows, [x for of_case in by_case.values() for x in of_case])
+
+
+DIVISIONS = {"even": "4 and 4", "short": "7, and 150 bins"}
+FITS = {"all": "all channels in every episode", "sessions": "sessions", "alone": "each alone"}
+
+
+def sessions() -> str:
+    """R² of each of two sessions by fits to both, to all channels at once, and to it alone."""
+    chosen = (x for x in records("sessions") if not x["small"])
+    newest = latest(chosen, "system", "division", "fit", "seed")
+    by_case: dict[tuple[str, str, str], list[Record]] = {}
+    for (system, division, fit, _), record in newest.items():
+        by_case.setdefault((system, division, fit), []).append(record)
+    rows = []
+    for system in dict.fromkeys(system for system, *_ in by_case):
+        for division, fit in product(DIVISIONS, FITS):
+            own = by_case.get((system, division, fit), [])
+            cells = [
+                " · ".join(
+                    f"{mean([x['sessions'][name] for x in own], 'r2', k):.3f}" for k in STEPS
+                )
+                for name in ("first", "second")
+            ]
+            label = system.replace("_", " ")
+            rows.append((label, DIVISIONS[division], FITS[fit], str(len(own)), *cells))
+    head = "recording | episodes to learn from | fitted | seeds | R² of the first | of the second"
+    return table(head, rows, newest.values())

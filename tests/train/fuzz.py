@@ -32,7 +32,7 @@ from train import evaluate, render
 from train.allo.recorded import recordings as trajectories
 from train.durotaxis.field import read_field
 from train.durotaxis.tracks import command as fitting
-from train.durotaxis.tracks import formats
+from train.durotaxis.tracks.files import formats
 from train.host.command_line import command
 from train.host.errors import REFUSED, RunError
 from train.host.files import metrics_file, policy_files

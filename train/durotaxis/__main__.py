@@ -1,4 +1,4 @@
-"""`python -m train.durotaxis`, and `python -m train.durotaxis fit TRACKS.csv`."""
+"""`python -m train.durotaxis`, and of tracks `fit TRACKS.csv` and `simulate TRACKS.csv`."""
 
 import sys
 
@@ -11,6 +11,10 @@ if __name__ == "__main__":
         from train.durotaxis.tracks import command as fitting
 
         sys.exit(fitting.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["simulate"]:
+        from train.durotaxis.tracks import simulate_command
+
+        sys.exit(simulate_command.main(sys.argv[2:]))
     from train.durotaxis.program import PROGRAM
 
     sys.exit(command.main(PROGRAM))

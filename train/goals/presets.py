@@ -1,4 +1,4 @@
-"""The presets of `python -m train.goals`: in a maze of cells, and in open space."""
+"""The presets of `python -m train.goals`: in a maze of cells, and where there are none."""
 
 from train.goals.config import Config
 from train.goals.space.space_config import SpaceConfig
@@ -13,20 +13,22 @@ PRESETS: dict[str, Preset] = {
     ),
     "space": Preset(
         SpaceConfig(),
-        "Goals and options in open space by PPO, of a run on positions or pictures.",
+        "Goals and options by PPO, of a run on positions, on pictures or in any environment.",
     ),
 }
 
 
 def preset_for(preset: str, config: Config | SpaceConfig) -> str:
     """The preset that suits the run of train.allo that a configuration names."""
-    return "space" if preset == "goals" and is_in_space(config.learned) else preset
+    return "space" if preset == "goals" and has_no_cells(config.learned) else preset
 
 
-def is_in_space(directory: str) -> bool:
-    """Whether a run of train.allo learned in open space; False for what is no run."""
+def has_no_cells(directory: str) -> bool:
+    """Whether a run of train.allo learned in open space or by env.id; False for what is no run."""
     try:
-        learned = saved_runs.load_without_checkpoint(directory).config if directory else None
+        run = saved_runs.load_without_checkpoint(directory) if directory else None
     except UsageError:
         return False  # the training refuses it, with a message of its own
-    return bool(getattr(getattr(learned, "env", None), "step", 0))
+    if run is None or run.program.name != "allo":
+        return False
+    return bool(run.config.env.step or run.config.env.id)

@@ -34,9 +34,14 @@ def commute_time(features: jax.Array, eigenvalues: jax.Array, goal: jax.Array | 
             f"eigenvalues have shape {eigenvalues.shape}, expected {features.shape[1:]}: one per "
             "feature, the constant one included"
         )
-    least = np.sin(np.pi / (2 * len(features))) ** 2
-    weight = 1 / jnp.maximum(eigenvalues[1:], least)  # [d - 1]
+    weight = commute_weights(eigenvalues, len(features))[1:]
     return jnp.sum(_squares(features, goal) * weight[None, :], axis=1)
+
+
+def commute_weights(eigenvalues: jax.Array, num_states: int) -> jax.Array:
+    """1 / λ of each squared difference in the sum of `commute_time`, `[d]`; 0 for the constant."""
+    least = np.sin(np.pi / (2 * num_states)) ** 2
+    return (1 / jnp.maximum(eigenvalues, least)).at[0].set(0.0)
 
 
 def commute_distance(

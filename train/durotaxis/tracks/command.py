@@ -17,13 +17,13 @@ from rich.console import Console
 from envs.durotaxis.actions import Spawning
 from envs.durotaxis.tracks.simulation import Ground
 from envs.durotaxis.units import PIXELS, Units, physical
-from jaxrl.checks import Count, NonNegative, Positive, Seed
-from train.durotaxis.config import Height, Stiffness, Width
-from train.durotaxis.tracks import fitting, formats, goodness, pictures, recording, report, tables
+from jaxrl.checks import Count, Positive, Seed
+from train.durotaxis.tracks import fitting, goodness, pictures, recording, report, tables
 from train.durotaxis.tracks.check import Check, check
+from train.durotaxis.tracks.files import formats
 from train.durotaxis.tracks.fitting import Fit
 from train.durotaxis.tracks.goodness import Test
-from train.durotaxis.tracks.ground import law_ground, measured_ground, refuse_outside
+from train.durotaxis.tracks.ground import DESCRIPTION, OwnGround, ground_of, refuse_outside
 from train.durotaxis.tracks.tables import Table
 from train.durotaxis.tracks.tracks import Tracks
 from train.host.command_line.command import command
@@ -38,11 +38,10 @@ from train.host.plain_config import check_options
 COMMAND = "python -m train.durotaxis fit"
 EXAMPLE = "example"
 Cause = Literal["rear", "age", "crowding", "stiffness"]
-OWN_GROUND = ("ground", "slope", "base", "field_file", "field_pixel_size", "field_range")
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(OwnGround):
     """Fits where children land, who dies and who divides to tracks of cells, with 95 % intervals.
 
     TRACKS.csv has the columns frame, cell, parent, x, y, or is an export of TrackMate's spots, or a
@@ -59,25 +58,6 @@ class Options:
     """µm of a px of the ground: places in µm are divided by it, and results are told in µm."""
     stiffness_unit: Annotated[Positive, tyro.conf.arg(metavar="FLOAT")] = 1.0
     """kPa of a unit of stiffness, for results in µm and kPa."""
-    ground: Literal["linear", "exponential"] = "linear"
-    """Stiffness m x + b, or b exp(m x)."""
-    slope: Annotated[Stiffness | None, tyro.conf.arg(metavar="FLOAT")] = None
-    """m, per px."""
-    base: Annotated[Stiffness | None, tyro.conf.arg(metavar="FLOAT")] = None
-    """b."""
-    field_file: Annotated[str, tyro.conf.arg(metavar="FILE")] = ""
-    """Measured stiffness instead: an .npy file, [height, width], an image in grey, or a CSV table
-    with columns x and stiffness, or x, y and stiffness."""
-    field_pixel_size: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
-    """Width of a pixel of that file, or unit of x and y of a table, px of the ground."""
-    field_range: Annotated[
-        tuple[NonNegative, NonNegative] | None, tyro.conf.arg(metavar="BLACK WHITE")
-    ] = None
-    """Stiffness of black and of white in an image."""
-    width: Width = 600
-    """Width of the ground, px; arrays and images have their own."""
-    height: Height = 400
-    """Height of the ground, px."""
     goal: str = "right"
     """The way on which rear and front are told: right, left, up, down, or degrees counter-clockwise
     from right."""
@@ -129,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
 def analyse(options: Options) -> Result:
     """Reads, fits, simulates and tests. Raises ValueError, in one line, for unusable input."""
     options = with_example(options)
-    ground = ground_of(options)
+    ground = ground_of(options, options.goal)
     tracks = formats.read(options.tracks, options.edges, options.pixel_size)
     refuse_outside(tracks, ground)
     for note in tracks.notes:
@@ -154,32 +134,12 @@ def with_example(options: Options) -> Options:
         raise ValueError("expected a table of tracks: give TRACKS.csv, or example")
     default = Options()
     if options.tracks == EXAMPLE and not Path(EXAMPLE).exists():
-        if any(getattr(options, name) != getattr(default, name) for name in OWN_GROUND):
+        if any(getattr(options, name) != getattr(default, name) for name in DESCRIPTION):
             raise ValueError("the example has a ground of its own: leave out what describes it")
         own = dict(recording.EXAMPLE_GROUND)
         kind = "exponential" if own.pop("exponential") else "linear"
         return replace(options, tracks=str(recording.EXAMPLE), ground=kind, **own)
     return options
-
-
-def ground_of(options: Options) -> Ground:
-    """The ground that flags describe. Raises ValueError for none, and for two."""
-    has_law = options.slope is not None or options.base is not None
-    if options.field_file:
-        if has_law:
-            raise ValueError("--slope and --base have no effect with --field-file: leave them out")
-        size = (options.width, options.height)
-        file, scale = options.field_file, options.field_pixel_size
-        return measured_ground(file, scale, options.field_range, size, options.goal)
-    if options.field_pixel_size is not None or options.field_range is not None:
-        raise ValueError("--field-pixel-size and --field-range have no effect without --field-file")
-    if options.slope is None or options.base is None:
-        raise ValueError(
-            "the stiffness of the ground is not known: give --slope and --base of its law, or "
-            "--field-file"
-        )
-    law = (options.ground == "exponential", options.slope, options.base)
-    return law_ground(*law, options.width, options.height, options.goal)
 
 
 def units_of(options: Options) -> Units:

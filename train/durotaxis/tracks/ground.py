@@ -1,20 +1,72 @@
 """The ground under recorded cells: a law, or stiffness from an array, an image or a table."""
 
 import csv
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tyro
 from scipy import interpolate
 
 from envs.durotaxis import placement, rules, substrate
 from envs.durotaxis.substrate import Law
 from envs.durotaxis.tracks.simulation import Ground
+from jaxrl.checks import NonNegative, Positive
+from train.durotaxis.config import Height, Stiffness, Width
 from train.durotaxis.field import read_field
 from train.durotaxis.tracks.tracks import Tracks
 
 TABLE_COLUMNS = (("x", "stiffness"), ("x", "y", "stiffness"))
+DESCRIPTION = ("ground", "slope", "base", "field_file", "field_pixel_size", "field_range")
+"""The flags that say how stiff it is."""
+
+
+@dataclass(frozen=True)
+class OwnGround:
+    """Flags: a law, or a file of measured stiffness."""
+
+    ground: Literal["linear", "exponential"] = "linear"
+    """Stiffness m x + b, or b exp(m x)."""
+    slope: Annotated[Stiffness | None, tyro.conf.arg(metavar="FLOAT")] = None
+    """m, per px."""
+    base: Annotated[Stiffness | None, tyro.conf.arg(metavar="FLOAT")] = None
+    """b."""
+    field_file: Annotated[str, tyro.conf.arg(metavar="FILE")] = ""
+    """Measured stiffness instead: an .npy file, [height, width], an image in grey, or a CSV table
+    with columns x and stiffness, or x, y and stiffness."""
+    field_pixel_size: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
+    """Width of a pixel of that file, or unit of x and y of a table, px of the ground."""
+    field_range: Annotated[
+        tuple[NonNegative, NonNegative] | None, tyro.conf.arg(metavar="BLACK WHITE")
+    ] = None
+    """Stiffness of black and of white in an image."""
+    width: Width = 600
+    """Width of the ground, px; arrays and images have their own."""
+    height: Height = 400
+    """Height of the ground, px."""
+
+
+def ground_of(options: OwnGround, goal: str = "right") -> Ground:
+    """The ground that flags describe. Raises ValueError for none, and for two."""
+    has_law = options.slope is not None or options.base is not None
+    if options.field_file:
+        if has_law:
+            raise ValueError("--slope and --base have no effect with --field-file: leave them out")
+        size = (options.width, options.height)
+        file, scale = options.field_file, options.field_pixel_size
+        return measured_ground(file, scale, options.field_range, size, goal)
+    if options.field_pixel_size is not None or options.field_range is not None:
+        raise ValueError("--field-pixel-size and --field-range have no effect without --field-file")
+    if options.slope is None or options.base is None:
+        raise ValueError(
+            "the stiffness of the ground is not known: give --slope and --base of its law, or "
+            "--field-file"
+        )
+    law = (options.ground == "exponential", options.slope, options.base)
+    return law_ground(*law, options.width, options.height, goal)
 
 
 def law_ground(

@@ -1,1 +1,1 @@
-"""Goals and options in open space: learners with continuous actions."""
+"""Goals and options in open space and in any environment: learners by PPO."""

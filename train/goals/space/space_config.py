@@ -1,4 +1,4 @@
-"""The configuration of goals and options in open space, and the arms of the experiment."""
+"""The configuration of goals and options without cells, and the arms in open space."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -29,14 +29,15 @@ RADIUS = 0.5
 
 @dataclass(frozen=True)
 class SpaceConfig:
-    """Learns to reach random goals, and to climb eigenvectors, by PPO with continuous moves.
+    """Learns to reach random goals, and to climb eigenvectors, by PPO.
 
-    Of a run of train.allo on positions or pictures. Goals are reached with rewards shaped by the
-    learned distance and by others; each option climbs or descends an eigenvector.
+    Of a run of train.allo on positions or pictures, or in an environment of env.id. Goals are
+    reached with rewards shaped by the learned distance and by others; each option climbs or
+    descends an eigenvector.
     """
 
     learned: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="RUN")] = ""
-    """Directory of a run of train.allo in open space, of which the first seed is taken."""
+    """Directory of a run of train.allo without cells, of which the first seed is taken."""
     goals: CountOrZero = 4
     """Different goals, drawn at random from run.seed; each has a learner for each distance."""
     options: CountOrZero = 4
@@ -63,8 +64,12 @@ def check(config: SpaceConfig) -> None:
         raise ValueError("there are no goals and no options: ask for some")
 
 
-def make_agent(config: SpaceConfig, greedy: bool = False) -> Agent:
-    """A learner; it sees its position."""
+def make_network(config: SpaceConfig) -> nn.Module:
+    """Policy and value of a learner in open space; it sees its position."""
     torso = nn.Sequential((Fourier(WAVES), MLP(config.hidden)))
-    network = GaussianActorCritic(torso, torso.copy(), 2, low=(-1.0, -1.0), high=(1.0, 1.0))
+    return GaussianActorCritic(torso, torso.copy(), 2, low=(-1.0, -1.0), high=(1.0, 1.0))
+
+
+def make_agent(config: SpaceConfig, network: nn.Module, greedy: bool = False) -> Agent:
+    """A learner."""
     return ppo.make(network, config.agent, greedy, config.loop.blocks)

@@ -17,8 +17,9 @@ from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import make_loop, world_of
 from jaxrl.types import AgentState
 from train.allo import curves, maps
-from train.goals.space.space_config import ARMS, LIMIT, SpaceConfig, make_agent
-from train.goals.space.space_tasks import Task, Tasks, make_tasks
+from train.goals.space.space_config import SpaceConfig, make_agent
+from train.goals.space.space_tasks import Task, Tasks
+from train.goals.space.tasks_of_run import make_tasks
 from train.host.files import metrics_file
 from train.host.showing import pictures
 
@@ -31,10 +32,20 @@ PATH, END = "#16181b", "#f2c80f"
 def draw_all(directory: Path, config: SpaceConfig, agents: list[AgentState]) -> list[Path]:
     """Writes `goals.png` and `options.png`, of the first seed, where there are such tasks.
 
-    And `arrived.png`, how often each kind of learner arrived while it learned.
+    And `arrived.png`, how often each kind of learner arrived while it learned, which is all in an
+    environment of which there is no map.
     """
     tasks = make_tasks(config)
-    positions = walk(config, tasks, agents[0], jax.random.key(config.run.seed))
+    paths = draw_ways(directory, config, tasks, agents[0]) if tasks.has_map else []
+    if config.goals:
+        paths.append(directory / "arrived.png")
+        draw_arrivals(metrics_file.read_metrics(directory), tasks.arms, paths[-1])
+    return paths
+
+
+def draw_ways(directory: Path, config: SpaceConfig, tasks: Tasks, agent: AgentState) -> list[Path]:
+    """Writes the ways to goals and those of options, over maps of their potentials."""
+    positions = walk(config, tasks, agent, jax.random.key(config.run.seed))
     of_goals = [k for k, task in enumerate(tasks.tasks) if task.arm]
     of_options = [k for k, task in enumerate(tasks.tasks) if not task.arm]
     paths = []
@@ -44,22 +55,19 @@ def draw_all(directory: Path, config: SpaceConfig, agents: list[AgentState]) -> 
     ):
         if chosen:
             paths.append(directory / f"{stem}.png")
-            draw(tasks, positions, chosen, f"{title}: {tasks.problem.layout.name}", paths[-1])
-    if of_goals:
-        paths.append(directory / "arrived.png")
-        draw_arrivals(metrics_file.read_metrics(directory), paths[-1])
+            draw(tasks, positions, chosen, f"{title}: {tasks.name}", paths[-1])
     return paths
 
 
-def draw_arrivals(rows: Sequence[pictures.Row], path: Path) -> None:
+def draw_arrivals(rows: Sequence[pictures.Row], arms: Sequence[str], path: Path) -> None:
     """Draws the share of episodes that arrived in each arm, exploring, over steps."""
     figure = pictures.titled_figure((6.4, 4.0), "Episodes that arrive at the goal")
     axes = figure.subplots()
     end = max((row["steps"] for row in rows), default=0)
     scale = pictures.style_axes(axes, "environment steps of each learner", pictures.STEPS, end)
     components = curves.component_curves(rows, "arrived")
-    colours = curves.component_colours(len(ARMS))
-    for arm, lines, colour in zip(ARMS, components, colours, strict=False):
+    colours = curves.component_colours(len(arms))
+    for arm, lines, colour in zip(arms, components, colours, strict=False):
         x, mean, _ = pictures.mean_curve(lines)
         axes.plot(x / scale, mean, color=colour, label=arm)
     axes.set_ylim(0, 1.02)
@@ -72,8 +80,8 @@ def walk(config: SpaceConfig, tasks: Tasks, agent: AgentState, key: jax.Array) -
 
     NaN after an episode has ended.
     """
-    player = make_agent(config, greedy=True)
-    size = LoopConfig(PATHS, LIMIT)
+    player = make_agent(config, tasks.network, greedy=True)
+    size = LoopConfig(PATHS, tasks.limit)
 
     def walk_one(params: Any, state: AgentState) -> jax.Array:
         start = make_loop(tasks.env, params, player, size).init(key)
@@ -86,7 +94,7 @@ def walk(config: SpaceConfig, tasks: Tasks, agent: AgentState, key: jax.Array) -
             return (world, is_over | transition.terminated | transition.truncated), position
 
         begin = world_of(start), jnp.zeros(PATHS, bool)
-        _, positions = jax.lax.scan(step, begin, length=LIMIT)
+        _, positions = jax.lax.scan(step, begin, length=tasks.limit)
         return positions.swapaxes(0, 1)  # [P, L, 2]
 
     walk_all = jax.jit(jax.vmap(walk_one, in_axes=(tasks.axes, 0)))
@@ -95,7 +103,7 @@ def walk(config: SpaceConfig, tasks: Tasks, agent: AgentState, key: jax.Array) -
 
 def draw(tasks: Tasks, positions: np.ndarray, chosen: list[int], title: str, path: Path) -> None:
     """One map for each of the chosen tasks, arms or directions side by side."""
-    columns = len(ARMS) if tasks.tasks[chosen[0]].arm else COLUMNS
+    columns = len(tasks.arms) if tasks.tasks[chosen[0]].arm else COLUMNS
     rows = -(-len(chosen) // columns)
     figure = pictures.titled_figure((SIDE * columns, (SIDE + 0.25) * rows + 0.5), title)
     for i, k in enumerate(chosen):

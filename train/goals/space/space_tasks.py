@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import linen as nn
 from scipy.sparse import csgraph
 
 from envs.grid.drawing import heat_map
@@ -19,40 +20,46 @@ from train.allo.config import learning_config
 from train.allo.problem import Problem, make_layout
 from train.allo.training import make_problem, network_of
 from train.goals.features import one_step_eigenvalues, true_nearness
-from train.goals.space.space_config import ARMS, LIMIT, RADIUS, SpaceConfig
-from train.host.errors import UsageError
+from train.goals.space.space_config import ARMS, LIMIT, RADIUS, SpaceConfig, make_network
 from train.host.program import Run
-from train.host.running import saved_runs
 
 
 class Task(NamedTuple):
     """What a learner is paid for."""
 
-    potential: np.ndarray  # [F] Φ of each fine cell
-    goal: int  # the fine cell; -1 for an option
+    potential: np.ndarray  # [F] Φ of each fine cell; [0] where there are none
+    goal: int  # the fine cell, or a number; -1 for an option
     arm: str  # one of ARMS, or "" for an option
     title: str
 
 
 class Tasks(NamedTuple):
-    """All tasks, and the walk that they share."""
+    """All tasks, and the environment that they share."""
 
     run: Run
-    problem: Problem
-    env: GuidedWalk
-    params: Params  # with a leading axis K in the fields of `axes`
-    axes: Any  # Params with 0 for those fields, None for others: `in_axes` of vmap
+    problem: Any  # of the run: `Problem` in open space
+    env: Any
+    params: Any  # with a leading axis K in the fields of `axes`
+    axes: Any  # the same with 0 for those fields, None for others: `in_axes` of vmap
     tasks: list[Task]  # K
+    name: str  # of the maze or the environment
+    network: nn.Module  # of a learner
+    limit: int  # steps of an episode
+    arms: tuple[str, ...]
+
+    @property
+    def height(self) -> str:
+        """What the way up of an option is told in."""
+        return "the way to the highest place" if self.has_map else "the range that walks have seen"
+
+    @property
+    def has_map(self) -> bool:
+        """Whether its places are those of a map."""
+        return isinstance(self.env, GuidedWalk)
 
 
-def make_tasks(config: SpaceConfig) -> Tasks:
-    """Raises UsageError for a run that cannot be used."""
-    run = load(config.learned)
-    if config.options >= (d := run.config.agent.num_features):
-        raise UsageError(
-            f"options is {config.options}, but {config.learned} has learned {d} features, the "
-            f"constant one included: ask for at most {d - 1}"
-        )
+def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
+    """The tasks of a run in open space."""
     problem, layout = make_problem(run.config), make_layout(run.config.env)
     tasks = goal_tasks(config, run, problem) + option_tasks(config, run, problem)
     parts = run.config.env.truth_cells
@@ -74,18 +81,8 @@ def make_tasks(config: SpaceConfig) -> Tasks:
     params = dataclasses.replace(base, **varying)
     names = [field.name for field in dataclasses.fields(base)]
     axes: Any = Params(**{name: 0 if name in varying else None for name in names})  # pyright: ignore
-    return Tasks(run, problem, env, params, axes, tasks)
-
-
-def load(directory: str) -> Run:
-    """The run of train.allo in `directory`. Raises UsageError unless it learned in open space."""
-    run = saved_runs.load(directory)
-    if run.program.name != "allo" or run.config.transitions or not run.config.env.step:
-        raise UsageError(
-            f"{directory} was not learned in open space; expected a run of train.allo with "
-            "env.step, such as of the presets continuous and frames"
-        )
-    return run
+    name, network = problem.layout.name, make_network(config)
+    return Tasks(run, problem, env, params, axes, tasks, name, network, LIMIT, ARMS)
 
 
 def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:

@@ -1,4 +1,4 @@
-"""The training of goals and options in open space: learners of all tasks, side by side.
+"""The training of goals and options without cells: learners of all tasks, side by side.
 
 Axes: K tasks, N environments of each, T steps of a rollout.
 """
@@ -15,8 +15,9 @@ from jaxrl import loop
 from jaxrl.evaluate import evaluate as play
 from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState
-from train.goals.space.space_config import ARMS, LIMIT, SCORED, SpaceConfig, check, make_agent
-from train.goals.space.space_tasks import Tasks, make_tasks
+from train.goals.space.space_config import SCORED, SpaceConfig, check, make_agent
+from train.goals.space.space_tasks import Tasks
+from train.goals.space.tasks_of_run import make_tasks
 from train.host.scoring import scores as host_scores
 from train.host.training import Evaluation, Score, TrainedAgents, Training
 
@@ -37,9 +38,9 @@ def make_training(config: SpaceConfig) -> Training:
     """Raises ValueError or UsageError, in one line, for an invalid configuration."""
     check(config)
     tasks = make_tasks(config)
-    agent = make_agent(config)
+    agent = make_agent(config, tasks.network)
     make_loop = lambda params: loop.make_loop(tasks.env, params, agent, config.loop)
-    arms = [x for x in ARMS if config.goals]
+    arms = [x for x in tasks.arms if config.goals]
     names = {"arrived": arms, "climbed": [t.title for t in tasks.tasks if not t.arm]}
 
     # all learners begin with the same random numbers
@@ -87,7 +88,7 @@ def measures_of(tasks: Tasks, metrics: LoopMetrics) -> dict[str, jax.Array]:
     of_arm = lambda arm: [k for k, task in enumerate(tasks.tasks) if task.arm == arm]
     measures = {}
     if of_arm(SCORED):
-        shares = {arm: jnp.mean(arrived[np.array(of_arm(arm))]) for arm in ARMS}
+        shares = {arm: jnp.mean(arrived[np.array(of_arm(arm))]) for arm in tasks.arms}
         measures = {"success": shares[SCORED], "arrived": jnp.stack(list(shares.values()))}
     if of_arm(""):
         heights = climbed[np.array(of_arm(""))]
@@ -97,19 +98,19 @@ def measures_of(tasks: Tasks, metrics: LoopMetrics) -> dict[str, jax.Array]:
 
 def evaluate(config: SpaceConfig, tasks: Tasks, *trained: *TrainedAgents) -> Evaluation:
     """How often each goal is reached by the mode of each policy, and how far options climb."""
-    player = make_agent(config, greedy=True)
+    player = make_agent(config, tasks.network, greedy=True)
 
     def play_one(params: Any, agent: AgentState, key: jax.Array):
-        games = play(tasks.env, params, player, agent, key, GAMES, 1, LIMIT)
-        return games.terminated, games.length, games.outcome["climbed"]
+        games = play(tasks.env, params, player, agent, key, GAMES, 1, tasks.limit)
+        return games.outcome["arrived"] > 0, games.length, games.outcome["climbed"]
 
     play_all = jax.jit(jax.vmap(play_one, in_axes=(tasks.axes, 0, None)))
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
         arrived, length, climbed = map(np.asarray, play_all(tasks.params, agent, key))
-        steps = np.where(arrived, length, LIMIT)
+        steps = np.where(arrived, length, tasks.limit)
         row: dict[str, Any] = {"goals": {}, "options": {}}
-        for arm in ARMS if config.goals else ():
+        for arm in tasks.arms if config.goals else ():
             chosen = np.array([task.arm == arm for task in tasks.tasks])
             row["goals"][arm] = {
                 "success": host_scores.summary(arrived[chosen].ravel()),
@@ -128,10 +129,11 @@ def evaluate(config: SpaceConfig, tasks: Tasks, *trained: *TrainedAgents) -> Eva
         score_of(config),
         measure,
         table,
-        maze=tasks.problem.layout.name,
+        maze=tasks.name,
         learned=config.learned,
         games=GAMES,
-        max_steps=LIMIT,
+        max_steps=tasks.limit,
+        height_unit=tasks.height,
     )
 
 
@@ -139,8 +141,8 @@ def table(content: dict[str, Any]) -> Table:
     """A row for each arm and each option, of all seeds together."""
     out = Table(
         title=f"goals and options in {content['maze']}",
-        caption=f"{content['games']} episodes from random places, of at most "
-        f"{content['max_steps']} steps; height: the share of the way to the highest place",
+        caption=f"{content['games']} episodes of at most "
+        f"{content['max_steps']} steps; height: the share of {content['height_unit']}",
     )
     for heading in ("", "arrived", "steps", "height"):
         out.add_column(heading, justify="right" if heading else "left")

@@ -73,6 +73,22 @@ class Ring(Environment):
         return spaces.Box(-1.0, 1.0, (6, 6, 1) if self.shows == "image" else (2,), jnp.float32)
 
 
+class Steered(Ring):
+    """Action 1 moves on, action 0 back."""
+
+    def transition(self, chance, state, action, params):
+        move = self.size * (2 * action - 1) * jax.random.uniform(chance, minval=0.5)
+        return State(state.angle + move, state.time + 1), jnp.zeros(()), state.time > 60, {}
+
+
+class Pairs(Steered):
+    def transition(self, chance, state, action, params):
+        return super().transition(chance, state, action[0], params)
+
+    def action_space(self, params=None):
+        return spaces.Box(0, 1, (2,), jnp.int32)
+
+
 class Unbounded(Ring):
     def action_space(self, params=None):
         return spaces.Box(-jnp.inf, jnp.inf, (), jnp.float32)

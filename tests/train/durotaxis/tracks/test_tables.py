@@ -8,7 +8,8 @@ import pytest
 
 from envs.durotaxis.tracks import events
 from tests.train.durotaxis.tracks import track_files
-from train.durotaxis.tracks import fitting, formats, recording, tables
+from train.durotaxis.tracks import fitting, recording, tables
+from train.durotaxis.tracks.files import formats
 from train.durotaxis.tracks.ground import law_ground, measured_ground, refuse_outside
 from train.durotaxis.tracks.tracks import Rows, assemble
 

@@ -16,7 +16,7 @@ from tests.train.snake.snake_runs import make_run
 from train.allo import program as allo
 from train.goals.__main__ import with_run_named
 from train.goals.program import PROGRAM
-from train.goals.space import space_pictures, space_tasks
+from train.goals.space import space_pictures, tasks_of_run
 from train.goals.space.space_config import ARMS, SpaceConfig
 from train.goals.space.space_training import make_training
 from train.host.command_line import command
@@ -97,7 +97,7 @@ def test_a_goal_behind_a_wall_is_not_reached():
 
 def test_potentials_fall_away_from_goals_and_options_go_both_ways(untrained_run):
     config = SpaceConfig(learned=str(untrained_run), goals=2, options=2)
-    tasks = space_tasks.make_tasks(config)
+    tasks = tasks_of_run.make_tasks(config)
     assert [task.arm for task in tasks.tasks] == [*ARMS, *ARMS, "", "", "", ""]
     count = tasks.problem.layout.num_states
     for task in tasks.tasks[:8]:
@@ -174,7 +174,7 @@ def test_learners_climb_a_slope_and_reach_goals(untrained_run, tmp_path):
 
 def test_paths_begin_in_the_same_places_in_all_tasks(untrained_run):
     config = SpaceConfig(learned=str(untrained_run), goals=1, options=0, hidden=(8,))
-    tasks = space_tasks.make_tasks(config)
+    tasks = tasks_of_run.make_tasks(config)
     training = make_training(config)
     state = jax.jit(training.init)(jax.random.key(0))
     paths = space_pictures.walk(config, tasks, state.agent, jax.random.key(1))

@@ -2,14 +2,16 @@
 
 import re
 import socket
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.train.vector_field.stream.served import EagerLoop, serve
+from tests.train.vector_field.stream.served import ALLOWED, EagerLoop, serve
 from tests.train.vector_field.stream.test_guard import worst
 from train.host.errors import RunError, UsageError
+from train.vector_field.stream import protocol
 from train.vector_field.stream.protocol import LONGEST_LINE
 from train.vector_field.stream.server import listen
 from train.vector_field.stream.simulated_rig import connect
@@ -134,22 +136,83 @@ def test_a_port_in_use_is_refused_in_one_line():
         listen(taken.getsockname()[1])
 
 
-def test_the_client_of_the_docs():
+# The client of the docs, by its very text.
+
+
+@pytest.fixture
+def run():
     (code,) = re.findall(r"```python\n(import json.*?)```", DOCS.read_text(), re.DOTALL)
-    assert len([line for line in code.splitlines() if line]) <= 15
-    scope, inputs, loop = {}, [], EagerLoop()
+    scope = {}
     exec(code, scope)
+    return scope["run"]
+
+
+def keeps_to_limits(loop: EagerLoop, inputs: list) -> bool:
+    """Whether what was given keeps to all limits, but for rounding."""
+    return max(worst(loop.limits, inputs).values()) < 1e-9
+
+
+def test_the_client_gives_each_answer_and_ends_quietly(run):
+    inputs, loop = [], EagerLoop()
     with serve(loop) as server:
-        run = lambda count: scope["run"](server.port, count, lambda: [0.5, None], inputs.append)
-        run(3)
+        run(server.port, 3, lambda: [0.5, None], inputs.append)
+        assert [tuple(u) for u in inputs[:3]] == loop.outputs[:3]
+        assert inputs[-1] == [0.0]
         wait_until(lambda: loop.last_input == (0.0,))
-        after = loop.next_number
-        run(2)
+        before, after = len(inputs), loop.next_number
+        run(server.port, 2, lambda: [0.5, None], inputs.append)
+        assert [tuple(u) for u in inputs[before : before + 2]] == loop.outputs[after : after + 2]
         with pytest.raises(RuntimeError, match="0 channels"):
-            scope["run"](server.port, 1, list, inputs.append)
-    assert [tuple(u) for u in inputs] == [*loop.outputs[:3], *loop.outputs[after : after + 2]]
+            run(server.port, 1, list, inputs.append)
+        with connect(server.port), pytest.raises(RuntimeError, match="another client"):
+            run(server.port, 1, list, inputs.append)
+    assert keeps_to_limits(loop, inputs)
 
 
-def test_a_client_needs_a_stream():
-    with pytest.raises(RunError, match="start a stream first"), connect(1):
-        pass
+class LateLoop(EagerLoop):
+    """Takes longer than half a sample for the fourth one."""
+
+    def observe(self, y, number: int):
+        if number == 3:
+            time.sleep(0.6 * self.limits.dt)
+        return super().observe(y, number)
+
+
+def test_the_client_goes_the_quiet_path_where_an_answer_is_late(run):
+    """The late answer is never given, and after the next greeting both agree again."""
+    inputs, loop = [], LateLoop()
+    with serve(loop) as server:
+        with pytest.raises(RuntimeError, match="no answer in time"):
+            run(server.port, 9, lambda: [0.5, None], inputs.append)
+        assert [tuple(u) for u in inputs[:3]] == loop.outputs[:3]
+        top = inputs[2][0]
+        path = [max(0.0, top - 0.25 * k) for k in range(1, len(inputs) - 2)]
+        assert [u for (u,) in inputs[3:]] == pytest.approx(path)
+        assert inputs[-1] == [0.0]
+        wait_until(lambda: not server.has_client and loop.last_input == (0.0,))
+        run(server.port, 4, lambda: [0.5, None], inputs.append)
+    assert keeps_to_limits(loop, inputs)
+
+
+def test_the_client_goes_the_quiet_path_where_the_stream_is_gone(run):
+    """Answers two samples, and dies."""
+    greeting = protocol.greeting(ALLOWED, 2, 0, (0.0,))
+
+    def die_early(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rb") as lines:
+            connection.sendall(greeting)
+            for n, u in enumerate([(0.25,), (0.5,)]):
+                lines.readline()
+                connection.sendall(protocol.answer(n, u))
+            lines.readline()
+            connection.sendall(protocol.answer(2, (0.75,))[:9])  # half a line
+
+    inputs = []
+    with listen(0) as listener:
+        thread = threading.Thread(target=die_early, args=(listener,))
+        thread.start()
+        with pytest.raises(RuntimeError, match=r"has ended|no answer"):
+            run(listener.getsockname()[1], 9, lambda: [0.5, None], inputs.append)
+        thread.join()
+    assert inputs == [[0.25], [0.5], [0.25], [0.0]]

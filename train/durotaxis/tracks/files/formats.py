@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from train.durotaxis.tracks import label_images, trackmate
+from train.durotaxis.tracks.files import label_images, trackmate
 from train.durotaxis.tracks.tracks import Rows, Tracks, assemble
 from train.host.numbers import quantity
 

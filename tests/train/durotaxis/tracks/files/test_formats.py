@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.train.durotaxis.tracks import track_files
-from train.durotaxis.tracks import formats, trackmate
+from train.durotaxis.tracks.files import formats, trackmate
 
 
 def is_the_colony(tracks) -> bool:

@@ -1,0 +1,1 @@
+"""Files of tracks: tables of three kinds, and label images."""
