@@ -5,9 +5,9 @@ python -m bench.recordings [--systems lorenz …] [--seeds 5] [--models true sim
 The systems are those of `tests.recordings`, which shares no code with the package. `true` is the
 system itself with a particle filter: no model can foresee more. Every model is scored on the same
 held-out fifth by `train.vector_field.recorded.prediction_scores`. A line is added as soon as a
-model is scored; what the file already has is left out. A model more is a function in `MODELS`; methods
-of other groups, whose packages are no requirement, stand in `bench.recordings_peers.registry` and
-are fitted if they are asked for.
+model is scored; what the file already has is left out. A model more is a function in `MODELS`;
+methods of other groups, whose packages are no requirement, stand in
+`bench.recordings_peers.registry` and are fitted where they are asked for.
 """
 
 import argparse

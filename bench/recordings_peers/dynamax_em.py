@@ -102,9 +102,16 @@ def delay(u: np.ndarray) -> np.ndarray:
 def forecaster_of(params: Any, scaled: Scaled) -> Forecaster:
     """Forecasts of dynamax' parameters."""
     dynamics, emissions = params.dynamics, params.emissions
-    arrays = (dynamics.weights, dynamics.input_weights, dynamics.bias, dynamics.cov)
-    arrays += (emissions.weights, emissions.input_weights, emissions.bias)
-    model = LinearModel(*map(np.asarray, arrays), np.diag(np.asarray(emissions.cov)))
+    model = LinearModel(
+        np.asarray(dynamics.weights),
+        np.asarray(dynamics.input_weights),
+        np.asarray(dynamics.bias),
+        np.asarray(dynamics.cov),
+        np.asarray(emissions.weights),
+        np.asarray(emissions.input_weights),
+        np.asarray(emissions.bias),
+        np.diag(np.asarray(emissions.cov)),
+    )
     u = scaled.held_out.u
     late_inputs = delay(u)
     filtered = filter_states(params, model, scaled.held_out.y, u, late_inputs)

@@ -21,6 +21,7 @@ class Peer(NamedTuple):
 
 PEERS = {
     "dynamax_em": Peer("dynamax_em", "dynamax", "1.0.3"),
+    "dynamax_field": Peer("dynamax_field", "dynamax", "1.0.3"),
     "ipsid": Peer("ipsid", "PSID", "1.2.6"),
     "sindy": Peer("sindy", "pysindy", "2.1.0"),
 }

@@ -55,7 +55,9 @@ def is_complete(data: Data) -> bool:
 
 def pieces(data: Data) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """y `[T, n]` and u `[T, m]` of each episode, float64 and without padding."""
-    cut = lambda x: [row[:length].astype(float) for row, length in zip(x, data.lengths, strict=True)]
+    cut = lambda x: [
+        row[:length].astype(float) for row, length in zip(x, data.lengths, strict=True)
+    ]
     return cut(data.y), cut(data.u)
 
 
@@ -72,9 +74,7 @@ def restore(
     return np.where(scaled.is_root, square_mean, m), np.where(scaled.is_root, square_variance, v)
 
 
-def forecasts(
-    mean: np.ndarray, variance: np.ndarray, starts: Starts, scaled: Scaled
-) -> Forecasts:
+def forecasts(mean: np.ndarray, variance: np.ndarray, starts: Starts, scaled: Scaled) -> Forecasts:
     """Forecasts of Gaussians `[B, K + 1, n]` in scaled units; counts are negative binomial."""
     mean, variance = restore(mean, variance, scaled)
     steps = list(interval_steps(AHEAD))

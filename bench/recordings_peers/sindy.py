@@ -15,7 +15,7 @@ import pysindy
 from scipy.ndimage import gaussian_filter1d
 
 from bench.recordings_peers.problem import AHEAD, Fitted, Problem, choose
-from bench.recordings_peers.scaling import Scaled, pieces, scale
+from bench.recordings_peers.scaling import pieces, scale
 from train.vector_field.data.recordings import Data
 from train.vector_field.recorded.baseline_forecasts import (
     Means,

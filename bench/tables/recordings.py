@@ -14,6 +14,15 @@ LABELS = {
     "persistence": "persistence",
 }
 """Models beside `true`, in the order of the columns; those without records are left out."""
+PEERS = {
+    "true": "the system itself",
+    "state_space": "state-space model",
+    "linear_gaussian": "linear-Gaussian, here",
+    "ipsid": "IPSID",
+    "dynamax_em": "dynamax, EM",
+    "sindy": "SINDYc",
+}
+"""Models of the table with other groups' methods, in the order of its rows."""
 STEPS = ("1", "10", "30")
 LEAST_R2 = 0.02
 """Where the true model foresees less, a share of it says nothing."""
@@ -89,3 +98,32 @@ def calibration() -> str:
         rows.append((system.replace("_", " "), *cells))
     heads = ["recording", "true model", *(LABELS[model] for model in models)]
     return table(" | ".join(heads), rows, [x for of_case in by_case.values() for x in of_case])
+
+
+def peers() -> str:
+    """R², intervals and nats beside methods of other groups, on seeds that all of them have."""
+    by_case, rows, shown = cases(), [], []
+    for system in SYSTEMS:
+        by_model = {model: by_case.get((system, model), []) for model in PEERS}
+        if not (by_model["state_space"] and any("package" in x[0] for x in by_model.values() if x)):
+            continue
+        seeds = set.intersection(*({x["seed"] for x in own} for own in by_model.values() if own))
+        for model, records_of_all in by_model.items():
+            own = [x for x in records_of_all if x["seed"] in seeds]
+            if not own:
+                continue
+            r2 = " · ".join(f"{mean(own, 'r2', k):.3f}" for k in ("0", *STEPS))
+            held = " · ".join(f"{100 * mean(own, 'coverage', k):.0f}" for k in STEPS)
+            name = own[0].get("package", "")
+            label = f"{PEERS[model]} ({name})" if name else PEERS[model]
+            place = (system.replace("_", " "), number_of(seeds)) if model == "true" else ("", "")
+            gain = f"{np.mean([x['gain'] for x in own]):.4f}"
+            rows.append((*place, label, r2, f"{held} %", gain))
+            shown += own
+    heads = ("recording", "seeds", "model", "R² now · +1 · +10 · +30", "within 90 %", "nats")
+    return table(" | ".join(heads), rows, shown)
+
+
+def number_of(seeds: set[int]) -> str:
+    """The seeds themselves, as few as they are."""
+    return ", ".join(str(x) for x in sorted(seeds))
