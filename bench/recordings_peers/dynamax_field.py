@@ -3,10 +3,11 @@
 dynamax 1.0.3 filters generalized Gaussian models of any functions, but learns none of their
 parameters. Here they are those of
 
-    z' = z + A z + W tanh(V z + a) + B u + w,  w ~ N(0, diag q²);    y of mean exp(C z + b) for counts
+    z' = z + A z + W tanh(V z + a) + B u + w,  w ~ N(0, diag q²)
 
-or C z + b for numbers, and Adam follows the gradient of the marginal likelihood of its filter on
-random pieces of the training data, from the regressions between principal components.
+and y has the mean exp(C z + b), or C z + b where it is no count. Adam follows the gradient of the
+marginal likelihood of its filter on random pieces of the training data, from the regressions
+between principal components.
 Letters: E episodes, T steps, B starts, K steps ahead, M particles, d dimensions, n channels.
 """
 

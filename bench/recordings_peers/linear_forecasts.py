@@ -53,7 +53,7 @@ def gaussians(
             push = rows_at(u, starts, k - 1) @ model.effect.T + model.drift
             z = z @ model.transition.T + push
             covariance = model.transition @ covariance @ model.transition.T + model.process
-        seen = rows_at(v, starts, k) @ model.feedthrough.T + model.offset
-        means.append(z @ model.matrix.T + seen)
+        direct = rows_at(v, starts, k) @ model.feedthrough.T + model.offset
+        means.append(z @ model.matrix.T + direct)
         variances.append(np.sum((model.matrix @ covariance) * model.matrix, axis=-1) + model.noise)
     return np.stack(means, 1), np.maximum(np.stack(variances, 1), 1e-9)

@@ -1,11 +1,11 @@
 """SINDYc (Brunton, Proctor & Kutz 2016), package pysindy: sparse polynomials in state and input.
 
 It needs a state, which nobody observes here. As is usual with spikes, counts are smoothed by a
-Gaussian of some width and projected on their principal components, as many as the truth has
-dimensions: the states of the training data. What comes before a forecast is all that is known of
-its state, so that there it is estimated linearly from the last observations. Widths, degree,
-threshold and whether steps or derivatives are learned are chosen by forecasts of the last fifth of
-the training data. SINDy knows no noise: uncertainty is that of its errors in the training data.
+Gaussian of some width and projected on their principal components: the states of the training data.
+What comes before a forecast is all that is known of its state, so that there it is estimated
+linearly from the last observations. Width, dimensions, degree, threshold and whether steps or
+derivatives are learned are chosen by forecasts of the last fifth of the training data. SINDy knows
+no noise: uncertainty is that of its errors in the training data.
 """
 
 from typing import NamedTuple
@@ -33,13 +33,15 @@ from train.vector_field.recorded.prediction_scores import (
     rows_at,
 )
 
-WIDTHS = (1.0, 1.5, 3.0, 5.0)
+WIDTHS = (0.5, 1.0, 2.0, 4.0)
 """Standard deviations of the smoothing Gaussian, in bins."""
 PAST = 20
 """Observations from which a state is estimated where the future is not known."""
 THRESHOLDS = (0.0, 0.01, 0.03)
 """Of sequentially thresholded least squares; states have deviation 1."""
 DEGREES = (1, 2, 3)
+MORE_DIMS = (1, 2)
+"""Latent dimensions that are tried, times those of the truth."""
 RIDGE = 1e-2
 """Of the estimate of states, relative to the mean square of a regressor."""
 FARTHEST = 2.0
@@ -48,6 +50,7 @@ run away."""
 
 
 class Settings(NamedTuple):
+    dims: int
     width: float
     degree: int
     threshold: float
@@ -68,8 +71,10 @@ def fit(problem: Problem) -> Fitted:
         "degree": DEGREES,
         "threshold": THRESHOLDS,
         "steps": (True, False),
+        "dims": [problem.dims * more for more in MORE_DIMS],
     }
-    settings = choose(problem, Settings(WIDTHS[2], DEGREES[-1], 0.01, True), choices, fit_with)
+    first = Settings(problem.dims, WIDTHS[2], DEGREES[-1], 0.01, True)
+    settings = choose(problem, first, choices, fit_with)
     return Fitted(fit_with(problem, settings), settings._asdict())
 
 
@@ -77,7 +82,7 @@ def fit_with(problem: Problem, settings: Settings) -> Forecaster:
     """The model with these settings."""
     scaled = scale(problem, roots=False)
     training = scaled.training
-    states = smooth_states(training, problem.dims, settings.width)
+    states = smooth_states(training, settings.dims, settings.width)
     y, u = pieces(training)
     coordinates = fit_coordinates(y, states)
     field = learn_field(states, u, settings)
@@ -124,8 +129,8 @@ def smooth_states(training: Data, dims: int, width: float) -> list[np.ndarray]:
 
 def fit_coordinates(y: list[np.ndarray], states: list[np.ndarray]) -> Coordinates:
     """Least squares of the states on the observations until then, and of observations on states."""
-    x, z, seen = np.concatenate([recent(e) for e in y]), np.concatenate(states), np.concatenate(y)
-    return Coordinates(regress(x, z, RIDGE), regress(with_one(z), seen, 0.0))
+    x, z, values = np.concatenate([recent(e) for e in y]), np.concatenate(states), np.concatenate(y)
+    return Coordinates(regress(x, z, RIDGE), regress(with_one(z), values, 0.0))
 
 
 def recent(y: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ PEERS = {
     "linear_gaussian": "linear-Gaussian, here",
     "ipsid": "IPSID",
     "dynamax_em": "dynamax, EM",
+    "dynamax_field": "field in dynamax' filter",
     "sindy": "SINDYc",
 }
 """Models of the table with other groups' methods, in the order of its rows."""
@@ -102,7 +103,7 @@ def calibration() -> str:
 
 def peers() -> str:
     """R², intervals and nats beside methods of other groups, on seeds that all of them have."""
-    by_case, rows, shown = cases(), [], []
+    by_case, rows, used = cases(), [], []
     for system in SYSTEMS:
         by_model = {model: by_case.get((system, model), []) for model in PEERS}
         if not (by_model["state_space"] and any("package" in x[0] for x in by_model.values() if x)):
@@ -119,9 +120,9 @@ def peers() -> str:
             place = (system.replace("_", " "), number_of(seeds)) if model == "true" else ("", "")
             gain = f"{np.mean([x['gain'] for x in own]):.4f}"
             rows.append((*place, label, r2, f"{held} %", gain))
-            shown += own
+            used += own
     heads = ("recording", "seeds", "model", "R² now · +1 · +10 · +30", "within 90 %", "nats")
-    return table(" | ".join(heads), rows, shown)
+    return table(" | ".join(heads), rows, used)
 
 
 def number_of(seeds: set[int]) -> str:
