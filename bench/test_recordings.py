@@ -109,6 +109,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatc
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # packages of others warn of what they use
 @pytest.mark.parametrize("name", registry.PEERS)
 def test_peers_foresee_a_linear_system_nearly_as_the_linear_model_does(name, tmp_path):
     pytest.importorskip(registry.PEERS[name].package)
