@@ -1,11 +1,13 @@
 """How near models come to the truth on simulated recordings: R², coverage and log-likelihood.
 
-python -m bench.recordings [--systems lorenz …] [--seeds 5] [--models true simple]
+python -m bench.recordings [--systems lorenz …] [--seeds 5] [--models true simple ipsid]
 
 The systems are those of `tests.recordings`, which shares no code with the package. `true` is the
 system itself with a particle filter: no model can foresee more. Every model is scored on the same
 held-out fifth by `train.vector_field.recorded.prediction_scores`. A line is added as soon as a
-model is scored; what the file already has is left out. A model more is a function in `MODELS`.
+model is scored; what the file already has is left out. A model more is a function in `MODELS`;
+methods of other groups, whose packages are no requirement, stand in
+`bench.recordings_peers.registry` and are fitted where they are asked for.
 """
 
 import argparse
@@ -15,12 +17,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
-from bench.snake_speed import append, machine
+from bench.recordings_peers.problem import AHEAD, SHARE, Problem
+from bench.recordings_peers.registry import PEERS, fit_function
+from bench.snake_speed import append, machine, version_of
 from jaxrl.dynamics.state_space.model import Params
 from tests.recordings import particle_filter
 from tests.recordings.__main__ import write
@@ -50,26 +54,13 @@ from train.vector_field.recorded.prediction_scores import (
 )
 
 RESULTS = Path(__file__).parent / "results" / "recordings.json"
-AHEAD = 30
 SHOWN = (0, 1, 10, 30)
 """Steps ahead whose R² is written."""
-SHARE = 0.2
-"""Held out, as by default."""
 MOST_PATHS = 1_500_000
 """Starts times particles that move on from each, if they need not be fewer than `LEAST_PARTICLES`:
 with M of them the mean is off by an Mth of the variance that is left."""
 LEAST_PARTICLES = 300
 TRUE = "true"
-
-
-class Problem(NamedTuple):
-    """What a model is given."""
-
-    file: Path  # as `train.vector_field --data` reads it
-    training: Data
-    held_out: Data
-    is_count: np.ndarray  # bool [n]
-    dims: int  # d of the truth, for models that do not find it out
 
 
 Fit = Callable[[Problem], dict[str, Forecaster]]
@@ -135,16 +126,20 @@ def measure(
     problem = Problem(file, training, held_out, is_count, model.dims)
     rows = []
     for fit in models:
-        started = time.perf_counter()
+        started, details = time.perf_counter(), {}
         if fit == TRUE:
             of_each = {TRUE: fit_truth(model, held_out, particles)}
+        elif fit in PEERS:
+            fitted, package = fit_function(fit)(problem), PEERS[fit].package
+            of_each = {fit: fitted.forecaster}
+            details = {"package": f"{package} {version_of(package)}", "settings": fitted.settings}
         else:
             of_each = MODELS[fit](problem)
         seconds = time.perf_counter() - started  # of the fit alone, all of its models together
         for label, forecaster in of_each.items():
             scores = score(training, held_out, forecaster, is_count, AHEAD)
             labels = {"system": name, "seed": seed, "small": small, "model": label}
-            rows.append({**labels, **as_json(scores), "fit_seconds": seconds})
+            rows.append({**labels, **as_json(scores), "fit_seconds": seconds, **details})
     return rows
 
 
@@ -174,11 +169,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
     parser.add_argument("--seeds", type=int, default=5)
     fits = [TRUE, *MODELS]
-    parser.add_argument("--models", nargs="+", default=fits, choices=fits)
+    parser.add_argument("--models", nargs="+", default=fits, choices=[*fits, *PEERS])
     parser.add_argument("--small", action="store_true", help="recordings as in tests")
     parser.add_argument("--particles", type=int, default=particle_filter.PARTICLES)
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
     options = parser.parse_args(arguments)
+    try:
+        for peer in [x for x in options.models if x in PEERS]:
+            fit_function(peer)  # before anything is fitted
+    except ValueError as error:
+        parser.error(str(error))
     for name in options.systems:
         for seed in range(options.seeds):
             for fit in missing_models(name, seed, options.models, options.small, options.out):

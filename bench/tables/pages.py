@@ -48,6 +48,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "peers": common_ground.peers,
     "recordings_calibration": recordings.calibration,
+    "recordings_peers": recordings.peers,
     "recordings_sessions": recordings.sessions,
     "recordings_shares": recordings.shares,
     "search": search.scores,

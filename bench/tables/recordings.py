@@ -15,6 +15,17 @@ LABELS = {
     "persistence": "persistence",
 }
 """Models beside `true`, in the order of the columns; those without records are left out."""
+TRUE = "true"
+PEERS = {
+    TRUE: "the system itself",
+    "state_space": "state-space model",
+    "linear_gaussian": "linear-Gaussian, here",
+    "ipsid": "IPSID",
+    "dynamax_em": "dynamax, EM",
+    "dynamax_field": "field in dynamax' filter",
+    "sindy": "SINDYc",
+}
+"""Models of the table with other groups' methods, in the order of its rows."""
 STEPS = ("1", "10", "30")
 LEAST_R2 = 0.02
 """Where the true model foresees less, a share of it says nothing."""
@@ -37,7 +48,7 @@ def mean(own: Iterable[Record], measure: str, step: str) -> float:
 
 def systems_and_models(by_case: dict[tuple[str, str], list[Record]]) -> tuple[list[str], list[str]]:
     """Systems and models with records, the true model left out."""
-    systems = [x for x in SYSTEMS if (x, "true") in by_case]
+    systems = [x for x in SYSTEMS if (x, TRUE) in by_case]
     models = [x for x in LABELS if any((system, x) in by_case for system in systems)]
     return systems, models
 
@@ -55,7 +66,7 @@ def shares() -> str:
     models = [x for x in models if x != "persistence"]  # far below 0 everywhere
     rows = []
     for system in systems:
-        true = by_case[system, "true"]
+        true = by_case[system, TRUE]
         cells = [" · ".join(f"{mean(true, 'r2', k):.3f}" for k in STEPS)]
         for model in models:
             own = with_seeds_of(by_case.get((system, model), []), true)
@@ -82,11 +93,9 @@ def calibration() -> str:
     rows = []
     for system in systems:
         cells = []
-        for model in ("true", *models):
+        for model in (TRUE, *models):
             own = by_case.get((system, model), [])
-            held = " · ".join(f"{100 * mean(own, 'coverage', k):.0f}" for k in STEPS) if own else ""
-            gain = f"{np.mean([x['gain'] for x in own]):.4f}" if own else ""
-            cells.append(f"{held} %, {gain}" if own else "")
+            cells.append(held_and_gained(own) if own else "")
         rows.append((system.replace("_", " "), *cells))
     heads = ["recording", "true model", *(LABELS[model] for model in models)]
     return table(" | ".join(heads), rows, [x for of_case in by_case.values() for x in of_case])
@@ -117,3 +126,34 @@ def sessions() -> str:
             rows.append((label, DIVISIONS[division], FITS[fit], str(len(own)), *cells))
     head = "recording | episodes to learn from | fitted | seeds | R² of the first | of the second"
     return table(head, rows, newest.values())
+
+
+def held_and_gained(own: list[Record]) -> str:
+    """Coverage of 90 % intervals, and nats gained per observed value one step ahead."""
+    held = " · ".join(f"{100 * mean(own, 'coverage', k):.0f}" for k in STEPS)
+    return f"{held} %, {np.mean([x['gain'] for x in own]):.4f}"
+
+
+def peers() -> str:
+    """R² beside methods of other groups, its share of what the system itself has on the same seeds,
+    intervals and nats; of the seeds that both the state-space model and some other method have.
+    """
+    by_case, rows, used = cases(), [], []
+    for system in SYSTEMS:
+        by_model = {model: by_case.get((system, model), []) for model in PEERS}
+        others = [x for own in by_model.values() for x in own if "package" in x]
+        common = with_seeds_of(by_model["state_space"] or by_model[TRUE], others)
+        for model, label in PEERS.items():
+            own = with_seeds_of(by_model[model], common)
+            if not own:
+                continue
+            place = system.replace("_", " ") if model == TRUE else ""
+            seeds = ", ".join(str(x) for x in sorted(x["seed"] for x in own))
+            package = own[0].get("package")
+            name = f"{label} ({package})" if package else label
+            r2 = " · ".join(f"{mean(own, 'r2', k):.3f}" for k in ("0", *STEPS))
+            part = "" if model == TRUE else share(own, with_seeds_of(by_model[TRUE], own))
+            rows.append((place, seeds, name, r2, part, held_and_gained(own)))
+            used += own
+    heads = ("recording", "seeds", "model", "R² now · +1 · +10 · +30", "share", "within 90 %, nats")
+    return table(" | ".join(heads), rows, used)

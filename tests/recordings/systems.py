@@ -54,6 +54,15 @@ def levels(rng: np.random.Generator, steps: int) -> np.ndarray:
     return u
 
 
+def cues(rng: np.random.Generator, steps: int) -> np.ndarray:
+    """Directions on a circle, (cos φ, sin φ) for 10 bins, once in 60 bins on average; `[T, 2]`."""
+    u = np.zeros((steps, 2))
+    for begin in np.flatnonzero(rng.random(steps) < 1 / 60):
+        angle = rng.uniform(0, 2 * np.pi)
+        u[begin : begin + 10] = np.cos(angle), np.sin(angle)
+    return u
+
+
 # How states are seen
 
 
@@ -189,6 +198,64 @@ def lorenz(rng: np.random.Generator) -> tuple[Model, Inputs]:
     return Model(drift, np.full(3, 0.02), units(rng, 60, 3, 0.5)), pulses
 
 
+TUNED, UNTUNED, CURRENT_SIZE, RING_TIME = 12.0, -12.0, 3.0, 5.0
+"""Weights of a ring's connections, the size of its currents, and their time constant in bins."""
+HALF_RING = 9
+"""Points on half a ring by which means over it are computed: 16 on all of it."""
+RING_UNITS = 40
+
+
+def ring_drift(cue: float, turn: float) -> Drift:
+    """A ring of neurons with cosine connections (Ben-Yishai, Bar-Or & Sompolinsky 1995).
+
+    The current of the neurons of direction θ is h(θ) = 3 (x cos θ + y sin θ + m), their activity
+    σ(h), and 5 dh/dt = -h + <(J₀ + J₁ cos(θ - θ')) σ(h(θ'))> - J₀/2, the mean over all θ': a bump
+    of activity that may stand anywhere. An input pulls it to a direction, by `cue` u a bin, or
+    turns it, by `turn` u radians a bin. z = (x, y, m).
+    """
+    angle = np.linspace(0, np.pi, HALF_RING)  # from the middle of the bump
+    weight = np.ones(HALF_RING)
+    weight[[0, -1]] = 0.5
+    weight /= weight.sum()
+
+    def drift(z: np.ndarray, u: np.ndarray) -> np.ndarray:
+        x, y, m = z
+        radius = np.sqrt(x * x + y * y + 1e-12)
+        peak, mean = np.zeros_like(m), np.zeros_like(m)
+        for cosine, share in zip(np.cos(angle).tolist(), weight.tolist(), strict=True):
+            activity = share / (1 + np.exp(-CURRENT_SIZE * (radius * cosine + m)))
+            peak += cosine * activity
+            mean += activity
+        growth = TUNED / CURRENT_SIZE * peak / radius - 1
+        level = UNTUNED / CURRENT_SIZE * (mean - 0.5) - m
+        velocity = np.stack([growth * x, growth * y, level]) / RING_TIME
+        if cue:
+            velocity[:2] += cue * u
+        if turn:
+            velocity[:2] += turn * u[0] * np.stack([-y, x])
+        return velocity
+
+    return drift
+
+
+def ring_channels(rng: np.random.Generator) -> Channels:
+    """Neurons all around a ring, each with a sharpness and a rate of its own."""
+    angle = 2 * np.pi * np.arange(RING_UNITS) / RING_UNITS
+    currents = np.stack([np.cos(angle), np.sin(angle), np.ones(RING_UNITS)], axis=1)
+    matrix = rng.uniform(0.8, 1.3, (RING_UNITS, 1)) * currents
+    offset = np.log(0.35) + 0.3 * rng.standard_normal(RING_UNITS)
+    return Channels(matrix, offset, np.ones(RING_UNITS, bool), np.zeros(RING_UNITS))
+
+
+def ring(rng: np.random.Generator) -> tuple[Model, Inputs]:
+    return Model(ring_drift(0.12, 0), np.full(3, 0.06), ring_channels(rng)), cues
+
+
+def turned_ring(rng: np.random.Generator) -> tuple[Model, Inputs]:
+    """An input that multiplies the state: it turns the bump, by up to 0.5 radians a bin."""
+    return Model(ring_drift(0, 0.5), np.full(3, 0.06), ring_channels(rng)), pulses
+
+
 # What happens to a recording
 
 
@@ -232,6 +299,8 @@ SYSTEMS: dict[str, System] = {
     "many_channels": System(many_channels, USUAL, SMALL),
     "two_oscillators": System(two_oscillators, USUAL, SMALL),
     "lorenz": System(lorenz, USUAL, SMALL),
+    "ring": System(ring, USUAL, SMALL),
+    "turned_ring": System(turned_ring, USUAL, SMALL),
     "short": System(stuart_landau, (140,) * 5, (140,) * 5),
     "shuffled": System(stuart_landau, USUAL, SMALL, shuffle),
     "missing": System(stuart_landau, UNEQUAL, (60, 200, 120, 75, 210), hide),

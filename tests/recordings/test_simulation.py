@@ -68,6 +68,23 @@ def test_the_input_carries_the_neuron_across_its_hopf_point(u, fires):
         assert np.ptp(z[:, 0]) < 0.01
 
 
+def test_a_ring_moves_as_all_of_its_neurons_do():
+    """The currents of 200 neurons, each moved by the sum over all others."""
+    angle = 2 * np.pi * np.arange(200) / 200
+    z, u, turn = np.array([0.6, -0.9, 0.2]), np.array([0.3, -0.5]), np.array([0.4])
+    basis = np.stack([np.cos(angle), np.sin(angle), np.ones(200)])
+    current = systems.CURRENT_SIZE * z @ basis
+    weights = systems.UNTUNED + systems.TUNED * np.cos(angle[:, None] - angle)
+    fed = weights @ (1 / (1 + np.exp(-current))) / 200 - systems.UNTUNED / 2
+    velocity = systems.ring_drift(0.0, 0.0)(z, u)
+    expected = (fed - current) / systems.RING_TIME / systems.CURRENT_SIZE
+    np.testing.assert_allclose(velocity @ basis, expected, atol=1e-6)
+    pull = systems.ring_drift(0.12, 0.0)(z, u) - velocity
+    np.testing.assert_allclose(pull, [0.12 * 0.3, -0.12 * 0.5, 0])
+    rotation = systems.ring_drift(0.0, 0.5)(z, turn) - velocity
+    np.testing.assert_allclose(rotation, [0.2 * 0.9, 0.2 * 0.6, 0])
+
+
 @pytest.mark.slow
 def test_the_linear_system_has_its_stationary_covariance():
     """It is s² h / (1 - |1 + h (-a + i w)|²) in both components with Euler's steps h."""
