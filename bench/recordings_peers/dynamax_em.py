@@ -8,6 +8,8 @@ of 1.0.3 takes (Σ x xᵀ - Σ x Σ xᵀ) / N for the covariance of N first stat
 as soon as there are two episodes, and all becomes NaN.
 """
 
+# pyright: reportMissingImports=false
+
 from typing import Any, NamedTuple
 
 import jax

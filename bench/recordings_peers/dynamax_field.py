@@ -11,6 +11,8 @@ between principal components.
 Letters: E episodes, T steps, B starts, K steps ahead, M particles, d dimensions, n channels.
 """
 
+# pyright: reportMissingImports=false
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -5,6 +5,8 @@ model of a nonlinear system may need more of them, so that their number is chose
 and whether counts are square roots, by forecasts of the last fifth of the training data.
 """
 
+# pyright: reportMissingImports=false
+
 import contextlib
 import io
 import warnings

@@ -8,6 +8,8 @@ derivatives are learned are chosen by forecasts of the last fifth of the trainin
 no noise: uncertainty is that of its errors in the training data.
 """
 
+# pyright: reportMissingImports=false
+
 from typing import NamedTuple
 
 import numpy as np
