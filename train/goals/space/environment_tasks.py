@@ -16,6 +16,7 @@ from gymnax.environments import spaces
 
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
+from jaxrl.numerics.linalg import matmul
 from jaxrl.spectral.control import potentials
 from jaxrl.spectral.learning import allo_state
 from jaxrl.spectral.learning.encoder import Fourier, Standardise
@@ -120,7 +121,7 @@ def goal_tasks(
     for i, place in enumerate(goals.tolist()):
         goal = jax.tree.map(lambda x, place=place: x[place], samples)
         line = jnp.sum(jnp.square(samples.place - goal.place[None]), axis=1)
-        times = jnp.square(samples.features - goal.features[None]) @ weights
+        times = matmul(jnp.square(samples.features - goal.features[None]), weights)
         radius = 0.5 if is_numbered else jnp.sqrt(jnp.quantile(line, NEAR))
         pay = unpaid(goal)._replace(
             radius=jnp.asarray(radius, jnp.float32), discount=jnp.float32(config.agent.discount)
