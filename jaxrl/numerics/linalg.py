@@ -27,20 +27,23 @@ def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.matmul(a, b, precision="highest")
 
 
-def matmul_of_few_terms(a: jax.Array, b: jax.Array) -> jax.Array:
-    """`matmul` of a `[m, k]` and b `[k, n]` that works where k is small, too.
+def matmul_of_few_terms(
+    a: jax.Array, b: jax.Array, multiply: Callable[[jax.Array, jax.Array], jax.Array] = matmul
+) -> jax.Array:
+    """`multiply` of a `[..., k]` and b `[k, n]`, which works where k is small, too.
 
-    XLA for NVIDIA GPUs can fail to tile such a product ("Couldn't find output tile sizes", jaxlib
-    0.10.2), so up to k = 8 accelerators write the sum out. A CPU keeps the product and its bits.
+    XLA for NVIDIA GPUs can fail to tile such a product or its derivative ("Couldn't find output
+    tile sizes", jaxlib 0.10.2), so up to k = 8 accelerators write the sum out. A CPU keeps the
+    product, and with it every bit of its results.
     """
     if a.shape[-1] > FEW:
-        return matmul(a, b)
-    return jax.lax.platform_dependent(a, b, cpu=matmul, default=sum_of_terms)
+        return multiply(a, b)
+    return jax.lax.platform_dependent(a, b, cpu=multiply, default=sum_of_terms)
 
 
 def sum_of_terms(a: jax.Array, b: jax.Array) -> jax.Array:
-    """`a @ b` of a `[m, k]` and b `[k, n]` without a matrix product."""
-    return jnp.sum(a[:, :, None] * b[None], axis=1)
+    """`a @ b` of a `[..., k]` and b `[k, n]` without a matrix product."""
+    return jnp.sum(a[..., None] * b.reshape((1,) * (a.ndim - 1) + b.shape), axis=-2)
 
 
 def one_at_a_time(function: Callable[..., PyTree]) -> Callable[..., PyTree]:

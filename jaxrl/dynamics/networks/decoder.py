@@ -14,12 +14,11 @@ from flax import linen as nn
 from jaxrl import checks
 from jaxrl.dynamics.networks.recognition import SMALLEST
 from jaxrl.networks.mlp import MLP
+from jaxrl.numerics.linalg import matmul_of_few_terms
 
 Mapping = Literal["identity", "linear", "loglinear", "mlp"]
 Likelihood = Literal["gaussian", "poisson"]
 
-SMALL = 8
-"""Latent dimensions, at most, whose sums are written out on accelerators."""
 LOG_RATE_LIMIT = 15.0
 """Largest logarithm of a rate, so that gradients of bad parameters do not overflow."""
 
@@ -98,21 +97,8 @@ class Decoder(nn.Module):
 
 
 def product(z: jax.Array, matrix: jax.Array) -> jax.Array:
-    """C z `[..., n]` of states z `[..., d]` and C `[n, d]`.
-
-    XLA for NVIDIA GPUs can fail to tile the derivative by C as a product, which sums over windows
-    and times as one axis of 80 in steps of 16 ("Couldn't find output tile sizes", jaxlib 0.10.2).
-    Sums of few terms need none. A CPU keeps the product, and with it every bit of its results.
-    """
-    multiply = lambda z, matrix: jnp.matmul(z, matrix.T)
-    if matrix.shape[1] > SMALL:
-        return multiply(z, matrix)
-    return jax.lax.platform_dependent(z, matrix, cpu=multiply, default=sum_of_columns)
-
-
-def sum_of_columns(z: jax.Array, matrix: jax.Array) -> jax.Array:
-    """C z as a sum of the columns of C, without a matrix product."""
-    return jnp.sum(z[..., None, :] * matrix.reshape((1,) * (z.ndim - 1) + matrix.shape), axis=-1)
+    """C z `[..., n]` of states z `[..., d]` and C `[n, d]`, as precisely as networks compute."""
+    return matmul_of_few_terms(z, matrix.T, jnp.matmul)
 
 
 def align_last_axis(x: jax.Array, other: jax.Array) -> jax.Array:
