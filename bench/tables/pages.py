@@ -14,7 +14,6 @@ from bench.tables import (
     recordings,
     rig,
     scaling,
-    search,
     snake,
     vector_field,
 )
@@ -51,7 +50,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "recordings_peers": recordings.peers,
     "recordings_sessions": recordings.sessions,
     "recordings_shares": recordings.shares,
-    "search": search.scores,
     "scaling_blocks": scaling.blocks,
     "scaling_cores": scaling.cores,
     "scaling_communication": scaling.communication,

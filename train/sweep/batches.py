@@ -14,7 +14,6 @@ from jaxrl.types import AgentState, PyTree
 from train.host.errors import Interrupted
 from train.host.files import metrics_file
 from train.host.files.provenance import provenance
-from train.host.files.rows import Counters
 from train.host.files.run_directory import RunDirectory
 from train.host.machine import compiled, devices, memory
 from train.host.machine.members import Members, make_member_functions, unpack_state
@@ -97,27 +96,7 @@ def train(
 
     Raises Interrupted after a signal, once all is saved.
     """
-    training, members = training_of(program, group), members_of(group)
-    state, counters = train_members(training, group.config, members, directory, sweep, title)
-    state = devices.move_to_one_device(state)
-    base = program.training(config_of(group.config, group.trials[0].values))
-    return split(state, counters.updates, group, kind_of(base))
-
-
-def train_members(
-    training: Training,
-    config: Any,
-    members: Members,
-    directory: Path,
-    sweep: Path,
-    title: str,
-    search: Any = None,
-) -> tuple[Any, Counters]:
-    """Trains members in a directory of their own, or goes on; the state and how far it is.
-
-    `search` replaces members between chunks (see `Session`). Raises Interrupted after a signal,
-    once all is saved.
-    """
+    training, members, config = training_of(program, group), members_of(group), group.config
     directory.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     traced = trace(training, config, members)
@@ -127,12 +106,14 @@ def train_members(
         display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
         meta = {"name": title, "config": plain(config), **provenance()}
         session_parts = training, config.run, members, RunDirectory(directory), programs, None
-        session_options = {"leaves_behind": True, "resumed": sweep, "search": search}
+        session_options = {"leaves_behind": True, "resumed": sweep}
         with StopRequest(display.say) as stop:
-            result = Session(*session_parts, record, display, stop, meta, **session_options).train()
+            session = Session(*session_parts, record, display, stop, meta, **session_options)
+            state, counters = session.train()
         if stop.requested:  # during the last chunk
             raise Interrupted(f"stopped after training a batch: --resume {sweep}")
-        return result
+    base = program.training(config_of(config, group.trials[0].values))
+    return split(devices.move_to_one_device(state), counters.updates, group, kind_of(base))
 
 
 def split(state: PyTree, updates: int, group: Group, kind: type) -> list[TrainedMember]:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
@@ -23,13 +23,13 @@ from train.host.running.saved_runs import with_run_fields
 from train.sweep import batches, cluster, files, plan
 from train.sweep.cluster import Cluster
 from train.sweep.plan import Trial, Variation
-from train.sweep.search import search_plan
-from train.sweep.search.searching import Search
 from train.sweep.sweep import Sweep, Trials
 
 USAGE = "python -m train.sweep NAME [PRESET]"
 OF_ONE_RUN = ("num_seeds", "evaluate_every", "evaluate_games", "patience", "log")
 """Fields of `run` that a sweep does not take from the `--config` of a run."""
+OF_SEARCHES = ("search", "members", "rung", "reduction", "budgets")
+"""Options of searches, which sweeps had until 2026-11."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,6 @@ class Options:
     """Configurations drawn at random, beside the preset itself; 0: the grid."""
     confirm: Annotated[CountOrZero | None, tyro.conf.arg(metavar="INT")] = None
     """Fresh seeds on which the best configuration is scored again; None: as many as seeds."""
-    search: Literal["halving", "population"] | None = None
-    """Learn from results while training, with the ranges of --vary: halving replaces candidates
-    that fall behind by fresh ones, population by altered copies of the best."""
-    members: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
-    """Of a search: candidates side by side; None: 16."""
-    rung: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
-    """Of a search: steps until candidates are first compared (halving), or between two comparisons
-    (population); None: an eighth of run.total_steps (with --reduction 3 a 27th), or a twentieth."""
-    reduction: Literal[2, 3] = 2
-    """Of halving: one in so many candidates goes on, and the next comparison is at this multiple of
-    the age."""
-    budgets: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
-    """Of halving: how many times run.total_steps each member trains in all, one candidate after
-    another; None: 4."""
     directory: str = ""
     """Directory to create; empty: runs/sweep-NAME-DATE-TIME."""
     resume: Annotated[str, tyro.conf.arg(metavar="DIR")] = ""
@@ -82,7 +68,6 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     if run.resume or run.directory or run.num_seeds != default.num_seeds:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
     config = with_run_fields(config, num_seeds=1)  # some presets have several
-    search_plan.refuse_options(options, Options.seeds)
     config = without_scores(config, fields_in(flags))
     try:
         config = program.complete(config)
@@ -157,10 +142,23 @@ def resume(directory: Path) -> Sweep:
     saved = files.read_plan(directory)
     program = find(saved["program"], directory)
     config = rebuild(program.preset_config(directory, saved["preset"]), saved["config"])
-    options = Options(**saved["options"])
+    options = saved_options(saved["options"], directory)
     variations = variations_of(program, saved["preset"], config, options, [])
     sweep = make_sweep(program, saved["preset"], config, options, variations, saved["batches"])
     return announce(replace(sweep, directory=directory), options)
+
+
+def saved_options(saved: dict[str, Any], directory: Path) -> Options:
+    """The options of a sweep's plan, also of one from before searches were taken out.
+
+    Raises UsageError for a search.
+    """
+    if saved.get("search"):
+        raise UsageError(
+            f"{directory} is a search, which this version cannot continue: begin a sweep with "
+            "--random"
+        )
+    return Options(**{name: x for name, x in saved.items() if name not in OF_SEARCHES})
 
 
 def make_sweep(
@@ -171,18 +169,9 @@ def make_sweep(
     variations: list[Variation],
     saved: list[list[int]] | None = None,
 ) -> Sweep:
-    """The sweep or search, without its directory; `saved` are the members of its batches."""
+    """The sweep, without its directory; `saved` are the members of its batches."""
     console = plain_console()
     confirm = options.seeds if options.confirm is None else options.confirm
-    common = (Path(), confirm, console)
-    if options.search:
-        if config.run.devices not in ("auto", "1"):
-            raise UsageError("a search trains on one device: leave out --devices or --search")
-        config, trials, ranges, schedule = search_plan.make(
-            program, preset, config, options, variations
-        )
-        search_settings = (options.search, ranges, schedule, options.reduction)
-        return Search(program, preset, config, common[0], trials, *common[1:], *search_settings)
     trials = make_trials(program, preset, config, options, variations)
     if saved is None:
         job_groups = cluster.split_groups(trials.groups, options.cluster)
@@ -191,28 +180,19 @@ def make_sweep(
         groups = {trial.member: group for group in trials.groups for trial in group.trials}
         by_index = {trial.member: trial for trial in trials.trials}
         parts = [groups[x[0]]._replace(trials=[by_index[i] for i in x]) for x in saved]
-    return Sweep(program, preset, config, common[0], trials._replace(groups=parts), *common[1:])
+    trials = trials._replace(groups=parts)
+    return Sweep(program, preset, config, Path(), trials, confirm, console)
 
 
 def announce(sweep: Sweep, options: Options) -> Sweep:
     """Says what a sweep will do, and returns it."""
     training, run = sweep.training, sweep.config.run
-    if isinstance(sweep, Search):
-        schedule = sweep.schedule
-        per_update = training.steps_per_update
-        summary = (
-            f"{quantity(len(sweep.planned.trials), 'members')} of {schedule.total * per_update:,} "
-            f"{training.unit}, {schedule.budget * per_update:,} for a candidate that is trained to "
-            f"the end, compared from {schedule.period * per_update:,} on"
-        )
-    else:
-        configurations = {trial.configuration for trial in sweep.planned.trials}
-        batch_count = quantity(len(sweep.planned.groups), "batches")
-        summary = (
-            f"{quantity(len(configurations), 'configurations')} of "
-            f"{quantity(options.seeds, 'seeds')}, {run.total_steps:,} {training.unit} each, "
-            f"in {batch_count}"
-        )
+    configurations = {trial.configuration for trial in sweep.planned.trials}
+    summary = (
+        f"{quantity(len(configurations), 'configurations')} of "
+        f"{quantity(options.seeds, 'seeds')}, {run.total_steps:,} {training.unit} each, "
+        f"in {quantity(len(sweep.planned.groups), 'batches')}"
+    )
     sweep.console.print(f"{summary}; the sweep is in {sweep.directory}", markup=False)
     if training.caution:
         sweep.console.print(training.caution, markup=False)

@@ -57,8 +57,6 @@ def refuse(options: Any) -> None:
         return
     if options.resume and cluster.members:
         raise UsageError("--cluster.members is for a new sweep: this one has its batches")
-    if options.search:
-        raise UsageError("--search needs all members in one process: leave out --cluster")
     if cluster.kind == "slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
         raise UsageError("--cluster slurm needs sbatch and srun: start where jobs are submitted")
     package()

@@ -173,19 +173,12 @@ class Sweep:
 
     def confirm_best(self, ranked: Sequence[Configuration]) -> None:
         """Scores the best configuration on seeds that had no part in choosing it."""
-        if len(ranked) < 2:
+        if len(ranked) < 2 or not self.confirm:
             return
         best = ranked[0]
         trial = next(x for x in self.planned.trials if x.configuration == best.index)
         group = next(x for x in self.planned.groups if trial in x.trials)
         first = max(x.seed for x in self.planned.trials) + 1
-        self.confirm_on(best, group._replace(trials=[trial]), first)
-
-    def confirm_on(self, best: Configuration, group: Group, first: int) -> None:
-        """Trains a configuration, the only trial of `group`, with seeds from `first` on."""
-        if not self.confirm:
-            return
-        (trial,) = group.trials
         trials = [
             Trial(i, trial.configuration, first + i, trial.values) for i in range(self.confirm)
         ]

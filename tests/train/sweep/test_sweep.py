@@ -308,6 +308,14 @@ def test_an_unknown_program_is_told_which_there_are(name, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
+def test_a_plan_from_before_searches_were_taken_out(finished_sweep):
+    options = files.read_plan(finished_sweep)["options"]
+    old_options = options | {"search": None, "members": None, "reduction": 2}
+    assert build.saved_options(old_options, finished_sweep) == build.Options(**options)
+    with pytest.raises(UsageError, match="is a search, which this version cannot continue"):
+        build.saved_options(old_options | {"search": "halving"}, finished_sweep)
+
+
 def test_a_saved_plan_can_be_read_by_people(finished_sweep):
     saved = files.read_plan(finished_sweep)
     assert saved["options"]["vary"] == [VARY, "agent.replay=3,7"]

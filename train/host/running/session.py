@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,9 +54,6 @@ class Session:
     log: Log = field(default_factory=Log)
     leaves_behind: bool = False  # members that are not finite, instead of `on_nonfinite`
     resumed: Path | None = None  # what `--resume` continues, if not the directory
-    search: Callable[[Any, compiled.Report, int], tuple[Any, list[dict[str, Any]]]] | None = None
-    """Of a search, called after each chunk: `(state, report, updates) -> (state, notes)` replaces
-    members; the notes are what the row of each also says."""
     _saved: Counters = field(init=False)  # those of the newest checkpoint
 
     def train(self) -> tuple[RunState, Counters]:
@@ -117,13 +113,10 @@ class Session:
                 self.display.say(f"{problem.description}: undone, as are later ones like it")
         counters = updated_counters(counters, report, seconds, self.training.converged_metric)
         rows, counters = self.evaluate_if_due(state, counters, length)
-        notes = None
-        if self.search is not None:
-            state, notes = self.search(state, report, counters.updates)
-        elif self.leaves_behind and not report.finite.any():
+        if self.leaves_behind and not report.finite.any():
             counters = counters._replace(settled=True)  # nobody is left
         rate = count * per_update * len(self.members.seeds) / seconds
-        self.write(report, counters, rate, rows, notes)
+        self.write(report, counters, rate, rows)
         if counters.updates % (length * self.settings.checkpoint_every) == 0:
             self.save(state, counters)
         return state, counters
@@ -194,13 +187,10 @@ class Session:
         counters: Counters,
         rate: float,
         scores: list[dict[str, Any]] | None = None,
-        notes: list[dict[str, Any]] | None = None,
     ) -> None:
         """Writes the rows of a chunk into the record and shows the progress."""
         per_update = self.training.steps_per_update
         rows = chunk_rows(report, counters, self.members, per_update, rate)
-        if notes:
-            rows = [row | x for row, x in zip(rows, notes, strict=True)]
         if scores:
             rows = with_scores(rows, scores)
         self.record.append(rows)

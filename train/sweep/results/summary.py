@@ -11,7 +11,7 @@ import numpy as np
 from jaxrl.numerics import comparison, statistics
 from train.sweep.results.labels import distinct_values, plain_names
 
-STATES = ("done", "failed", "stopped", "unfinished")
+STATES = ("done", "failed", "unfinished")
 BETTER = ("higher", "lower")
 UNCHANGED = "unchanged"
 TOO_MANY = 0.25
@@ -27,8 +27,7 @@ class Member(NamedTuple):
     seed: int
     values: dict[str, Any]  # dotted name -> what this configuration varied; empty: nothing
     score: float | None  # of the evaluation after training; None: failed, or unfinished
-    state: str  # one of STATES; a stopped one ended early and may have a score; of an unfinished
-    # one no game came to its end
+    state: str  # one of STATES; of an unfinished one no game came to its end
 
 
 class Improvement(NamedTuple):
@@ -47,7 +46,6 @@ class Configuration(NamedTuple):
     seeds: list[int]
     scores: list[float]  # of those seeds that have one
     failed: int  # seeds
-    stopped: int  # seeds that ended early
     iqm: float | None  # interquartile mean of the scores; None without any
     interval: tuple[float, float] | None  # its 95 % interval; None below two scores
     improvement: Improvement | None  # None for the default, below two seeds of either
@@ -114,7 +112,7 @@ def content(
 def has_failed(member: Member) -> bool:
     """Whether NaN or infinity ended it; one whose games did not end has not failed."""
     if member.score is None:
-        return member.state not in ("stopped", "unfinished")
+        return member.state != "unfinished"
     return member.state == "failed" or not np.isfinite(member.score)
 
 
@@ -195,7 +193,6 @@ def _summarise_group(group: Sequence[Member], is_default: bool) -> Configuration
         seeds=[x.seed for x in group],
         scores=scores,
         failed=sum(map(has_failed, group)),
-        stopped=sum(x.state == "stopped" for x in group),
         iqm=statistics.interquartile_mean(column) if scores else None,
         interval=statistics.stratified_interval(column) if len(scores) > 1 else None,
         improvement=None,

@@ -130,14 +130,9 @@ def _caption(configurations: Sequence[Configuration], left_out: int) -> str:
             "Failed seeds are not in the mean; a configuration with more than "
             f"{TOO_MANY:.0%} of them ranks behind all others.".replace("%", " %")
         )
-    if missing := sum(x.num_unscored for x in configurations if not x.stopped):
+    if missing := sum(x.num_unscored for x in configurations):
         sentences.append(
             f"Without a score, as no game came to its end: {quantity(missing, 'members')}, not in "
             "the mean, and ranked as failed."
-        )
-    if any(x.stopped for x in configurations):
-        stopped = sum(x.stopped for x in configurations)
-        sentences.append(
-            f"Stopped early: {quantity(stopped, 'members')}, of which the last scores count."
         )
     return " ".join(sentences)

@@ -112,14 +112,14 @@ def test_equal_configurations_share_a_rank():
     assert [x.rank for x in summarise(members)] == [1, 2, 2, 4]
 
 
-def test_a_stopped_member_without_a_score_did_not_fail():
+def test_an_unfinished_member_without_a_score_did_not_fail():
     members = [
         Member(0, 0, 0, {}, 2.0, "done"),
-        Member(1, 0, 1, {}, None, "stopped"),
+        Member(1, 0, 1, {}, None, "unfinished"),
         Member(2, 0, 2, {}, float("nan"), "done"),
     ]
     (configuration,) = summarise(members)
-    assert (configuration.scores, configuration.failed, configuration.stopped) == ([2.0], 1, 1)
+    assert (configuration.scores, configuration.failed, configuration.num_unscored) == ([2.0], 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Searches that learn from results while they train."""
