@@ -1,8 +1,10 @@
 """The configuration of `train.snake`: game, network, algorithm and budget."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
+import jax
 from flax import linen as nn
 
 from envs.snake.env import Params, Snake
@@ -15,6 +17,7 @@ from jaxrl.dependent_fields import never, sets, unless
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
+from jaxrl.networks.mirror import MirrorActorCritic
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent
 from train.host import schedules
@@ -90,6 +93,9 @@ class Network:
     """Apply layer normalisation before each activation."""
     shared: bool = True
     """Share all hidden layers between policy and value; with PPO."""
+    equivariant: bool = False
+    """Treat left and right alike by the weights, so that the policy of a mirrored game is the
+    mirrored policy: with PPO, relative actions, and `tail` or `near`. Others are as without it."""
     mask: bool = False
     """Mask moves that kill at once, unless all do; with PPO and relative actions."""
     dueling: bool = False
@@ -100,7 +106,7 @@ class Network:
     """Atoms of a learned distribution of returns, such as 51; 1: learn its mean; with DQN."""
 
 
-NOT_SHARED = never("it needs a preset of ppo").of("shared")
+NOT_SHARED = never("it needs a preset of ppo").of("shared", "equivariant")
 NOT_DUELING = never("it needs a preset of dqn or pqn").of("dueling")
 NO_COMPONENTS = never("the reward of Snake has no components").of("component_weights")
 AnnealSteps = Annotated[StepsOrZero | None, sets("agent.anneal_updates", always=True)]
@@ -160,6 +166,8 @@ def check(config: AnyConfig) -> None:
     network = config.network
     if network.mask and not (isinstance(config, PPO) and config.env.actions == "relative"):
         raise ValueError("network.mask needs PPO and env.actions relative: leave it out")
+    if reflection(config) and any(width % 2 for width in network.hidden):
+        raise ValueError("network.equivariant needs even widths in network.hidden")
     if (network.noisy or network.atoms > 1) and not isinstance(config, DQN):
         raise ValueError("network.noisy and network.atoms need a preset of dqn: leave them out")
     if isinstance(config, DQN) and config.agent.categorical != (network.atoms > 1):
@@ -219,6 +227,8 @@ def make_agent(config: AnyConfig, num_actions: int, greedy: bool = False) -> Age
     if isinstance(config, PPO):
         allowed = OBSERVATIONS[config.env.observation].safe if network.mask else None
         actor_critic = ActorCritic(torso, num_actions, allowed, network.shared)
+        if reflect := reflection(config):
+            actor_critic = MirrorActorCritic(network.hidden, reflect, allowed)
         return ppo.make(actor_critic, with_annealing(config), greedy, config.loop.blocks)
     q_network = QNetwork(
         torso, num_actions, network.dueling, noisy=network.noisy, atoms=network.atoms
@@ -228,6 +238,19 @@ def make_agent(config: AnyConfig, num_actions: int, greedy: bool = False) -> Age
     return dqn.make(
         q_network, with_annealing(config), greedy, config.loop.num_envs, config.loop.blocks
     )
+
+
+def reflection(config: AnyConfig) -> Callable[[jax.Array], jax.Array] | None:
+    """`obs -> obs` of the mirrored game, for a network that treats left and right alike.
+
+    None for a dense one: where that is not asked for, or the game or the network has no mirror.
+    """
+    game, network, view = config.env, config.network, OBSERVATIONS[config.env.observation]
+    has_mirror = isinstance(config, PPO) and game.actions == "relative" and not view.is_image
+    has_pairs = network.shared and not network.layer_norm
+    if not (network.equivariant and has_mirror and has_pairs) or game.entrapment == "seen":
+        return None
+    return view.reflect
 
 
 def with_annealing(config: AnyConfig) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from train.snake.config import with_annealing
+from train.snake.config import check, reflection, with_annealing
 from train.snake.presets import PRESETS
 
 BUDGET = 1_000_000  # environment steps
@@ -33,3 +33,32 @@ def test_or_after_as_many_steps_as_are_asked_for(preset):
     annealing_config = replace(config, anneal_steps=50_000)
     assert with_annealing(annealing_config).anneal_updates == pytest.approx(50_000 * per_step)
     assert with_annealing(replace(config, anneal_steps=0)).anneal_updates == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("env", "network", "is_equivariant"),
+    [
+        ({}, {}, True),
+        ({"observation": "near"}, {}, True),
+        ({"observation": "flood"}, {}, False),
+        ({"observation": "egocentric"}, {}, False),
+        ({"actions": "absolute"}, {}, False),
+        ({"sees_entrapment": True}, {}, False),
+        ({}, {"equivariant": False}, False),
+        ({}, {"shared": False}, False),
+        ({}, {"layer_norm": True}, False),
+    ],
+)
+def test_left_and_right_are_alike_where_the_game_has_a_mirror(env, network, is_equivariant):
+    config = PRESETS["ppo"].config
+    network = replace(config.network, **{"equivariant": True, **network})
+    config = replace(config, env=replace(config.env, **env), network=network)
+    assert (reflection(config) is not None) == is_equivariant
+
+
+def test_pairs_of_units_need_even_widths():
+    config = PRESETS["ppo"].config
+    config = replace(config, network=replace(config.network, hidden=(7, 8), equivariant=True))
+    with pytest.raises(ValueError, match=r"needs even widths in network\.hidden"):
+        check(config)
+    check(replace(config, env=replace(config.env, observation="flood")))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -11,7 +10,7 @@ from train.host.arguments import flag_value
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
-from train.host.plain_config import plain, rebuild
+from train.host.plain_config import rebuild
 from train.host.program import Program, Run, find
 from train.host.running import saved_runs
 
@@ -27,24 +26,13 @@ def as_run(name: str | Path) -> Run:
     program = find(content["entry_point"], path)
     default = program.preset_config(path, content["preset"])
     try:
-        config = rebuild(default, fill_missing_fields(content["config"], plain(default)))
+        config = rebuild(default, content["config"])
         agent = jax.eval_shape(program.training(config).init, jax.random.key(0)).agent
     except (ValueError, TypeError, UsageError) as error:
         raise UsageError(f"{path} cannot be used: {in_one_line(error)}") from error
     arrays = policy_files.read_arrays(path, policy_files.parameters(agent))
     agents = [policy_files.with_parameters(agent, arrays)]
     return Run(Path("runs", f"policy-{path.stem}"), program, config, content["updates"], agents)
-
-
-def fill_missing_fields(saved: Any, default: Any) -> Any:
-    """`saved`, with fields that its version did not have taken from `default`; both plain data.
-
-    For policies only: they need nothing but the same network, which names and shapes confirm. A run
-    must not be resumed with values that it did not start with.
-    """
-    if not (isinstance(saved, dict) and isinstance(default, dict)):
-        return saved
-    return default | {name: fill_missing_fields(x, default.get(name)) for name, x in saved.items()}
 
 
 def load_run_or_policy(run: str | None, policy: str | None, best: bool = False) -> Run:
