@@ -94,8 +94,19 @@ FILL = PPO(
     agent=ppo.Config(discount=0.995, final_discount=0.9995),
     run=PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000, evaluate_every=10),
 )
+NEAR = PPO(
+    env=Game(observation="near", rewards=replace(REWARDS, step=-0.01)),
+    network=Network(equivariant=True),
+    agent=ppo.Config(learning_rate=4e-3, discount=0.995, epochs=1, minibatches=16),
+    run=PlayConfig(total_steps=24_000_000, evaluate_every=5),
+)
 ONE_STEP = ppo.Config(epochs=1, minibatches=1, standardise=False, gae_lambda=1.0)
 PRESETS: dict[str, Preset] = {
+    "near": Preset(
+        NEAR,
+        "PPO that observes the cells around the head and treats left and right alike, classic "
+        "rules on 10×10.",
+    ),
     "ppo": Preset(
         PPO(),
         "PPO that observes a flood fill and the way to its tail, classic rules on 10×10.",

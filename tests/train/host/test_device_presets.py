@@ -33,7 +33,7 @@ def test_gpus_and_tpus_are_accelerators(backend, preset, monkeypatch):
 
 def test_an_unknown_preset_is_refused_with_the_names_there_are():
     with pytest.raises(
-        UsageError, match=r"snake has no preset pp0: choose one of ppo, ppo_wide, "
+        UsageError, match=r"snake has no preset pp0: choose one of near, ppo, "
     ) as why:
         preset_for_device(find("snake", "a test"), "pp0")
     assert "\n" not in str(why.value)

@@ -109,7 +109,7 @@ def test_stopping_and_resuming_changes_nothing(finished_run, tmp_path):
         (["--env.observation=eyes"], "eyes"),
         (["--agent.speed=3"], "--agent.speed"),
         (["fast"], f"there is no preset fast: choose one of {', '.join(PROGRAM.presets)}"),
-        (["--loop.num_envs=10", "--loop.num_steps=3"], "30 transitions cannot be split into 8"),
+        (["--loop.num_envs=10", "--loop.num_steps=3"], "30 transitions cannot be split into 16"),
         (["--agent.learning_rate=nan"], "--agent.learning-rate is nan, expected a number above 0"),
         (["--agent.learning_rate=-1e-3"], "--agent.learning-rate is -0.001"),
         (

@@ -83,18 +83,21 @@ def test_a_run_that_goes_on_keeps_its_chunks(tmp_path):
 
 
 def test_without_a_name_an_accelerator_gets_the_preset_in_its_shape(monkeypatch, capsys):
-    program = find("snake", "a test")
-    assert parse(program, [])[1] == "ppo"
+    program = find("two_snake", "a test")
+    assert parse(program, [])[1] == "curriculum"
     monkeypatch.setattr(device_presets, "on_accelerator", lambda: True)
     config, preset = parse(program, [])
-    assert preset == "ppo_wide"
-    assert config == program.presets["ppo_wide"].config
-    assert "snake: ppo_wide on this device (cpu); name ppo to have that" in capsys.readouterr().out
+    assert preset == "curriculum_wide"
+    assert config == program.presets["curriculum_wide"].config
+    assert (
+        "two_snake: curriculum_wide on this device (cpu); name curriculum to have that"
+        in capsys.readouterr().out
+    )
     # What is named is taken, with a word on the other shape; presets in one shape stay silent.
-    assert parse(program, ["ppo"])[1] == "ppo"
-    line = "snake: ppo_wide is ppo in the shape for this device (cpu)"
+    assert parse(program, ["curriculum"])[1] == "curriculum"
+    line = "two_snake: curriculum_wide is curriculum in the shape for this device (cpu)"
     assert capsys.readouterr().out.splitlines() == [line]
-    for name in ("ppo_wide", "rainbow"):
+    for name in ("curriculum_wide", "direct"):
         assert parse(program, [name])[1] == name
         assert not capsys.readouterr().out
 
