@@ -20,7 +20,7 @@ from jaxrl.networks.mlp import dense
 from jaxrl.networks.noisy import align_axes
 from jaxrl.numerics.linalg import orthogonal_start
 
-HALF = math.sqrt(0.5)
+ROOT_HALF = math.sqrt(0.5)
 """Of sums and differences, so that they have the norm of the pair."""
 
 
@@ -82,7 +82,7 @@ class MirrorDense(nn.Module):
 def sum_and_difference(one: jax.Array, other: jax.Array) -> tuple[jax.Array, jax.Array]:
     """What the mirror leaves of a pair of units after ReLU, and what it turns into its negative."""
     one, other = nn.relu(one), nn.relu(other)
-    return HALF * (one + other), HALF * (one - other)
+    return ROOT_HALF * (one + other), ROOT_HALF * (one - other)
 
 
 def dense_without_bias(features: int, scale: float, name: str) -> nn.Dense:

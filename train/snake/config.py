@@ -106,7 +106,7 @@ class Network:
     """Atoms of a learned distribution of returns, such as 51; 1: learn its mean; with DQN."""
 
 
-NOT_SHARED = never("it needs a preset of ppo").of("shared", "equivariant")
+OF_PPO = never("it needs a preset of ppo").of("shared", "equivariant")
 NOT_DUELING = never("it needs a preset of dqn or pqn").of("dueling")
 NO_COMPONENTS = never("the reward of Snake has no components").of("component_weights")
 AnnealSteps = Annotated[StepsOrZero | None, sets("agent.anneal_updates", always=True)]
@@ -117,7 +117,7 @@ class Config:
     """The fields of every preset."""
 
     env: Game = Game()
-    network: Annotated[Network, NOT_SHARED] = Network()
+    network: Annotated[Network, OF_PPO] = Network()
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
     run: PlayConfig = field(
         default_factory=lambda: PlayConfig(total_steps=30_000_000, evaluate_every=5)
@@ -140,7 +140,7 @@ class PQN(Config):
     """Learns Snake by Q(λ) on fresh experience."""
 
     agent: pqn.Config = pqn.Config(discount=0.995)
-    network: Annotated[Network, NOT_SHARED] = Network(layer_norm=True)
+    network: Annotated[Network, OF_PPO] = Network(layer_norm=True)
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=32)
     anneal_steps: AnnealSteps = None
     """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
