@@ -12,7 +12,7 @@ from flax import struct
 
 from jaxrl import checks
 from jaxrl.checks import INT32, Count, Positive, TwoOrMore
-from jaxrl.numerics.linalg import matmul
+from jaxrl.numerics.linalg import matmul_of_few_columns
 
 
 @struct.dataclass
@@ -99,7 +99,7 @@ def weighted_sum(grid: Grid, weights: jax.Array, z: jax.Array) -> jax.Array:
     # The first axis of the grid is summed by a matrix product, with the points in columns: the
     # fastest layout for derivatives in both directions.
     table = weights.reshape(grid.per_axis, -1).T  # [per_axis^(d-1) k, per_axis]
-    partial_sums = matmul(table, bumps[0])
+    partial_sums = matmul_of_few_columns(table, bumps[0])
     for axis in range(1, grid.dims):
         partial_sums = partial_sums.reshape(grid.per_axis, -1, points.shape[1])
         partial_sums = jnp.sum(partial_sums * bumps[axis][:, None], axis=0)

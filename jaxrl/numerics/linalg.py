@@ -36,7 +36,20 @@ def matmul_of_few_terms(
     tile sizes", jaxlib 0.10.2), so up to k = 8 accelerators write the sum out. A CPU keeps the
     product, and with it every bit of its results.
     """
-    if a.shape[-1] > FEW:
+    return _multiply_or_sum(a, b, a.shape[-1], multiply)
+
+
+def matmul_of_few_columns(a: jax.Array, b: jax.Array) -> jax.Array:
+    """`a @ b` of a `[..., k]` and b `[k, n]`, which works where n is small, too.
+
+    The derivative by `a` is a product of n terms: see `matmul_of_few_terms`.
+    """
+    return _multiply_or_sum(a, b, b.shape[-1], matmul)
+
+
+def _multiply_or_sum(a: jax.Array, b: jax.Array, size: int, multiply: Callable) -> jax.Array:
+    """`multiply` of both, on accelerators a sum of terms if `size` is small."""
+    if size > FEW:
         return multiply(a, b)
     return jax.lax.platform_dependent(a, b, cpu=multiply, default=sum_of_terms)
 
