@@ -117,7 +117,7 @@ CEILINGS = {  # kernels a step of an environment, on one H100
     "snake:ppo": 0.13,
     "gymnax:recurrent_wide": 0.4,
     "snake:ppo_wide": 0.0135,
-    "two_snake:curriculum_wide": 0.033,
+    "two_snake:curriculum_wide": 0.05,
 }
 
 

@@ -4,46 +4,46 @@ WAYS = ("forward", "left", "right")
 SIDES = ("up", "right", "down", "left")
 
 
-def _place_names(what: str, places: tuple[str, ...]) -> list[str]:
+def place_names(what: str, places: tuple[str, ...]) -> list[str]:
     return [f"{what} {place}" for place in places]
 
 
-def _signs(what: str) -> list[str]:
-    return _place_names(what, ("ahead", "behind", "to the right", "to the left"))
+def sign_names(what: str) -> list[str]:
+    return place_names(what, ("ahead", "behind", "to the right", "to the left"))
 
 
 FEATURES = [
-    *_place_names("danger", WAYS),
-    *_place_names("food", SIDES),
-    *_place_names("heading", SIDES[:3]),
+    *place_names("danger", WAYS),
+    *place_names("food", SIDES),
+    *place_names("heading", SIDES[:3]),
 ]
-FLOOD = [*FEATURES, *_place_names("reach", WAYS)]
-SELECTIVE = [*FLOOD, *_place_names("tail", SIDES), "tail reachable"]
+FLOOD = [*FEATURES, *place_names("reach", WAYS)]
+SELECTIVE = [*FLOOD, *place_names("tail", SIDES), "tail reachable"]
 ENHANCED = [
     *FLOOD,
-    *_place_names("escapes", WAYS),
+    *place_names("escapes", WAYS),
     *SELECTIVE[13:],
     "distance of the tail",
     "length",
 ]
 TAIL = [
-    *_place_names("danger", WAYS),
-    *_place_names("reach", WAYS),
-    *_place_names("tail by", WAYS),
-    *_place_names("food by", WAYS),
+    *place_names("danger", WAYS),
+    *place_names("reach", WAYS),
+    *place_names("tail by", WAYS),
+    *place_names("food by", WAYS),
     "food, cells ahead",
     "food, cells right",
     "tail, cells ahead",
     "tail, cells right",
-    *_signs("food"),
-    *_signs("tail"),
-    *_place_names("wall", WAYS),
+    *sign_names("food"),
+    *sign_names("tail"),
+    *place_names("wall", WAYS),
     "length",
 ]
 COMPASS = [
-    *_place_names("heading", SIDES),
-    *_place_names("danger", SIDES),
-    *_place_names("food", ("up", "right", "down", "left")),
+    *place_names("heading", SIDES),
+    *place_names("danger", SIDES),
+    *place_names("food", ("up", "right", "down", "left")),
     "food, cells right",
     "food, cells down",
     "length",

@@ -41,6 +41,7 @@ from envs.snake.scene import (
     heading,
     is_tail_reachable,
     offset_from_head,
+    offset_signs,
     reach,
     tail_reach,
     wall_distances,
@@ -85,12 +86,8 @@ def tail(scene: Scene) -> jax.Array:
     """Observation in the head's frame, with reachability of the tail in each direction."""
     board, state = scene.board, scene.state
     farthest = max(board.rows, board.cols) - 1
-    food, end = offset_from_head(scene, state.food), offset_from_head(scene, state.tail)
-    signs = [
-        sign
-        for ahead, aside in (food, end)
-        for sign in (ahead > 0, ahead < 0, aside > 0, aside < 0)
-    ]
+    food, end = (offset_from_head(board, state, cell) for cell in (state.food, state.tail))
+    signs = [sign for offset in (food, end) for sign in offset_signs(*offset)]
     return vector(
         [
             *danger(scene),
@@ -99,7 +96,7 @@ def tail(scene: Scene) -> jax.Array:
             *food_reach(scene),
             *(x / farthest for x in (*food, *end)),
             *signs,
-            *(x / farthest for x in wall_distances(scene)),
+            *(x / farthest for x in wall_distances(board, state, state.obstacles)),
             state.length / board.num_cells,
         ]
     )

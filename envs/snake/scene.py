@@ -12,7 +12,7 @@ from flax import struct
 
 from envs.snake import bitboard, rules
 from envs.snake.bitboard import Bits, Board
-from envs.snake.rules import Rules, State
+from envs.snake.rules import Body, Rules, State
 
 
 class Regions(struct.PyTreeNode):
@@ -125,25 +125,28 @@ def escapes(scene: Scene) -> list[jax.Array]:
     return [escape_share(cell) for cell in rules.candidates(board, scene.state)]
 
 
-def offset_from_head(scene: Scene, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
+def offset_from_head(board: Board, body: Body, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
     """How far forward and how far right of the head a cell lies; 0, 0 for no cell (-1)."""
-    board, state = scene.board, scene.state
-    down, right = board.row(cell) - board.row(state.head), board.col(cell) - board.col(state.head)
+    down, right = board.row(cell) - board.row(body.head), board.col(cell) - board.col(body.head)
     up = -down
-    ahead = _select_by_heading(state.heading, up, right, down, -right)
-    aside = _select_by_heading(state.heading, right, down, -right, up)
+    ahead = _select_by_heading(body.heading, up, right, down, -right)
+    aside = _select_by_heading(body.heading, right, down, -right, up)
     return jnp.where(cell >= 0, ahead, 0), jnp.where(cell >= 0, aside, 0)
 
 
-def wall_distances(scene: Scene) -> list[jax.Array]:
+def offset_signs(ahead: jax.Array, aside: jax.Array) -> list[jax.Array]:
+    """Whether a cell lies ahead of the head, behind it, to its right, and to its left."""
+    return [ahead > 0, ahead < 0, aside > 0, aside < 0]
+
+
+def wall_distances(board: Board, body: Body, obstacles: Bits | None = None) -> list[jax.Array]:
     """Forward, left, right: the cells between the head and the wall, or an obstacle before it."""
-    board, state = scene.board, scene.state
-    row, col = board.row(state.head), board.col(state.head)
+    row, col = board.row(body.head), board.col(body.head)
     up, right, down, left = row, board.cols - 1 - col, board.rows - 1 - row, col
-    if state.obstacles is not None:
+    if obstacles is not None:
         cells = jnp.asarray(board.indices)
         below, beside = board.row(cells) - row, board.col(cells) - col
-        is_obstacle = bitboard.contains(state.obstacles, cells)
+        is_obstacle = bitboard.contains(obstacles, cells)
         in_column, in_row = is_obstacle & (beside == 0), is_obstacle & (below == 0)
         up, right, down, left = (
             jnp.min(jnp.where(is_in_line & (away > 0), away - 1, to_wall))
@@ -155,9 +158,9 @@ def wall_distances(scene: Scene) -> list[jax.Array]:
             )
         )
     return [
-        _select_by_heading(state.heading, up, right, down, left),
-        _select_by_heading(state.heading, left, up, right, down),
-        _select_by_heading(state.heading, right, down, left, up),
+        _select_by_heading(body.heading, up, right, down, left),
+        _select_by_heading(body.heading, left, up, right, down),
+        _select_by_heading(body.heading, right, down, left, up),
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from envs.snake import bitboard
 from envs.snake.bitboard import Board
-from envs.snake.rules import STEPS, State
+from envs.snake.rules import STEPS, Body, State
 
 
 class View(NamedTuple):
@@ -30,17 +30,11 @@ def view(board: Board, state: State, radius: int) -> View:
     """
     if state.order is None:
         raise ValueError("the game was started without the order of its body: use keep_order=True")
-    cells = (
-        _padded_place(board, radius, state.head)
-        + jnp.asarray(_offsets(board, radius))[state.heading]
-    )
     order = state.order
     if state.obstacles is not None:
         is_obstacle = bitboard.contains(state.obstacles, jnp.asarray(board.indices))
         order = jnp.where(is_obstacle, np.int16(-1), order)
-    order = order.reshape(board.rows, board.cols)
-    order = jnp.pad(order, radius, constant_values=np.int16(-1)).reshape(-1)
-    ranks = order.at[cells].get(mode="promise_in_bounds")  # [side * side]
+    cells, ranks = look(board, state, radius, order, np.int16(-1))
     on_board = ranks >= 0
     length = state.length.astype(jnp.float32)
     if state.foods is None:
@@ -53,6 +47,21 @@ def view(board: Board, state: State, radius: int) -> View:
         vacated=jnp.maximum(ranks, 0).astype(jnp.float32) * (1 / length),
         food=food.astype(jnp.float32),
     )
+
+
+def look(
+    board: Board, body: Body, radius: int, values: jax.Array, outside: np.generic
+) -> tuple[jax.Array, jax.Array]:
+    """`values` `[cells]` of the board in the square around a head, `outside` where there is none.
+
+    Returns `(places, values)`, both `[side * side]`: where each cell of the square lies in the
+    board that is padded by `radius`, and its value.
+    """
+    places = (
+        _padded_place(board, radius, body.head) + jnp.asarray(_offsets(board, radius))[body.heading]
+    )
+    padded = jnp.pad(values.reshape(board.rows, board.cols), radius, constant_values=outside)
+    return places, padded.reshape(-1).at[places].get(mode="promise_in_bounds")
 
 
 def full_radius(board: Board) -> int:

@@ -14,7 +14,7 @@ from envs.snake import rules as snake
 from envs.snake.bitboard import Board
 from envs.two_snake import opponents as scripts
 from envs.two_snake import rewards, rules, views
-from envs.two_snake.observations import OBSERVATIONS, PATIENCE, Scene
+from envs.two_snake.observations import OBSERVATIONS
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rewards import Rewards
 from envs.two_snake.rules import (
@@ -27,6 +27,7 @@ from envs.two_snake.rules import (
     State,
     of_others,
 )
+from envs.two_snake.scene import PATIENCE, Scene
 from envs.two_snake.spaces import Actions, Views
 from envs.two_snake.views import Regions, View
 

@@ -27,7 +27,27 @@ other" is the other snake.
 | 32 | own meals |
 
 If the other is dead, the entries about its body are 0 (13-25, 27 and 29); without food on the
-board, those about food are (3, 4, 26, 29 and the second half of 25).
+board, those about food are (3, 4, 26, 29 and the second half of 25). So it is in `near`.
+
+`near`, `[367]`, has all that in the frame of the head. Signs are those of ahead, behind, right,
+left; offsets are in cells ahead and to the right, over the longer side of the board less 1.
+
+| `near` | contents |
+|---|---|
+| 0-2, 3-5 | danger forward, left, right, and the share of the free cells, as above |
+| 6-8 | danger from the other's body forward, left, right |
+| 9, 10, 11-14 | offset of the other's head, and its signs |
+| 15-18 | the other heads the same way, the opposite one, right, left |
+| 19-21 | length of the other · distance of the heads · threat |
+| 22, 23, 24-27 | offset of the food, and its signs |
+| 28, 29 | offset of the own tail |
+| 30-32 | cells to the wall forward, left, right, over the longer side less 1 |
+| 33-35 | the other is alive · a path leads to the own tail · own length |
+| 36-42 | 26-32 of `features` |
+| 43-123 | of the 9 × 9 cells around the head, turned with it: blocked by a wall or a body |
+| 124-204 | moves until the own tail has left the cell, over the length of a winner |
+| 205-285 | the same of the other |
+| 286-366 | 1 at the other's head |
 
 `planes`, `[rows, cols, 7]`: own head · own body, 1 at the head falling to 1/length at the tail ·
 the other's head · the other's body likewise · food · own meals, and the other's, on every cell.
@@ -41,27 +61,27 @@ A dead snake observes zeros.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from envs.snake import bitboard
-from envs.snake.bitboard import Board, distance
-from envs.snake.rules import START_LENGTH
-from envs.two_snake.views import NUM_MOVES, View, cells_ahead, length_of_others, num_free
+from envs.snake.bitboard import Board
+from envs.two_snake import near
+from envs.two_snake.scene import (
+    Scene,
+    comparison,
+    danger,
+    danger_from_others,
+    distance_of_heads,
+    is_reachable,
+    max_length,
+    reached_share,
+    threat,
+)
 
 NUM_FEATURES, NUM_PLANES = 33, 7
-PATIENCE = 100  # steps
-
-
-class Scene(NamedTuple):
-    """A view, and what observations need of it."""
-
-    board: Board
-    view: View
-    regions: Any  # Regions, where the observation needs them
-    target: jax.Array | int  # meals that win
 
 
 def features(scene: Scene) -> jax.Array:
@@ -74,80 +94,38 @@ def features(scene: Scene) -> jax.Array:
 def own_features(scene: Scene) -> list[jax.Array]:
     """Entries 0-12: the own snake, the food, and whether the other is alive."""
     board, view = scene.board, scene.view
-    own, reached = view.own, scene.regions.reached
-    tail = bitboard.single(own.tail, board.num_words)
-    body = bitboard.difference(own.occupied, tail)
-    danger = ~bitboard.intersects(cells_ahead(board, view), bitboard.difference(board.cells, body))
+    own = view.own
     down, right = offset(board, own.head, view.food)
-    room = bitboard.count(reached) / num_free(board, view)
     return [
-        *(danger[i] for i in range(NUM_MOVES)),
+        *danger(scene),
         jnp.where(view.food >= 0, right / board.cols, 0.0),
         jnp.where(view.food >= 0, down / board.rows, 0.0),
         view.other_lives,
-        jnp.any(bitboard.intersects(reached, tail)),
+        is_reachable(scene, own.tail),
         *(own.heading == h for h in range(3)),
-        *(room[i] for i in range(NUM_MOVES)),
+        *reached_share(scene),
     ]
 
 
 def other_features(scene: Scene) -> list[jax.Array]:
     """Entries 13-25, all 0 where the other is dead."""
-    board, view = scene.board, scene.view
-    own, other, exists = view.own, view.other, view.other_lives
-    danger = bitboard.intersects(cells_ahead(board, view), other.occupied)
-    down, right = offset(board, own.head, other.head)
-    nearer = (view.food >= 0) & (nearness(scene) < 0)
-    threat = 0.5 * (other.length > own.length) + 0.5 * nearer
+    view = scene.view
+    own, other = view.own, view.other
+    down, right = offset(scene.board, own.head, other.head)
     entries = [
-        *(danger[i] for i in range(NUM_MOVES)),
+        *danger_from_others(scene),
         *(down < 0, right > 0, down > 0, right < 0),
         *(other.heading == h for h in range(3)),
         other.length / max_length(scene),
-        distance(board, own.head, other.head) / max_distance(board),
-        threat,
+        distance_of_heads(scene),
+        threat(scene),
     ]
-    return [jnp.where(exists, entry, 0) for entry in entries]
-
-
-def comparison(scene: Scene) -> list[jax.Array]:
-    """Entries 26-32: the food, and how the two compare."""
-    board, view = scene.board, scene.view
-    own, other, regions = view.own, view.other, scene.regions
-    food = bitboard.single(view.food, board.num_words)
-    empty = board.num_cells - own.length - length_of_others(view)
-    lead = (own.length - other.length) / max_length(scene)
-    return [
-        jnp.any(bitboard.intersects(regions.reached, food)),
-        jnp.where(view.other_lives, lead, 0.0),
-        (view.score - view.other_score) / scene.target,
-        jnp.where(view.other_lives & (view.food >= 0), nearness(scene) / max_distance(board), 0.0),
-        regions.mine / jnp.maximum(empty, 1),
-        jnp.minimum(view.hunger / PATIENCE, 1.0),
-        view.score / scene.target,
-    ]
+    return [jnp.where(view.other_lives, entry, 0) for entry in entries]
 
 
 def offset(board: Board, origin: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Rows down and columns right from one cell to another."""
     return board.row(cell) - board.row(origin), board.col(cell) - board.col(origin)
-
-
-def nearness(scene: Scene) -> jax.Array:
-    """By how many cells the own head is nearer to the food than the other's."""
-    board, view = scene.board, scene.view
-    own, theirs = (distance(board, body.head, view.food) for body in (view.own, view.other))
-    return theirs - own
-
-
-def max_distance(board: Board) -> int:
-    """The longest distance on the board."""
-    return board.rows + board.cols - 2
-
-
-def max_length(scene: Scene) -> jax.Array | int:
-    """The length of a snake that has won."""
-    return scene.target + START_LENGTH
 
 
 def planes(scene: Scene) -> jax.Array:
@@ -178,16 +156,30 @@ class Observation(NamedTuple):
     """How an observation is computed, and what it needs."""
 
     describe: Callable[[Scene], jax.Array]
-    needs_regions: bool
-    needs_order: bool
+    shape: Callable[[Board], tuple[int, ...]]
+    needs_regions: bool = False
+    needs_order: bool = False
+    is_image: bool = False
     safe: Callable[[jax.Array], jax.Array] | None = None  # moves that look safe, bool [..., 3]
-
-    def shape(self, board: Board) -> tuple[int, ...]:
-        """The shape of the array that `describe` returns."""
-        return (board.rows, board.cols, NUM_PLANES) if self.needs_order else (NUM_FEATURES,)
+    reflect: Callable[[jax.Array], jax.Array] | None = None  # the observation of the reflected game
 
 
 OBSERVATIONS = {
-    "features": Observation(features, needs_regions=True, needs_order=False, safe=no_danger),
-    "planes": Observation(planes, needs_regions=False, needs_order=True),
+    "features": Observation(
+        features, lambda board: (NUM_FEATURES,), needs_regions=True, safe=no_danger
+    ),
+    "near": Observation(
+        near.near,
+        lambda board: (near.SIZE,),
+        needs_regions=True,
+        needs_order=True,
+        safe=near.no_danger,
+        reflect=near.reflect,
+    ),
+    "planes": Observation(
+        planes,
+        lambda board: (board.rows, board.cols, NUM_PLANES),
+        needs_order=True,
+        is_image=True,
+    ),
 }

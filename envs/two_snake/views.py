@@ -34,7 +34,8 @@ class View(struct.PyTreeNode):
     """A game as one of its snakes sees it; scalars.
 
     Of several others, `other` is the nearest that is alive, by the distance of the heads, and of
-    those the first; but its `occupied` are the cells of all, and its score is the highest of them.
+    those the first; but its `occupied` and its `order` are those of all, and its score is the
+    highest of them.
     """
 
     own: Body
@@ -90,13 +91,14 @@ def _crowded_view(board: Board, state: State, player: int) -> View:
     nearest = jax.tree.map(lambda x: x[jnp.argmin(far)], snakes)
     cells = tuple(word[player] for word in cells_of_others(state.snakes))
     heads = bitboard.single(snakes.head, board.num_words)  # words [P - 1]
-    places = None
+    places = order = None
     if snakes.order is not None:
+        order = jnp.sum(snakes.order, axis=0, dtype=snakes.order.dtype)
         shares = snakes.order.astype(jnp.float32) / jnp.maximum(snakes.length, 1)[:, None]
         places = jnp.sum(shares, axis=0)
     return View(
         own=own,
-        other=replace(nearest, occupied=cells),
+        other=replace(nearest, occupied=cells, order=order),
         lives=lives(state)[player],
         other_lives=jnp.any(alive),
         score=state.score[player],

@@ -13,25 +13,29 @@ from envs.two_snake.observations import OBSERVATIONS
 from jaxrl.agents import dqn, ppo
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
+from jaxrl.networks.mirror import MirrorActorCritic
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent, AgentState, PyTree
 from jaxrl.wrappers import self_play
 from train.host import schedules
 from train.host.errors import UsageError
 from train.two_snake import trained
-from train.two_snake.config import DQN, AnyConfig, total_updates
+from train.two_snake.config import DQN, AnyConfig, reflection, total_updates
 
 
-def make_network(config: AnyConfig) -> ActorCritic | QNetwork:
+def make_network(config: AnyConfig) -> ActorCritic | MirrorActorCritic | QNetwork:
     """Policy and value of the next move, or the values of all moves."""
-    observation, moves = OBSERVATIONS[config.env.observation], TwoSnake().num_actions
-    torso: nn.Module = MLP(config.network.hidden)
-    if observation.needs_order:
+    network, observation = config.network, OBSERVATIONS[config.env.observation]
+    moves = TwoSnake().num_actions
+    torso: nn.Module = MLP(network.hidden)
+    if observation.is_image:
         torso = nn.Sequential((Conv(), torso))
     if isinstance(config, DQN):
-        return QNetwork(torso, moves, config.network.dueling)
-    allowed = observation.safe if config.network.mask else None
-    return ActorCritic(torso, moves, allowed, config.network.shared)
+        return QNetwork(torso, moves, network.dueling)
+    allowed = observation.safe if network.mask else None
+    if reflect := reflection(config):
+        return MirrorActorCritic(network.hidden, reflect, allowed)
+    return ActorCritic(torso, moves, allowed, network.shared)
 
 
 def make_learner(config: AnyConfig, greedy: bool = False) -> Agent:

@@ -1,11 +1,13 @@
 """The configuration of `train.two_snake`: game, opponents, network, learner; presets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import jax
 
 from envs.two_snake.env import MOVED, Params, TwoSnake
+from envs.two_snake.observations import OBSERVATIONS
 from envs.two_snake.rewards import Rewards
 from jaxrl import checks
 from jaxrl.agents import dqn, ppo
@@ -31,7 +33,7 @@ class Game:
     """Width of the board, 9 to 32 cells."""
     snakes: Annotated[int, Range(least=2, most=4)] = 2
     """Snakes on the board, all but the learner moved by the opponent of the episode."""
-    observation: Literal["features", "planes"] = "features"
+    observation: Literal["features", "near", "planes"] = "near"
     """What all snakes see; envs/two_snake/observations.py says what is in each."""
     max_steps_in_episode: Count = 1000
     """Steps after which a game is a draw."""
@@ -51,10 +53,15 @@ class Network:
     """Share all hidden layers between policy and value; with PPO."""
     mask: bool = True
     """Mask moves into a wall or a body, unless all are; with PPO, and not with `planes`."""
+    equivariant: bool = False
+    """Treat left and right alike by the weights, so that the policy of a mirrored game is the
+    mirrored policy; with PPO, `shared` and `near`. Others are as without it."""
     dueling: bool = False
     """Estimate the state value and the advantages of actions separately; with DQN."""
 
 
+OF_PPO = never("it needs a preset of PPO").of("shared", "equivariant")
+OF_DQN = never("it needs a preset of DQN").of("dueling")
 STATIC = Stage(Weights(static=1.0), won=0.95, share=0.02)
 RANDOM = Stage(Weights(static=0.1, random=1.0), won=0.95, share=0.03)
 GREEDY = Stage(Weights(random=0.1, greedy=1.0), won=0.8, share=0.4)
@@ -81,7 +88,7 @@ class Config:
     -m train.policies list` shows. Its network may be any. Keep the file until the run has ended."""
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
     run: PlayConfig = field(
-        default_factory=lambda: PlayConfig(total_steps=20_000_000, evaluate_every=10)
+        default_factory=lambda: PlayConfig(total_steps=10_000_000, evaluate_every=10)
     )
 
 
@@ -89,11 +96,11 @@ class Config:
 class PPO(Config):
     """Trains a snake to beat another one on the same board, by PPO."""
 
-    network: Annotated[Network, never("it needs a preset of DQN").of("dueling")] = Network()
+    network: Annotated[Network, OF_DQN] = Network(equivariant=True)
     agent: Annotated[
         ppo.Config,
         never("the reward of two snakes has no components").of("component_weights"),
-    ] = ppo.Config(discount=0.995)
+    ] = ppo.Config(learning_rate=3e-3, discount=0.995, epochs=1, minibatches=16)
 
 
 @dataclass(frozen=True)
@@ -110,9 +117,8 @@ class DQN(schedules.Shares, Config):
         n_step=3,
         epsilon_transitions=1_000_000,
     )
-    network: Annotated[Network, never("it needs a preset of PPO").of("shared")] = Network(
-        mask=False, dueling=True
-    )
+    network: Annotated[Network, OF_PPO] = Network(mask=False, dueling=True)
+    env: Game = Game(observation="features")
     loop: LoopConfig = LoopConfig(num_envs=256, num_steps=4)
     run: PlayConfig = field(
         default_factory=lambda: PlayConfig(total_steps=5_000_000, evaluate_every=10)
@@ -142,12 +148,25 @@ def check(config: AnyConfig) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
     checks.config(config)
     check_curriculum(config.curriculum)
+    if reflection(config) and any(width % 2 for width in config.network.hidden):
+        raise ValueError("network.equivariant needs even widths in network.hidden")
     if isinstance(config, DQN) and config.network.mask:
         raise ValueError("network.mask needs a preset of PPO: leave it out")
     if isinstance(config, DQN) and config.agent.categorical:
         raise ValueError("agent.categorical needs a network with atoms, which two snakes have not")
     if config.curriculum.has_guest and not config.opponent:
         raise ValueError("a stage has the opponent guest: say who that is with --opponent")
+
+
+def reflection(config: AnyConfig) -> Callable[[jax.Array], jax.Array] | None:
+    """`obs -> obs` of the mirrored game, for a network that treats left and right alike.
+
+    None for a dense one: where that is not asked for, or the observation has no mirror.
+    """
+    network = config.network
+    if not (isinstance(config, PPO) and network.equivariant and network.shared):
+        return None
+    return OBSERVATIONS[config.env.observation].reflect
 
 
 def follows_budget(config: AnyConfig) -> bool:
@@ -203,12 +222,11 @@ PRESETS: dict[str, Preset] = {
         wide="curriculum_wide",
     ),
     "curriculum_wide": wide_preset(
-        PPO(),
+        PPO(rivals=self_play.Config(snapshot_updates=12)),
         8192,
         16,
         "The same in the shape for GPUs and TPUs: more games, shorter rollouts.",
-        learning_rate=3e-3,
-        minibatches=16,
+        minibatches=64,
     ),
     "direct": Preset(
         PPO(curriculum=single_stage(Stage(Weights(rival=1.0)), "pool")),

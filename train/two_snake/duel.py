@@ -13,9 +13,10 @@ import jax.numpy as jnp
 from envs.two_snake import opponents as scripts
 from envs.two_snake import views
 from envs.two_snake.env import RIVAL, Params, TwoSnake
-from envs.two_snake.observations import OBSERVATIONS, Scene
+from envs.two_snake.observations import OBSERVATIONS
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import LEARNER, OTHER, State
+from envs.two_snake.scene import Scene
 from jaxrl.types import Agent, PyTree
 from train.host.errors import UsageError
 from train.two_snake.agents import acting_state, make_learner
@@ -68,10 +69,10 @@ def make_env(config: AnyConfig, players: list[Player]) -> OpenTwoSnake:
 def refuse_other_board(player: Player, config: AnyConfig) -> None:
     """Raises UsageError if a player's network does not fit the board of a configuration."""
     view, game, own = OBSERVATIONS[player.config.env.observation], config.env, player.config.env
-    if view.needs_order and (own.rows, own.cols) != (game.rows, game.cols):
+    if view.is_image and (own.rows, own.cols) != (game.rows, game.cols):
         raise UsageError(
             f"{player.name} sees {own.rows}×{own.cols} cells; on {game.rows}×{game.cols} only "
-            "players of that board, or with --env.observation features, can meet"
+            "players of that board, or without --env.observation planes, can meet"
         )
 
 

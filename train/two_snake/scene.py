@@ -17,7 +17,8 @@ from envs.snake.rules import turn_to
 from envs.two_snake import drawing as two_drawing
 from envs.two_snake import frames
 from envs.two_snake.env import RIVAL, Params, TwoSnake
-from envs.two_snake.feature_names import FEATURES
+from envs.two_snake.feature_names import NAMES
+from envs.two_snake.observations import OBSERVATIONS
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import OTHER, State
 from train.host.numbers import quantity
@@ -144,8 +145,8 @@ def frames_and_bars(
     bars = episodes.bars(own, WAYS)
     if by_itself:
         bars |= {f"{what}, red": x for what, x in episodes.bars(_red_recording(game), WAYS).items()}
-    if env.observation == "features":
-        bars["what it sees"] = episodes.observation_bars(own, FEATURES)
+    if env.observation in NAMES:
+        bars["what it sees"] = observation_bars(own, env.observation)
     return frames.game_arrays(env.board, game.state), bars
 
 
@@ -157,9 +158,16 @@ def live_frames_and_bars(
     bars = episodes.bars(own, WAYS)
     bars |= {f"{what}, red": x for what, x in episodes.bars(_red_recording(game), WAYS).items()}
     sight = game.explained.get("seen")
-    if sight is not None and sight.shape[1:] == (len(FEATURES),):
-        bars["what it sees"] = episodes.observation_bars(own._replace(obs=sight), FEATURES)
+    for name in NAMES:
+        if sight is not None and sight.shape[1:] == OBSERVATIONS[name].shape(env.board):
+            bars["what it sees"] = observation_bars(own._replace(obs=sight), name)
     return frames.game_arrays(env.board, game.state), bars
+
+
+def observation_bars(game: Recording, observation: str) -> Bars:
+    """The numbers of an observation that have names, which come first."""
+    names = NAMES[observation]
+    return episodes.observation_bars(game._replace(obs=game.obs[:, : len(names)]), names)
 
 
 def _red_recording(game: Recording) -> Recording:

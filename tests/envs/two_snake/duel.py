@@ -15,7 +15,7 @@ import numpy as np
 
 from envs.snake import rules as snake
 from envs.two_snake.env import Params, TwoSnake
-from tests.envs.snake.oracle import Cell
+from tests.envs.snake.oracle import TURNS, Cell
 from tests.envs.snake.stacked_boards import unpack
 from tests.envs.two_snake import oracle
 from tests.envs.two_snake.oracle import Duel, Report
@@ -152,6 +152,11 @@ class Match:
                 food_cells = np.argwhere(view[i][..., 4])
                 return tuple(food_cells[0].tolist()) if len(food_cells) else None
             row, col = oracle.ways(game, player)[turns[player]]
+            if self.env.observation == "near":
+                farthest = max(game.rows, game.cols) - 1
+                ahead, right = (round(float(x) * farthest) for x in view[i][22:24])
+                heading = game.headings[player] + list(TURNS.values())[turns[player]]
+                return oracle.cell_from((row, col), heading % 4, ahead, right)
             right, down = view[i][3] * game.cols, view[i][4] * game.rows
             return (row + round(float(down)), col + round(float(right)))
         return None
@@ -207,7 +212,7 @@ class Match:
 
     def check_observations(self, obs, indices) -> None:
         """Compares the observations of the games `indices`."""
-        see = oracle.planes if self.env.observation == "planes" else oracle.features
+        see = oracle.OBSERVATIONS[self.env.observation]
         for player, view in enumerate(self.views(jax.device_get(obs))):
             for i in indices:
                 expected = np.array(see(self.games[i], player))

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from tests.envs.snake.oracle import TURNS, Cell, neighbours
 
+STEPS = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
+
 REWARDS = {
     "step": 0.0,
     "food": 10.0,
@@ -216,6 +218,67 @@ def features(game: Duel, p: int) -> list[float]:
     return [float(entry) for entry in entries]
 
 
+def near(game: Duel, p: int) -> list[float]:
+    """[367], entry by entry as the documentation tells."""
+    if not game.bodies[p]:
+        return [0.0] * 367
+    q, own, winner = game.nearest(p), game.bodies[p], game.target + 3
+    other = [] if q is None else game.bodies[q]
+    farthest, board_frame = max(game.rows, game.cols) - 1, features(game, p)
+    entries = [*board_frame[0:3], *board_frame[10:13]]
+    entries += board_frame[13:16]
+    entries += placed(game, p, other[0] if other else None, farthest)
+    turn = None if q is None else (game.headings[q] - game.headings[p]) % 4
+    entries += [turn == 0, turn == 2, turn == 1, turn == 3, *board_frame[23:26]]
+    entries += placed(game, p, game.food, farthest) + placed(game, p, own[-1], farthest)[:2]
+    entries += [cells_to_wall(game, p, turn) / farthest for turn in TURNS.values()]
+    entries += [bool(other), board_frame[6], len(own) / winner, *board_frame[26:33]]
+    blocked, own_leaves, others_leave, heads = ([] for _ in range(4))
+    others = [game.bodies[i] for i in game.others(p)]
+    for ahead in range(4, -5, -1):
+        for right in range(-4, 5):
+            cell = cell_at(game, p, ahead, right)
+            bodies = [body for body in (own, *others) if cell in body]
+            blocked.append(bool(bodies) or not game.is_inside(cell))
+            leaves = (len(bodies[0]) - bodies[0].index(cell)) / winner if bodies else 0
+            own_leaves.append(min(leaves, 1) if bodies and bodies[0] is own else 0)
+            others_leave.append(min(leaves, 1) if bodies and bodies[0] is not own else 0)
+            heads.append(any(cell in body[:1] for body in others))
+    return [float(x) for x in (*entries, *blocked, *own_leaves, *others_leave, *heads)]
+
+
+def cell_at(game: Duel, p: int, ahead: int, right: int) -> Cell:
+    """The cell so many steps ahead of a head and to its right."""
+    return cell_from(game.bodies[p][0], game.headings[p], ahead, right)
+
+
+def cell_from(head: Cell, heading: int, ahead: int, right: int) -> Cell:
+    """The same of a head that moves towards `heading`."""
+    row, col = head
+    (down, along), (down_right, along_right) = STEPS[heading], STEPS[(heading + 1) % 4]
+    return (row + ahead * down + right * down_right, col + ahead * along + right * along_right)
+
+
+def placed(game: Duel, p: int, cell: Cell | None, farthest: int) -> list[float]:
+    """Where a cell lies from the head: ahead, right, and four signs; 0 for none."""
+    if cell is None:
+        return [0.0] * 6
+    places = {
+        cell_at(game, p, ahead, right): (ahead, right)
+        for ahead in range(-farthest, farthest + 1)
+        for right in range(-farthest, farthest + 1)
+    }
+    ahead, right = places[cell]
+    return [ahead / farthest, right / farthest, ahead > 0, ahead < 0, right > 0, right < 0]
+
+
+def cells_to_wall(game: Duel, p: int, turn: int) -> int:
+    """Cells between the head and the wall in the direction after `turn`."""
+    heading = (game.headings[p] + turn) % 4
+    ahead = (cell_from(game.bodies[p][0], heading, n + 1, 0) for n in range(game.rows + game.cols))
+    return [game.is_inside(cell) for cell in ahead].index(False)
+
+
 def offsets(origin: Cell, cell: Cell, cols: int, rows: int) -> list[float]:
     """To the right and downwards."""
     return [(cell[1] - origin[1]) / cols, (cell[0] - origin[0]) / rows]
@@ -247,6 +310,9 @@ def planes(game: Duel, p: int) -> list[list[list[float]]]:
         entry[4] = float(cell == game.food)
         entry[5:] = [score / game.target for score in (game.scores[p], best)]
     return board
+
+
+OBSERVATIONS = {"features": features, "near": near, "planes": planes}
 
 
 def open_ways(game: Duel, p: int) -> list[int]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.two_snake import observations, rewards, rules, views
+from envs.two_snake import rewards, rules, scene, views
 from envs.two_snake.env import TwoSnake
 from tests.envs.two_snake.duel import Match
 
@@ -60,7 +60,8 @@ def test_scripts_play_as_their_slow_twins():
 @pytest.mark.slow
 @pytest.mark.parametrize("snakes", [3, 4])
 def test_several_agents_play_the_slow_game(snakes):
-    env = TwoSnake(7, 9, opponents=("rival",), rival=True, snakes=snakes)
+    observation = {3: "near", 4: "features"}[snakes]
+    env = TwoSnake(7, 9, observation, opponents=("rival",), rival=True, snakes=snakes)
     params = replace(env.default_params, target=3, max_steps_in_episode=25)
     params = replace(params, rewards=replace(params.rewards, opponent_food=-3.0, lose=-7.0))
     tally = Match(env, params, num_games=24, seed=snakes).play(60)
@@ -98,7 +99,7 @@ def test_of_two_snakes_the_program_is_that_of_a_game_that_knows_no_more(env, mon
     monkeypatch.setattr(rules, "cells_of_others", reverse)
     monkeypatch.setattr(rules, "empty_cells", either)
     monkeypatch.setattr(env_module, "is_last", lambda lives: lives & ~lives[::-1])
-    for module in (views, observations):
+    for module in (views, scene):
         monkeypatch.setattr(module, "length_of_others", lambda view: view.other.length)
     assert program_of(env) == ours
 

@@ -11,8 +11,10 @@ import pytest
 
 from envs.snake.bitboard import Board
 from envs.two_snake import opponents, rules, views
-from envs.two_snake.observations import Scene, features
+from envs.two_snake.near import near, reflect
+from envs.two_snake.observations import features
 from envs.two_snake.rules import ALIVE, HIT_OTHER, HIT_WALL
+from envs.two_snake.scene import Scene
 from tests.envs.snake.oracle import Game
 from tests.envs.snake.random_bodies import covering_path, heading_of
 from tests.envs.snake.stacked_boards import stack_states
@@ -57,7 +59,7 @@ def look(state: rules.State, turns: jax.Array, moving: jax.Array):
     def describe_view(view):
         scene = Scene(BOARD, view, views.regions(BOARD, view), 10)
         chase = opponents.greedy(BOARD, view)
-        return features(scene), chase, opponents.defensive(BOARD, view, chase)
+        return features(scene), near(scene), chase, opponents.defensive(BOARD, view, chase)
 
     headings = (state.snakes.heading + jnp.array([0, 3, 1])[turns]) & 3
     after, event = rules.move(BOARD, state, headings, moving, jnp.uint32(0))
@@ -98,13 +100,17 @@ ALL_MOVE = np.ones((COUNT, 2), bool)
 
 
 def test_crowded_boards_look_as_to_breadth_first_search(games, turns):
-    observations, greedy, defensive, *_ = jax.device_get(look(state_of(games), turns, ALL_MOVE))
+    looks = jax.device_get(look(state_of(games), turns, ALL_MOVE))
+    observations, from_heads, greedy, defensive, *_ = looks
     differ = pathless = 0
     for i, game in enumerate(games):
         for player in (0, 1):
             expected = oracle.features(game, player)
             np.testing.assert_allclose(
                 observations[i, player], expected, atol=1e-5, err_msg=str(game)
+            )
+            np.testing.assert_allclose(
+                from_heads[i, player], oracle.near(game, player), atol=1e-5, err_msg=str(game)
             )
             assert greedy[i, player] == oracle.greedy(game, player), oracle.draw(game)
             assert defensive[i, player] == oracle.defensive(game, player), oracle.draw(game)
@@ -138,12 +144,15 @@ def mirror_features(observations: np.ndarray) -> np.ndarray:
 
 def test_the_other_side_is_a_mirror(games, turns):
     """Players, left and right exchanged: the same views, deaths and meals, exchanged."""
-    observations, *_, after, event = jax.device_get(look(state_of(games), turns, ALL_MOVE))
+    looks = jax.device_get(look(state_of(games), turns, ALL_MOVE))
+    observations, from_heads, *_, after, event = looks
     mirror_turns = np.array([0, 2, 1], np.int32)[turns[:, ::-1]]
-    theirs, *_, other, other_event = jax.device_get(
+    theirs, their_heads, *_, other, other_event = jax.device_get(
         look(state_of([mirror_game(game) for game in games]), mirror_turns, ALL_MOVE)
     )
     np.testing.assert_allclose(theirs[:, ::-1], mirror_features(observations), atol=1e-6)
+    reflected = jax.vmap(jax.vmap(reflect))(from_heads)
+    np.testing.assert_allclose(their_heads[:, ::-1], reflected, atol=1e-6)
     np.testing.assert_array_equal(other.cause[:, ::-1], after.cause)
     np.testing.assert_array_equal(other.score[:, ::-1], after.score)
     np.testing.assert_array_equal(other_event.ate[:, ::-1], event.ate)

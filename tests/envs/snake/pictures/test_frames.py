@@ -12,9 +12,10 @@ from envs.snake.env import Snake
 from envs.snake.feature_names import NAMES
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.pictures import frames, positions
+from envs.two_snake import feature_names as two_names
 from envs.two_snake import frames as two_frames
 from envs.two_snake import rules as two_rules
-from envs.two_snake.feature_names import FEATURES
+from envs.two_snake.near import NUM_ENTRIES
 from envs.two_snake.observations import NUM_FEATURES
 
 BOARD = Board(5, 6)
@@ -133,4 +134,8 @@ def test_land_belongs_to_the_nearer_head():
             assert game_frames["land"][0][9 * r + c] == expected
     assert game_frames["own_head"][0] == 11
     assert game_frames["other_heading"][0] == 2
-    assert len(FEATURES) == len(set(FEATURES)) == NUM_FEATURES
+
+
+def test_every_number_that_a_duellist_sees_has_a_name():
+    for name, size in (("features", NUM_FEATURES), ("near", NUM_ENTRIES)):
+        assert len(two_names.NAMES[name]) == len({*two_names.NAMES[name]}) == size
