@@ -61,7 +61,7 @@ def threat(scene: Scene) -> jax.Array:
 
 
 def distance_of_heads(scene: Scene) -> jax.Array:
-    """As a share of the longest distance."""
+    """The distance as a share of the longest."""
     view = scene.view
     return distance(scene.board, view.own.head, view.other.head) / max_distance(scene.board)
 

@@ -234,7 +234,7 @@ def test_an_update_multiplies_in_full_float32_outside_of_networks(case: str, mon
 
 def test_a_product_with_less_precision_is_noticed(monkeypatch):
     field = lambda z: rbf.weighted_sum(rbf.Grid(4), jnp.ones((16, 2)), z)
-    monkeypatch.setattr(rbf, "matmul", jnp.matmul)
+    monkeypatch.setattr(rbf, "matmul_of_few_columns", jnp.matmul)
     assert complaints(products(jax.jit(jax.vmap(field)), STATES)) == {
         "jaxrl/dynamics/rbf.py: estimates with less than float32"
     }

@@ -227,10 +227,12 @@ def near(game: Duel, p: int) -> list[float]:
     farthest, board_frame = max(game.rows, game.cols) - 1, features(game, p)
     entries = [*board_frame[0:3], *board_frame[10:13]]
     entries += board_frame[13:16]
-    entries += placed(game, p, other[0] if other else None, farthest)
+    entries += place_entries(game, p, other[0] if other else None, farthest)
     turn = None if q is None else (game.headings[q] - game.headings[p]) % 4
     entries += [turn == 0, turn == 2, turn == 1, turn == 3, *board_frame[23:26]]
-    entries += placed(game, p, game.food, farthest) + placed(game, p, own[-1], farthest)[:2]
+    entries += (
+        place_entries(game, p, game.food, farthest) + place_entries(game, p, own[-1], farthest)[:2]
+    )
     entries += [cells_to_wall(game, p, turn) / farthest for turn in TURNS.values()]
     entries += [bool(other), board_frame[6], len(own) / winner, *board_frame[26:33]]
     blocked, own_leaves, others_leave, heads = ([] for _ in range(4))
@@ -259,7 +261,7 @@ def cell_from(head: Cell, heading: int, ahead: int, right: int) -> Cell:
     return (row + ahead * down + right * down_right, col + ahead * along + right * along_right)
 
 
-def placed(game: Duel, p: int, cell: Cell | None, farthest: int) -> list[float]:
+def place_entries(game: Duel, p: int, cell: Cell | None, farthest: int) -> list[float]:
     """Where a cell lies from the head: ahead, right, and four signs; 0 for none."""
     if cell is None:
         return [0.0] * 6
