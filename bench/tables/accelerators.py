@@ -3,6 +3,7 @@
 from bench.accelerators import model
 from bench.accelerators.chips import CHIPS
 from bench.tables.markdown import Record, latest, records, table
+from train.host.program import find
 from train.sweep.batches import SHARE
 
 
@@ -49,7 +50,7 @@ def two_digits(rate: float) -> str:
 
 
 def several_devices() -> str:
-    """A row for each program and chip that was compiled for eight devices, too."""
+    """A row for each default and wide preset and chip that was compiled for eight devices, too."""
     head = (
         "program | chip | exchanged an update | steps/s by the model on 1 device"
         " | on 8, with 8 times the environments | on 64"
@@ -61,8 +62,17 @@ def several_devices() -> str:
 
 
 def both(newest: dict[tuple[str, str, int], Record]) -> list[tuple[str, str]]:
-    """The programs and chips that were compiled for eight devices."""
-    return sorted((case, chip) for case, chip, devices in newest if devices == 8)
+    """The defaults and wide presets, and the chips, that were compiled for eight devices."""
+    return sorted(
+        (case, chip) for case, chip, devices in newest if devices == 8 and is_for_accelerators(case)
+    )
+
+
+def is_for_accelerators(case: str) -> bool:
+    """Whether a preset is what its program takes where none is named, on a CPU or elsewhere."""
+    name, preset = case.split(":")
+    default = next(iter(find(name, "the command line").presets))
+    return preset == default or preset.endswith("_wide")
 
 
 def device_cells(one: Record, many: Record) -> list[str]:
