@@ -175,7 +175,8 @@ def test_another_configuration_is_refused_and_shown(finished_run, flags, message
 @pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_an_update_of_any_preset_keeps_all_shapes(preset):
-    config = parse_config(f"{preset} --env.maze=GridMaze-9 --env.transitions=1000")
+    maze = "" if preset == "environment" else "--env.maze=GridMaze-9"
+    config = parse_config(f"{preset} {maze} --env.transitions=1000")
     training = make_training(config)
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, metrics = jax.eval_shape(training.update, state)
