@@ -43,6 +43,8 @@ from envs.snake.scene import (
     offset_from_head,
     offset_signs,
     reach,
+    reflect_signs,
+    reflect_ways,
     tail_reach,
     wall_distances,
 )
@@ -194,12 +196,11 @@ def egocentric_view(scene: Scene) -> jax.Array:
 
 def reflect_tail(obs: jax.Array) -> jax.Array:
     """`tail` of the reflected game: left and right change places."""
-    swap = lambda first: [first, first + 2, first + 1]  # forward, left, right
-    signs = lambda first: [first, first + 1, first + 3, first + 2]
-    places = [*swap(0), *swap(3), *swap(6), *swap(9), 12, 13, 14, 15, *signs(16), *signs(20)]
+    ways, signs = reflect_ways, reflect_signs
+    places = [*ways(0), *ways(3), *ways(6), *ways(9), 12, 13, 14, 15, *signs(16), *signs(20)]
     sign = np.ones(28, np.float32)
     sign[[13, 15]] = -1.0  # how far to the right food and tail lie
-    return obs[jnp.array([*places, *swap(24), 27])] * jnp.asarray(sign)
+    return obs[jnp.array([*places, *ways(24), 27])] * jnp.asarray(sign)
 
 
 def reflect_near(obs: jax.Array) -> jax.Array:

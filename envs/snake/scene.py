@@ -139,6 +139,16 @@ def offset_signs(ahead: jax.Array, aside: jax.Array) -> list[jax.Array]:
     return [ahead > 0, ahead < 0, aside > 0, aside < 0]
 
 
+def reflect_ways(first: int) -> list[int]:
+    """Where forward, left, right, which begin at entry `first`, lie in the reflected game."""
+    return [first, first + 2, first + 1]
+
+
+def reflect_signs(first: int) -> list[int]:
+    """Where `offset_signs`, which begin at entry `first`, lie in the reflected game."""
+    return [first, first + 1, first + 3, first + 2]
+
+
 def wall_distances(board: Board, body: Body, obstacles: Bits | None = None) -> list[jax.Array]:
     """Forward, left, right: the cells between the head and the wall, or an obstacle before it."""
     row, col = board.row(body.head), board.col(body.head)

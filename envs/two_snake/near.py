@@ -8,7 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.snake import bitboard
-from envs.snake.scene import offset_from_head, offset_signs, wall_distances
+from envs.snake.observations import vector
+from envs.snake.scene import (
+    offset_from_head,
+    offset_signs,
+    reflect_signs,
+    reflect_ways,
+    wall_distances,
+)
 from envs.snake.views import look
 from envs.two_snake.scene import (
     Scene,
@@ -32,8 +39,7 @@ SIZE = NUM_ENTRIES + NUM_LAYERS * SIDE**2
 
 def near(scene: Scene) -> jax.Array:
     """Float32 `[SIZE]`: the entries of `envs.two_snake.observations`, then the four squares."""
-    entries = jnp.stack([jnp.asarray(entry, jnp.float32) for entry in entries_of(scene)])
-    everything = jnp.concatenate([entries, squares(scene)])
+    everything = jnp.concatenate([vector(entries_of(scene)), squares(scene)])
     return jnp.where(scene.view.lives, everything, 0.0)
 
 
@@ -97,10 +103,9 @@ def heads_of_others(scene: Scene) -> bitboard.Bits:
 
 def reflect(obs: jax.Array) -> jax.Array:
     """`near` `[SIZE]` of the reflected game: left and right change places."""
-    swap = lambda first: [first, first + 2, first + 1]  # forward, left, right
-    signs = lambda first: [first, first + 1, first + 3, first + 2]
-    places = [*swap(0), *swap(3), *swap(6), 9, 10, *signs(11), *signs(15), 19, 20, 21]
-    places += [22, 23, *signs(24), 28, 29, *swap(30), *range(33, NUM_ENTRIES)]
+    ways, signs = reflect_ways, reflect_signs
+    places = [*ways(0), *ways(3), *ways(6), 9, 10, *signs(11), *signs(15), 19, 20, 21]
+    places += [22, 23, *signs(24), 28, 29, *ways(30), *range(33, NUM_ENTRIES)]
     sign = np.ones(NUM_ENTRIES, np.float32)
     sign[[10, 23, 29]] = -1.0  # how far to the right the other, food and tail lie
     entries = obs[jnp.array(places)] * jnp.asarray(sign)

@@ -68,6 +68,7 @@ import jax.numpy as jnp
 
 from envs.snake import bitboard
 from envs.snake.bitboard import Board
+from envs.snake.observations import vector
 from envs.two_snake import near
 from envs.two_snake.scene import (
     Scene,
@@ -86,9 +87,8 @@ NUM_FEATURES, NUM_PLANES = 33, 7
 
 def features(scene: Scene) -> jax.Array:
     """Float32 `[33]`; see the table above."""
-    raw_entries = [*own_features(scene), *other_features(scene), *comparison(scene)]
-    entries = jnp.stack([jnp.asarray(entry, jnp.float32) for entry in raw_entries])
-    return jnp.where(scene.view.lives, entries, 0.0)
+    entries = [*own_features(scene), *other_features(scene), *comparison(scene)]
+    return jnp.where(scene.view.lives, vector(entries), 0.0)
 
 
 def own_features(scene: Scene) -> list[jax.Array]:

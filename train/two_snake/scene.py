@@ -146,7 +146,7 @@ def frames_and_bars(
     if by_itself:
         bars |= {f"{what}, red": x for what, x in episodes.bars(_red_recording(game), WAYS).items()}
     if env.observation in NAMES:
-        bars["what it sees"] = observation_bars(own, env.observation)
+        bars["what it sees"] = episodes.observation_bars(own, NAMES[env.observation])
     return frames.game_arrays(env.board, game.state), bars
 
 
@@ -158,16 +158,12 @@ def live_frames_and_bars(
     bars = episodes.bars(own, WAYS)
     bars |= {f"{what}, red": x for what, x in episodes.bars(_red_recording(game), WAYS).items()}
     sight = game.explained.get("seen")
-    for name in NAMES:
-        if sight is not None and sight.shape[1:] == OBSERVATIONS[name].shape(env.board):
-            bars["what it sees"] = observation_bars(own._replace(obs=sight), name)
+    if sight is not None:
+        for name, labels in NAMES.items():
+            if sight.shape[1:] == OBSERVATIONS[name].shape(env.board):
+                own = own._replace(obs=sight)
+                bars["what it sees"] = episodes.observation_bars(own, labels)
     return frames.game_arrays(env.board, game.state), bars
-
-
-def observation_bars(game: Recording, observation: str) -> Bars:
-    """The numbers of an observation that have names, which come first."""
-    names = NAMES[observation]
-    return episodes.observation_bars(game._replace(obs=game.obs[:, : len(names)]), names)
 
 
 def _red_recording(game: Recording) -> Recording:
