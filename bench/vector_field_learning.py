@@ -140,6 +140,7 @@ CASES: dict[str, Config] = {
     "plans of 10, 2 draws": with_policy(PLANS, iterations=2),
     "plans of 10": PLANS,
     "plans of 30": with_policy(PLANS, horizon=30, every=5),
+    "plans of 30, 8 draws": with_policy(case(SEEN, 2_000, FEW), horizon=30, every=5, iterations=8),
     "plans of 30, authority 0.3": with_policy(WEAK, horizon=30, every=5),
     **{f"lorenz, {kind}": with_basis(LORENZ, kind) for kind in get_args(bases.Kind)},
     **{f"oscillators, {kind}": with_basis(EIGHT, kind) for kind in ("fourier", "polynomial")},
