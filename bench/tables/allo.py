@@ -20,10 +20,47 @@ PAPER = {  # mean |cos| over 60 seeds, from coordinates; Gomez, Bowling & Machad
 }
 
 
-def accuracy() -> str:
-    chosen = latest(
-        (r for r in records("allo_accuracy") if r["preset"] == "allo"), "transitions", "maze"
+def chosen_records(preset: str, policy: str, *keys: str) -> dict:
+    """The latest record of each maze, or of each other key, of a preset and a policy of walks."""
+    is_chosen = lambda record: (
+        (record["preset"], record.get("policy", "uniform"))
+        == (
+            preset,
+            policy,
+        )
     )
+    return latest((r for r in records("allo_accuracy") if is_chosen(r)), *keys)
+
+
+def exploring_accuracy() -> str:
+    """A row for each maze: the walk that explores beside the uniform one, on as much data."""
+    exploring = chosen_records("allo", "exploring", "maze")
+    uniform = chosen_records("allo", "uniform", "transitions", "maze")
+    rows, used_records = [], []
+    for maze in (maze for maze in (*STANDARD, *OWN) if maze in exploring):
+        record = exploring[maze]
+        used_records.append(record)
+        beside = uniform.get((record["transitions"], maze))
+        rows.append(
+            (
+                f"{maze} ({record['states']})",
+                f"{record['transitions'] / 1e6:g} M",
+                mean_and_ends(np.array(record["similarity"])),
+                f"{min(record['similarity']):.4f}",
+                f"{np.mean(record['ceiling']):.4f}",
+                f"{np.mean(beside['similarity']):.4f}" if beside else "",
+                f"{min(beside['similarity']):.4f}" if beside else "",
+            )
+        )
+    head = (
+        "maze (states) | transitions | similarity (95 % interval) | worst seed | ceiling "
+        "| uniform walk | its worst seed"
+    )
+    return table(head, rows, used_records)
+
+
+def accuracy() -> str:
+    chosen = chosen_records("allo", "uniform", "transitions", "maze")
     rows, used_records = [], []
     for transitions in (3_000_000, 1_000_000):
         for maze in (*STANDARD, *OWN):
@@ -77,7 +114,7 @@ def format_seeds(scores: list[float | None]) -> str:
 
 
 def sampled_accuracy() -> str:
-    chosen = latest((r for r in records("allo_accuracy") if r["preset"] == "sampled"), "maze")
+    chosen = chosen_records("sampled", "uniform", "maze")
     rows = []
     for maze, record in chosen.items():
         arrays = {k: np.array(v) for k, v in record.items() if isinstance(v, list)}

@@ -25,6 +25,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "accelerators_devices": accelerators.several_devices,
     "accelerators_members": accelerators.members,
     "allo_accuracy": allo.accuracy,
+    "allo_exploring": allo.exploring_accuracy,
     "allo_barrier": allo.barrier,
     "allo_directed": allo.directed_accuracy,
     "allo_directed_mazes": allo.directed_mazes,

@@ -83,6 +83,7 @@ class Config:
         allo.Config,
         OF_MAZES.of("capacity", "blocks", "importance", "estimate"),
         unless("env.wind_spread", why="env.wind_spread sets it to pairs").of("estimate"),
+        unless("env.explores", why="env.policy exploring sets it to actions").of("estimate"),
         never("env.transitions sets it").of("capacity"),
         never("run.total_steps sets it").of("gradient_steps"),
     ] = allo.Config()
@@ -228,6 +229,7 @@ def learning_config(config: Config) -> allo.Config:
         gradient_steps=config.run.total_steps,
         capacity=config.env.transitions,
         **({"estimate": "pairs"} if config.env.wind_spread else {}),
+        **({"estimate": "actions"} if config.env.explores else {}),
     )
 
 

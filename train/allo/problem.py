@@ -31,10 +31,15 @@ DENSE = 500
 """States up to which all eigenvectors are computed, from matrices of states by states."""
 DENSE_AT_MOST = 5_000
 """The same where most of the eigenvectors are needed."""
+SYMMETRIC = 1e-12
+"""Difference of two probabilities that is rounding."""
 MATRICES = 8
 """Of states by states and float32, for each seed: what an exact expectation holds while it is made.
 Counts, graph, chain, powers and products. For a directed walk four times as many, as its graph has
-two nodes for each state."""
+two nodes for each state; counts of each action are as many more, twice."""
+
+WALKERS = 50
+"""Walks that explore side by side: fewer would visit more evenly and take longer."""
 
 ON_CELLS = unless("step", why="{}step makes the walk continuous")
 OF_GREEDY = needs("policy", "greedy")
@@ -71,9 +76,9 @@ class Maze:
     maze_seed: Annotated[Seed, needs("doors") | needs("openings")] = 0
     """Of the random openings and doors."""
     policy: Annotated[str, ON_CELLS] = "uniform"
-    """Of the walk: uniform; greedy, towards a goal; probabilities of up, right, down and left, such
-    as 0.4,0.2,0.2,0.2; or an .npy file with a table of states by actions. With env.id uniform, or
-    the run, file or name of a trained policy."""
+    """Of the walk: uniform; exploring, to the neighbour visited least; greedy, towards a goal;
+    probabilities of up, right, down and left, such as 0.4,0.2,0.2,0.2; or an .npy file with a table
+    of states by actions. With env.id uniform, or the run, file or name of a trained policy."""
     epsilon: Annotated[Share, ON_CELLS, OF_POLICY] = 0.5
     """Probability that the greedy policy, or a trained one, takes any action."""
     goal: Annotated[str, ON_CELLS, OF_GREEDY] = ""
@@ -87,6 +92,17 @@ class Maze:
     """Transitions recorded before learning starts."""
     walk_steps: Count = 50
     """Transitions of one walk, which starts at a random cell."""
+
+    @property
+    def explores(self) -> bool:
+        """Whether the walk goes where it has been least."""
+        return self.policy == "exploring" and not self.id
+
+    @property
+    def num_walkers(self) -> int:
+        """How many walk side by side; those that explore know what the others have seen."""
+        num_walks = -(-self.transitions // self.walk_steps)
+        return min(num_walks, WALKERS) if self.explores else num_walks
 
     @property
     def mixes_policy(self) -> bool:
@@ -121,7 +137,7 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
     num_states = layout.num_states
     allo.check_config(agent, num_states)
     if agent.expectation == "exact":
-        check_exact(num_states, num_seeds, 4 * MATRICES if agent.directed else MATRICES)
+        check_exact(num_states, num_seeds, matrices_of(agent))
     check_size(table_name(observation), layout)
     env = make_env(maze, layout)
     params = dataclasses.replace(
@@ -141,6 +157,8 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
         else:
             dynamics = tables.Dynamics(np.asarray(params.successor), np.asarray(params.probability))
             chain = tables.sparse_transitions(dynamics, learned_policy)
+            if maze.explores:
+                check_symmetric(chain)
             truth, published = make_truth(chain, maze.walk_steps, agent)
     inputs = inputs_of(layout, observation)
     return Problem(layout, env, params, inputs, chain, truth, published, policy)
@@ -231,6 +249,23 @@ def check_walk(maze: Maze, agent: allo.Config) -> None:
             "agent.importance needs an env.policy other than uniform, without env.wind_spread and "
             "env.step"
         )
+    if maze.explores and (
+        agent.expectation == "sampled" or agent.directed or agent.importance or maze.wind_spread
+    ):
+        raise ValueError(
+            "env.policy exploring needs agent.expectation exact, without agent.directed, "
+            "agent.importance and env.wind_spread"
+        )
+
+
+def check_symmetric(chain: sparse.csr_array) -> None:
+    """Raises ValueError for a maze whose states an exploring walk weighs as no uniform one does."""
+    if abs(chain - chain.T).max() > SYMMETRIC:
+        raise ValueError(
+            "env.policy exploring visits all states alike, as the uniform walk does only where "
+            "each move is as likely as the one back: choose a maze without doors, portals and "
+            "env.wind, or another env.policy"
+        )
 
 
 def check_policy(policy: np.ndarray | None, agent: allo.Config) -> None:
@@ -263,9 +298,16 @@ def solve_eigensystem(
         )
     P = chain.toarray()
     eigensystem = laplacian.eigensystem(laplacian.sampled_pairs(P, start, steps, discount))
-    if not np.allclose(P, P.T, atol=1e-12):
+    if not np.allclose(P, P.T, atol=SYMMETRIC):
         return eigensystem, None
     return eigensystem, laplacian.published_eigensystem(P, discount).values[:d]
+
+
+def matrices_of(agent: allo.Config) -> int:
+    """How many matrices of states by states an exact expectation takes for each seed."""
+    if agent.directed:
+        return 4 * MATRICES
+    return MATRICES + (2 * 4 if agent.estimate == "actions" else 0)
 
 
 def check_exact(num_states: int, num_seeds: int, matrices: int = MATRICES) -> None:

@@ -13,6 +13,7 @@ from envs.grid import layouts
 from jaxrl import acting
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import LoopMetrics, make_loop, world_of
+from jaxrl.spectral import exploration
 from jaxrl.spectral.learning import allo, allo_state, allo_walks
 from jaxrl.types import AgentState
 from train.allo import problem as problems
@@ -43,7 +44,7 @@ def make_training(config: Config) -> Training:
     problem = make_problem(config)
     network, agent_config = network_of(config, problem), learning_config(config)
     env = config.env
-    num_envs = -(-env.transitions // env.walk_steps)
+    num_envs = env.num_walkers
     numbered_inputs = jnp.asarray(problem.inputs) if problem.is_numbered else None
     agent = allo.make(
         network, agent_config, 4, numbered_inputs, num_envs, env.walk_steps, walker_of(problem)
@@ -52,8 +53,21 @@ def make_training(config: Config) -> Training:
     walkers = make_loop(problem.env, problem.params, agent, LoopConfig(num_envs, env.walk_steps))
 
     def init(key: jax.Array) -> State:
-        # All walks, in one rollout: later updates record nothing.
         start = walkers.init(key)
+        if env.explores:  # in walks one after the other, which know what was recorded before
+            num_steps = -(-env.transitions // num_envs)
+            walks = -(-num_steps // env.walk_steps)
+            world, counts = exploration.explore(
+                problem.env,
+                problem.params,
+                world_of(start),
+                start.agent.walk,
+                walks * env.walk_steps,
+            )
+            learner = allo_walks.with_counts(agent_config, start.agent, counts)
+            return State(learner, problem.truth, world.key, start.updates)
+
+        # All walks, in one rollout: later updates record nothing.
 
         def walk(world: acting.World, _):
             return acting.step(problem.env, problem.params, agent, start.agent, world)

@@ -65,7 +65,8 @@ def make(
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs if inputs is None else inputs[0])
         learner = first_learner(config, params, num_states)
-        recording, law = allo_walks.first_walk(config, obs, num_states, num_envs, num_steps)
+        sizes = (num_states, num_actions, num_envs, num_steps)
+        recording, law = allo_walks.first_walk(config, obs, *sizes)
         state_inputs = () if inputs is None else inputs
         return State(learner, recording, law, state_inputs, first_readout(config, num_states))
 

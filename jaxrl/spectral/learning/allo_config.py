@@ -31,11 +31,12 @@ class Config:
     """γ: the probability that a pair is k transitions apart is proportional to γ^(k-1)."""
     expectation: Literal["exact", "sampled"] = struct.field(pytree_node=False, default="exact")
     """Over the estimated distribution of all pairs, or over sampled minibatches."""
-    estimate: Annotated[Literal["chain", "pairs"], needs("expectation", "exact")] = struct.field(
-        pytree_node=False, default="chain"
+    estimate: Annotated[Literal["chain", "actions", "pairs"], needs("expectation", "exact")] = (
+        struct.field(pytree_node=False, default="chain")
     )
-    """Of an exact expectation: from the frequencies of single transitions, taken as a Markov chain,
-    or from the recorded pairs alone, which needs more data but no chain."""
+    """Of an exact expectation: from the frequencies of single transitions, taken as a Markov chain;
+    from those of each action, the chain in which all actions are as likely, whatever policy took
+    them; or from the recorded pairs alone, which needs more data but no chain."""
     importance: bool = struct.field(pytree_node=False, default=False)
     """Weigh what another policy recorded by the ratio of probabilities, so that the eigenvectors
     are those of the uniform walk."""
@@ -152,12 +153,12 @@ def check_config(config: Config, num_states: int = 0) -> None:
             f"agent.directed needs agent.expectation exact, found {config.expectation}: choose it, "
             "or leave out agent.directed"
         )
-    if config.directed and (config.estimate == "pairs" or config.importance):
+    if config.directed and (config.estimate != "chain" or config.importance):
         raise ValueError(
             "agent.directed needs agent.estimate chain, without agent.importance: its eigenvectors "
             "are those of a recorded chain"
         )
-    if config.importance and (config.expectation, config.estimate) == ("exact", "pairs"):
+    if config.importance and config.expectation == "exact" and config.estimate != "chain":
         raise ValueError("importance weights of an exact expectation need estimate chain")
     if config.schedule == "measured" and not (config.turn_every and config.expectation == "exact"):
         raise ValueError(

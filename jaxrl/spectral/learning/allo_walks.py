@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.spectral import directed, pairs, reweighted
+from jaxrl.spectral import directed, exploration, pairs, reweighted
 from jaxrl.spectral.learning import objectives, pair_replay
 from jaxrl.spectral.learning.allo_config import Config
 from jaxrl.spectral.learning.allo_state import State
@@ -24,12 +24,12 @@ class Law(NamedTuple):
 
 
 def first_walk(
-    config: Config, obs: PyTree, num_states: int, num_envs: int, num_steps: int
+    config: Config, obs: PyTree, num_states: int, num_actions: int, num_envs: int, num_steps: int
 ) -> tuple[Any, Any]:
     """`(walk, law)` of a `State` before anything was recorded; `obs` is of one environment."""
     if config.expectation == "exact":
         zeros = jnp.zeros((num_states, num_states))
-        return _empty_counts(config, num_states, num_steps), law_of(config, zeros)
+        return _empty_counts(config, num_states, num_actions, num_steps), law_of(config, zeros)
     sizes = (config.capacity, num_envs, num_steps)
     ring = pair_replay.init(obs, *sizes, config.importance, config.blocks)
     return ring, jnp.zeros((num_states, num_steps)) if config.importance else ()
@@ -42,14 +42,21 @@ def record_rollout(config: Config, state: State, rollout: Transition) -> State:
     if config.importance:
         transitions = (*transitions, rollout.extras)
     if config.expectation == "exact":
-        walk = _record(config, state.walk, *transitions)
-        law = law_of(config, _pair_distribution(config, walk))
-        return state._replace(walk=walk, law=law)
+        if config.estimate == "actions":
+            left = pairs.transitions_left(done)
+            ends = (rollout.obs, rollout.action, rollout.next_obs)
+            return with_counts(config, state, exploration.record(state.walk, *ends, left))
+        return with_counts(config, state, _record(config, state.walk, *transitions))
     walk = pair_replay.add(state.walk, *transitions)
     if config.importance:
         rollout_walk = reweighted.record(reweighted.empty_walk(*state.law.shape), *transitions)
         return state._replace(walk=walk, law=reweighted.visit_ratio(rollout_walk))
     return state._replace(walk=walk)
+
+
+def with_counts(config: Config, state: State, walk: Any) -> State:
+    """`state` with the counts of these walks, for an exact expectation, and the law of pairs."""
+    return state._replace(walk=walk, law=law_of(config, _pair_distribution(config, walk)))
 
 
 def law_of(config: Config, law: jax.Array) -> Law:
@@ -67,7 +74,7 @@ def pair_law(config: Config, state: State) -> jax.Array:
 def visits(config: Config, state: State) -> jax.Array:
     """How many recorded transitions start in each of S numbered states, int32 `[S]`."""
     if config.expectation == "exact":
-        if config.estimate == "pairs" or config.importance:
+        if config.estimate != "chain" or config.importance:
             return state.walk.visits.reshape(len(state.inputs), -1).sum(axis=1)
         return state.walk.steps.sum(axis=1)
     return pair_replay.visits(state.walk, len(state.inputs))
@@ -91,10 +98,12 @@ def sampled_states(config: Config, state: State, key: jax.Array, size: int) -> t
     return pair_replay.sample_states(*sample), ()
 
 
-def _empty_counts(config: Config, num_states: int, num_steps: int) -> Any:
+def _empty_counts(config: Config, num_states: int, num_actions: int, num_steps: int) -> Any:
     """Counts of nothing, for an exact expectation."""
     if config.estimate == "pairs":
         return pairs.empty_counts(num_states)
+    if config.estimate == "actions":
+        return exploration.empty_walk(num_states, num_actions, num_steps)
     module = reweighted if config.importance else pairs
     return module.empty_walk(num_states, num_steps)
 
@@ -112,4 +121,6 @@ def _pair_distribution(config: Config, walk: Any) -> jax.Array:
     """The distribution of pairs `[S, S]` of a recorded walk."""
     if config.estimate == "pairs":
         return walk.table / walk.table.sum()
+    if config.estimate == "actions":
+        return exploration.pair_distribution(walk, config.discount)
     return (reweighted if config.importance else pairs).pair_distribution(walk, config.discount)

@@ -14,7 +14,7 @@ from envs.grid.passages import Cell
 from train.host.files import array_files
 
 EXPECTED = (
-    "expected uniform, greedy, four numbers for up, right, down and left such as "
+    "expected uniform, exploring, greedy, four numbers for up, right, down and left such as "
     "0.4,0.2,0.2,0.2, or an .npy file with a table of states by actions"
 )
 ROUNDING = 1e-6  # by which a row of a file may miss the sum 1
@@ -23,11 +23,11 @@ ROUNDING = 1e-6  # by which a row of a file may miss the sum 1
 def table(
     text: str, epsilon: float, goal: str, layout: Layout, wind: float = 0.0
 ) -> np.ndarray | None:
-    """The policy that `text` means, `[S, 4]`; None for the uniform one.
+    """The policy that `text` means, `[S, 4]`; None for the uniform one, and one that explores.
 
     Raises ValueError, in one line, for text and files that are no policy.
     """
-    if text == "uniform":
+    if text in ("uniform", "exploring"):
         return None
     shape = (layout.num_states, 4)
     if text == "greedy":

@@ -94,8 +94,8 @@ def test_policies_of_numbers_and_of_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--env.policy=1,2,3", "env.policy is '1,2,3'; expected uniform, greedy, four numbers"),
-        ("--env.policy=1,-1,1,1", "expected uniform, greedy, four numbers"),
+        ("--env.policy=1,2,3", "env.policy is '1,2,3'; expected uniform, exploring, greedy, four"),
+        ("--env.policy=1,-1,1,1", "expected uniform, exploring, greedy, four"),
         ("--env.policy=north", "env.policy is 'north'; expected uniform"),
         ("--env.policy=none.npy", "there is no file none.npy; expected uniform"),
         ("--env.policy=small.npy", "small.npy has shape (2, 4); expected (13, 4)"),
@@ -107,6 +107,19 @@ def test_policies_of_numbers_and_of_a_file(tmp_path):
             "--agent.importance --env.policy=1,1,1,0",
             "but action 3 has probability 0 in state 0: give it some",
         ),
+        (
+            "--env.policy=exploring --env.doors=2 --env.maze=GridRoom-4",
+            "choose a maze without doors, portals and --env.wind",
+        ),
+        ("--env.policy=exploring --env.wind=0.1", "--env.policy exploring visits all states alike"),
+        ("sampled --env.policy=exploring", "exploring needs --agent.expectation exact, without"),
+        ("--env.policy=exploring --agent.importance", "exploring needs --agent.expectation exact"),
+        (
+            "--env.policy=exploring --agent.estimate=pairs",
+            "--agent.estimate has no effect, as env.policy exploring sets it to actions",
+        ),
+        ("--agent.importance --agent.estimate=actions --env.policy=1,1,1,2", "estimate chain"),
+        ("directed --agent.estimate=actions --env.wind=0.1", "needs --agent.estimate chain"),
         ("--env.wind=0.6 --env.wind-spread=0.5", "expected winds between -1 and 1"),
         ("--env.maze=corridors-600 --env.wind-spread=0.5", "600 states; expected at most 500"),
         ("--env.doors=1", "has room for 0 random doors that leave a way back; expected 1"),
@@ -221,6 +234,26 @@ def test_nodes_are_enough_for_long_walks():
         )
     finally:
         winds.NODES = num_nodes
+
+
+# A walk that explores.
+
+
+@pytest.mark.parametrize("maze", ["GridMaze-9", "rooms-3x3-size4"])
+def test_pairs_of_an_exploring_walk_have_the_law_of_the_uniform_one(maze):
+    config, _, state = start_training(
+        f"--env.maze={maze} --env.transitions=50000 --env.walk-steps=20 --env.policy=exploring"
+    )
+    learning = learning_config(config)
+    assert learning.estimate == "actions"
+    M = np.asarray(allo_walks.pair_law(learning, state.agent), float)
+    P = tables.transition_matrix(tables.dynamics(mazes.layout_by_name(maze)))
+    expected = laplacian.sampled_pairs(P, np.full(len(P), 1 / len(P)), 20, 0.9)
+    # all states are visited alike, and where each move leads is known after one try
+    np.testing.assert_allclose(M, expected, rtol=0.05)
+    visits = np.asarray(allo_walks.visits(learning, state.agent))
+    assert visits.sum() == 50_000
+    assert visits.std() < 0.02 * visits.mean()
 
 
 @pytest.mark.slow
