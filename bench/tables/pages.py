@@ -11,6 +11,7 @@ from bench.tables import (
     common_ground,
     durotaxis,
     modules,
+    random_numbers,
     recordings,
     rig,
     scaling,
@@ -47,6 +48,7 @@ TABLES: dict[str, Callable[[], str]] = {
         f"train.{name}.config" for name in modules.PROGRAMS
     ),
     "peers": common_ground.peers,
+    "random_numbers": random_numbers.speed,
     "recordings_calibration": recordings.calibration,
     "recordings_peers": recordings.peers,
     "recordings_sessions": recordings.sessions,
