@@ -139,7 +139,9 @@ def all_cases(steps: int) -> list[Case]:
     fast = make_config("allo", steps)
     adam = dataclasses.replace(
         make_config("allo", steps, (256, 256, 256)),
-        agent=dataclasses.replace(fast.agent, optimizer="adam", turn_every=0, spare_features=0),
+        agent=dataclasses.replace(
+            fast.agent, optimizer="adam", schedule="budget", turn_every=0, spare_features=0
+        ),
     )
     return [
         previous_case(short, steps),
