@@ -36,7 +36,7 @@ SYMMETRIC = 1e-12
 MATRICES = 8
 """Of states by states and float32, for each seed: what an exact expectation holds while it is made.
 Counts, graph, chain, powers and products. For a directed walk four times as many, as its graph has
-two nodes for each state; counts of each action are as many more, twice."""
+two nodes for each state; with counts of each of the four actions twice as many."""
 
 WALKERS = 50
 """Walks that explore side by side: fewer would visit more evenly and take longer."""
@@ -307,7 +307,7 @@ def matrices_of(agent: allo.Config) -> int:
     """How many matrices of states by states an exact expectation takes for each seed."""
     if agent.directed:
         return 4 * MATRICES
-    return MATRICES + (2 * 4 if agent.estimate == "actions" else 0)
+    return 2 * MATRICES if agent.estimate == "actions" else MATRICES
 
 
 def check_exact(num_states: int, num_seeds: int, matrices: int = MATRICES) -> None:
