@@ -22,24 +22,19 @@ PAPER = {  # mean |cos| over 60 seeds, from coordinates; Gomez, Bowling & Machad
 
 def chosen_records(preset: str, policy: str, *keys: str) -> dict:
     """The latest record of each maze, or of each other key, of a preset and a policy of walks."""
-    is_chosen = lambda record: (
-        (record["preset"], record.get("policy", "uniform"))
-        == (
-            preset,
-            policy,
-        )
-    )
-    return latest((r for r in records("allo_accuracy") if is_chosen(r)), *keys)
+    kind = lambda record: (record["preset"], record.get("policy", "uniform"))
+    chosen = (r for r in records("allo_accuracy") if kind(r) == (preset, policy))
+    return latest(chosen, *keys)
 
 
 def exploring_accuracy() -> str:
     """A row for each maze: the walk that explores beside the uniform one, on as much data."""
     exploring = chosen_records("allo", "exploring", "maze")
     uniform = chosen_records("allo", "uniform", "transitions", "maze")
-    rows, used_records = [], []
-    for maze in (maze for maze in (*STANDARD, *OWN) if maze in exploring):
-        record = exploring[maze]
-        used_records.append(record)
+    in_order = [exploring[maze] for maze in (*STANDARD, *OWN) if maze in exploring]
+    rows = []
+    for record in in_order:
+        maze = record["maze"]
         beside = uniform.get((record["transitions"], maze))
         rows.append(
             (
@@ -56,7 +51,7 @@ def exploring_accuracy() -> str:
         "maze (states) | transitions | similarity (95 % interval) | worst seed | ceiling "
         "| uniform walk | its worst seed"
     )
-    return table(head, rows, used_records)
+    return table(head, rows, in_order)
 
 
 def accuracy() -> str:

@@ -248,7 +248,7 @@ def check(config: Config) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
     checks.config(config)
     allo.check_config(config.agent)
-    walks = -(-config.env.transitions // config.env.walk_steps)
+    walks = config.env.num_walks
     if not config.transitions and walks % config.agent.blocks:
         raise ValueError(
             f"agent.blocks is {config.agent.blocks}; expected a divisor of the {walks} walks of "

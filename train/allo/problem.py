@@ -37,7 +37,6 @@ MATRICES = 8
 """Of states by states and float32, for each seed: what an exact expectation holds while it is made.
 Counts, graph, chain, powers and products. For a directed walk four times as many, as its graph has
 two nodes for each state; with counts of each of the four actions twice as many."""
-
 WALKERS = 50
 """Walks that explore side by side: fewer would visit more evenly and take longer."""
 
@@ -99,10 +98,14 @@ class Maze:
         return self.policy == "exploring" and not self.id
 
     @property
+    def num_walks(self) -> int:
+        """Walks that `transitions` take."""
+        return -(-self.transitions // self.walk_steps)
+
+    @property
     def num_walkers(self) -> int:
         """How many walk side by side; those that explore know what the others have seen."""
-        num_walks = -(-self.transitions // self.walk_steps)
-        return min(num_walks, WALKERS) if self.explores else num_walks
+        return min(self.num_walks, WALKERS) if self.explores else self.num_walks
 
     @property
     def mixes_policy(self) -> bool:

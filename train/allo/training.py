@@ -55,20 +55,13 @@ def make_training(config: Config) -> Training:
     def init(key: jax.Array) -> State:
         start = walkers.init(key)
         if env.explores:  # in walks one after the other, which know what was recorded before
-            num_steps = -(-env.transitions // num_envs)
-            walks = -(-num_steps // env.walk_steps)
-            world, counts = exploration.explore(
-                problem.env,
-                problem.params,
-                world_of(start),
-                start.agent.walk,
-                walks * env.walk_steps,
-            )
+            num_steps = -(-env.num_walks // num_envs) * env.walk_steps
+            begin = world_of(start), start.agent.walk
+            world, counts = exploration.explore(problem.env, problem.params, *begin, num_steps)
             learner = allo_walks.with_counts(agent_config, start.agent, counts)
             return State(learner, problem.truth, world.key, start.updates)
 
         # All walks, in one rollout: later updates record nothing.
-
         def walk(world: acting.World, _):
             return acting.step(problem.env, problem.params, agent, start.agent, world)
 

@@ -37,16 +37,9 @@ def first_walk(
 
 def record_rollout(config: Config, state: State, rollout: Transition) -> State:
     """`state` after remembering a rollout `[T, N]`; nothing is learned yet."""
-    done = rollout.terminated | rollout.truncated
-    transitions = (rollout.obs, rollout.next_obs, done)
-    if config.importance:
-        transitions = (*transitions, rollout.extras)
     if config.expectation == "exact":
-        if config.estimate == "actions":
-            left = pairs.transitions_left(done)
-            ends = (rollout.obs, rollout.action, rollout.next_obs)
-            return with_counts(config, state, exploration.record(state.walk, *ends, left))
-        return with_counts(config, state, _record(config, state.walk, *transitions))
+        return with_counts(config, state, _record(config, state.walk, rollout))
+    transitions = _transitions(config, rollout)
     walk = pair_replay.add(state.walk, *transitions)
     if config.importance:
         rollout_walk = reweighted.record(reweighted.empty_walk(*state.law.shape), *transitions)
@@ -108,10 +101,22 @@ def _empty_counts(config: Config, num_states: int, num_actions: int, num_steps: 
     return module.empty_walk(num_states, num_steps)
 
 
-def _record(config: Config, walk: Any, *transitions: jax.Array) -> Any:
-    """`walk` with a rollout: states, successors and endings, and ratios of weighted walks."""
+def _transitions(config: Config, rollout: Transition) -> tuple[PyTree, ...]:
+    """States, successors and endings of a rollout, and ratios of weighted walks."""
+    done = rollout.terminated | rollout.truncated
+    ratios = (rollout.extras,) if config.importance else ()
+    return (rollout.obs, rollout.next_obs, done, *ratios)
+
+
+def _record(config: Config, walk: Any, rollout: Transition) -> Any:
+    """`walk`, the counts of an exact expectation, with a rollout."""
+    transitions = _transitions(config, rollout)
     if config.importance:
         return reweighted.record(walk, *transitions)
+    if config.estimate == "actions":
+        state, next_state, done = transitions
+        left = pairs.transitions_left(done)
+        return exploration.record(walk, state, rollout.action, next_state, left)
     if config.estimate == "pairs":
         return pairs.add_counts(walk, *transitions, discount=config.discount)
     return pairs.record(walk, *transitions)
