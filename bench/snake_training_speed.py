@@ -23,7 +23,8 @@ from bench.products import product_seconds
 from bench.snake_scores import ALGORITHMS
 from bench.snake_speed import append, machine
 from train.host.machine import compiled
-from train.snake.config import DQN, AnyConfig, make_env
+from train.host.training import Training
+from train.snake.config import DQN, make_env
 from train.snake.presets import PRESETS
 from train.snake.training import make_training
 
@@ -34,9 +35,8 @@ WARMUP = 2_000  # environment steps before the clock starts, so that Q-learning 
 Shape = tuple[int, int, int]  # rows, inner, columns
 
 
-def measure_speed(config: AnyConfig, seconds: float, repeats: int) -> dict[str, Any]:
-    """Environment steps a second of `repeats` chunks of about so many seconds each."""
-    training = make_training(config)
+def measure_speed(training: Training, seconds: float, repeats: int) -> dict[str, Any]:
+    """Steps of the budget a second, in `repeats` chunks of about so many seconds each."""
     per_update = training.steps_per_update
     started = time.perf_counter()
     start = compiled.trace_init(training.init, jnp.int32(0))
@@ -93,7 +93,10 @@ def main() -> None:
     for name in options.names or CASES:
         config = CASES[name]
         config = replace(config, run=replace(config.run, max_episodes=None))
-        row = {"name": name, **measure_speed(config, options.seconds, options.repeats)}
+        row = {
+            "name": name,
+            **measure_speed(make_training(config), options.seconds, options.repeats),
+        }
         rates, share = row["steps_per_second"], ""
         median = statistics.median(rates)
         if name in BOARDS:

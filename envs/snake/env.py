@@ -9,7 +9,7 @@ from flax import struct
 from gymnax.environments import spaces
 
 from envs.base import Environment, check_name
-from envs.snake import bitboard, grown, rewards, rules
+from envs.snake import bitboard, grown, rewards, rules, sizes
 from envs.snake.bitboard import Board
 from envs.snake.cycles import cycle
 from envs.snake.layouts import draw_obstacles, most_obstacles
@@ -62,8 +62,9 @@ class Snake(Environment):
 
     With `obstacles`, so many cells of every game are closed to the snake, drawn anew each time as
     `envs.snake.layouts` says: never do they cut the free cells apart. With `foods`, so many pieces
-    of food lie on the board while there is room for them. Without either, the compiled program is
-    that of a game that knows neither.
+    of food lie on the board while there is room for them. With `smallest_side`, each game is played
+    on a board of its own, whose rows and columns are drawn from so many to `rows` and `cols`: see
+    `envs.snake.sizes`. Without any of them, the compiled program is that of a game that knows none.
 
     Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
     never lands under the head, a time-out is a truncation with its final observation, and
@@ -84,6 +85,7 @@ class Snake(Environment):
         crowding: bool = False,
         obstacles: int = 0,
         foods: int = 1,
+        smallest_side: int = 0,
     ):
         super().__init__()
         for name, size in (("rows", rows), ("cols", cols)):
@@ -96,8 +98,10 @@ class Snake(Environment):
             rules = RULES[rules]
         self.board = Board(rows, cols)
         check_layout(self.board, obstacles, foods, grown_starts)
+        check_sizes(self.board, smallest_side, obstacles, foods, grown_starts)
         self.obstacles = obstacles
         self.foods = foods
+        self.smallest_side = smallest_side
         self.observation = observation
         self.rules = rules
         if mirror and (OBSERVATIONS[observation].reflect is None or actions == "absolute"):
@@ -124,20 +128,24 @@ class Snake(Environment):
 
     def chances(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Random words `[]` and `[W]`: for food, and where needed for a random start, obstacles,
-        more food, and at the end for a snake that begins grown.
+        more food, and at the end for a snake that begins grown or a board of its own.
 
         One draw serves both, at a third of the cost: a move uses it for food only, on which no
         ending depends, so the next start is independent of the ending.
         """
         count = 2 if self.rules.random_start else 1
         count += self.obstacles + (self.foods - 1) + self._num_grown_words
+        count += sizes.NUM_WORDS if self.smallest_side else 0
         words = jax.random.bits(key, (count,))
         words = jax.lax.optimization_barrier(words)  # or every use recomputes them
         return words[0], words
 
     def start(self, chance: jax.Array, params: Params) -> State:
         keep_order = OBSERVATIONS[self.observation].needs_order
-        state = rules.start(self.board, self.rules, chance, keep_order)
+        if self.smallest_side:
+            state = self._start_on_its_own_board(chance, keep_order)
+        else:
+            state = rules.start(self.board, self.rules, chance, keep_order)
         if self.obstacles or self.foods > 1:
             state = self._lay_out(state, chance)
         if self.grown_starts:
@@ -152,6 +160,16 @@ class Snake(Environment):
     def _num_grown_words(self) -> int:
         """Random words of a snake that may begin grown."""
         return grown.NUM_WORDS + self.foods if self.grown_starts else 0
+
+    def _start_on_its_own_board(self, chance: jax.Array, keep_order: bool) -> State:
+        size = sizes.draw_size(self.board, self.smallest_side, chance[-sizes.NUM_WORDS :])
+        # classic rules draw no place, and no word for it
+        place = sizes.draw_start(self.rules, size, chance[1])
+        state = rules.start(self.board, self.rules, chance, keep_order, place)
+        beyond = sizes.cells_beyond(self.board, size)
+        return rules.scatter_food(
+            self.board, replace(state, size=size, obstacles=beyond), chance[:1]
+        )
 
     def _lay_out(self, state: State, chance: jax.Array) -> State:
         """A new game with its obstacles and all its food."""
@@ -212,7 +230,8 @@ class Snake(Environment):
     def patience(self, state: State, params: Params) -> jax.Array:
         """The steps that a snake may go without food."""
         limit = params.starvation_base + params.starvation_per_cell * state.length
-        return jnp.maximum(limit, 2 * self.board.num_cells)
+        rows, cols = rules.size_of(self.board, state)
+        return jnp.maximum(limit, 2 * rows * cols)
 
     def is_starved(self, state: State, params: Params) -> jax.Array:
         """Whether the snake has gone without food for too long, under rules with starvation."""
@@ -306,4 +325,23 @@ def check_layout(board: Board, obstacles: int, foods: int, grown_starts: bool = 
         raise ValueError(
             "a snake that begins grown lies on a tour of all cells, which obstacles block: leave "
             "out one of them"
+        )
+
+
+def check_sizes(
+    board: Board, smallest_side: int, obstacles: int, foods: int, grown_starts: bool
+) -> None:
+    """Raises ValueError for boards of many sizes that cannot be, or with what they cannot have."""
+    most = min(board.rows, board.cols)
+    if smallest_side == 0:
+        return
+    if not (isinstance(smallest_side, int) and SMALLEST <= smallest_side <= most):
+        raise ValueError(
+            f"smallest_side is {smallest_side}; expected {SMALLEST} to {most} cells, the shorter "
+            "side of the board, or 0"
+        )
+    if obstacles or foods > 1 or grown_starts:
+        raise ValueError(
+            "boards of many sizes have no obstacles, one piece of food and short snakes at the "
+            "start: leave out smallest_side, or obstacles, foods and grown starts"
         )

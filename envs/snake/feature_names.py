@@ -56,6 +56,7 @@ NAMES = {
     "enhanced": ENHANCED,
     "tail": TAIL,
     "near": [*TAIL, "hunger"],  # the cells around the head follow
+    "far": [*TAIL, "hunger"],
     "compass": COMPASS,
 }
 """By the name of the observation; those that are images of the board have none."""

@@ -16,6 +16,7 @@ either.
 | `enhanced` | 23 | `flood` · escapes forward, left, right · tail (4) · tail reachable · its distance · length |
 | `tail` | 28 | danger (3) · reach (3) · tail reachable (3) · food reachable (3), each forward, left, right · food and tail offset (forward, right) · signs of each (4 + 4) · distance to the walls (3) · length |
 | `near` | 191 | `tail` · hunger · for each of the 9 × 9 cells around the head, rotated with it: blocked (81) · for how long (81) |
+| `far` | 913 | `near` · for each of the 19 × 19 cells around the head, rotated with it: free (361) · for how long blocked, 0 beyond the walls (361) |
 | `compass` | 19 | heading up, right, down, left · danger (4) · food along the longer way (4) · food right and down · length · head col, row · tail col, row |
 | `board` | rows × cols | one number per cell: body 1/3, head 2/3, food 1 |
 | `egocentric` | side × side × 5 | the whole board around the head, rotated with it: wall · place in the body · food · length · hunger |
@@ -52,6 +53,9 @@ from envs.snake.views import full_radius, view
 
 NEAR = 4
 """Cells that `near` sees each way."""
+FAR = 9
+"""Cells that `far` sees each way: all of a board of 10×10, wherever the head is."""
+NEAR_SIZE = 29 + 2 * (2 * NEAR + 1) ** 2
 
 
 def vector(parts: list[jax.Array]) -> jax.Array:
@@ -73,13 +77,14 @@ def selective_view(scene: Scene) -> jax.Array:
 
 def enhanced_view(scene: Scene) -> jax.Array:
     board, state = scene.board, scene.state
-    farthest = board.rows + board.cols - 2
+    rows, cols = rules.size_of(board, state)
+    farthest = rows + cols - 2
     extra_features = [
         *escapes(scene),
         *compass(scene, state.tail),
         is_tail_reachable(scene),
         bitboard.distance(board, state.head, state.tail) / farthest,
-        state.length / board.num_cells,
+        state.length / (rows * cols),
     ]
     return jnp.concatenate([flood(scene), vector(extra_features)])
 
@@ -87,9 +92,12 @@ def enhanced_view(scene: Scene) -> jax.Array:
 def tail(scene: Scene) -> jax.Array:
     """Observation in the head's frame, with reachability of the tail in each direction."""
     board, state = scene.board, scene.state
-    farthest = max(board.rows, board.cols) - 1
+    rows, cols = rules.size_of(board, state)
+    farthest = rules.longer_side(board, state) - 1
     food, end = (offset_from_head(board, state, cell) for cell in (state.food, state.tail))
     signs = [sign for offset in (food, end) for sign in offset_signs(*offset)]
+    # where games differ in size, all obstacles lie beyond their walls
+    inner_obstacles = state.obstacles if state.size is None else None
     return vector(
         [
             *danger(scene),
@@ -98,8 +106,8 @@ def tail(scene: Scene) -> jax.Array:
             *food_reach(scene),
             *(x / farthest for x in (*food, *end)),
             *signs,
-            *(x / farthest for x in wall_distances(board, state, state.obstacles)),
-            state.length / board.num_cells,
+            *(x / farthest for x in wall_distances(board, state, inner_obstacles, (rows, cols))),
+            state.length / (rows * cols),
         ]
     )
 
@@ -116,16 +124,16 @@ def compass_view(scene: Scene) -> jax.Array:
     along = [upright & (down < 0), ~upright & (right > 0), upright & (down > 0)]
     along = [*along, ~upright & (right <= 0)]
     places = [place(x) for x in (state.head, state.tail) for place in (board.col, board.row)]
-    sizes = [board.cols, board.rows, board.cols, board.rows]
+    rows, cols = rules.size_of(board, state)
     return vector(
         [
             *(state.heading == h for h in range(4)),
             *(~bitboard.contains(free, cell) for cell in cells),
             *(exists & way for way in along),
-            jnp.where(exists, right, 0) / board.cols,
-            jnp.where(exists, down, 0) / board.rows,
-            state.length / board.num_cells,
-            *(place / size for place, size in zip(places, sizes, strict=True)),
+            jnp.where(exists, right, 0) / cols,
+            jnp.where(exists, down, 0) / rows,
+            state.length / (rows * cols),
+            *(place / size for place, size in zip(places, (cols, rows, cols, rows), strict=True)),
         ]
     )
 
@@ -184,11 +192,22 @@ def near_view(scene: Scene) -> jax.Array:
     )
 
 
+def far_view(scene: Scene) -> jax.Array:
+    """`near`, and of each cell farther around the head whether it is free, and for how long not.
+
+    Not whether it is blocked, as beyond the walls all are: hundreds of inputs that never change.
+    """
+    surroundings = view(scene.board, scene.state, FAR)
+    is_free = (surroundings.wall + surroundings.vacated == 0).astype(jnp.float32)
+    return jnp.concatenate([near_view(scene), is_free, surroundings.vacated])
+
+
 def egocentric_view(scene: Scene) -> jax.Array:
     """Float32 `[side, side, 5]`: the whole board as the head sees it."""
     square = view(scene.board, scene.state, full_radius(scene.board))
     side = 2 * full_radius(scene.board) + 1
-    length = jnp.full_like(square.wall, 1.0) * (scene.state.length / scene.board.num_cells)
+    rows, cols = rules.size_of(scene.board, scene.state)
+    length = jnp.full_like(square.wall, 1.0) * (scene.state.length / (rows * cols))
     hunger = jnp.full_like(square.wall, 1.0) * scene.starving
     cells = jnp.stack([square.wall, square.vacated, square.food, length, hunger], axis=-1)
     return cells.reshape(side, side, 5)
@@ -205,9 +224,19 @@ def reflect_tail(obs: jax.Array) -> jax.Array:
 
 def reflect_near(obs: jax.Array) -> jax.Array:
     """`near` of the reflected game."""
-    side = 2 * NEAR + 1
-    cells = obs[29:].reshape(2, side, side)[:, :, ::-1].reshape(-1)
-    return jnp.concatenate([reflect_tail(obs[:28]), obs[28:29], cells])
+    return jnp.concatenate([reflect_tail(obs[:28]), obs[28:29], reflect_squares(obs[29:], NEAR)])
+
+
+def reflect_far(obs: jax.Array) -> jax.Array:
+    """`far` of the reflected game."""
+    near, squares = jnp.split(obs, [NEAR_SIZE])
+    return jnp.concatenate([reflect_near(near), reflect_squares(squares, FAR)])
+
+
+def reflect_squares(cells: jax.Array, radius: int) -> jax.Array:
+    """Two squares of the cells around the head, `[2 * side * side]`, right for left."""
+    side = 2 * radius + 1
+    return cells.reshape(2, side, side)[:, :, ::-1].reshape(-1)
 
 
 class Observation(NamedTuple):
@@ -244,11 +273,19 @@ OBSERVATIONS = {
     "tail": Observation(tail, _entries(28), safe=_no_danger, reflect=reflect_tail),
     "near": Observation(
         near_view,
-        _entries(29 + 2 * (2 * NEAR + 1) ** 2),
+        _entries(NEAR_SIZE),
         needs_order=True,
         sees_hunger=True,
         safe=_no_danger,
         reflect=reflect_near,
+    ),
+    "far": Observation(
+        far_view,
+        _entries(NEAR_SIZE + 2 * (2 * FAR + 1) ** 2),
+        needs_order=True,
+        sees_hunger=True,
+        safe=_no_danger,
+        reflect=reflect_far,
     ),
     "compass": Observation(compass_view, _entries(19), needs_regions=False),
     "board": Observation(board_view, lambda board: (board.num_cells,), needs_regions=False),

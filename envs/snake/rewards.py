@@ -78,7 +78,7 @@ def reward(
 ) -> jax.Array:
     """The reward of one move, float32."""
     nearer = distance(board, before.head, before.food) - distance(board, after.head, after.food)
-    shaping = weights.shaping * nearer.astype(jnp.float32) / max(board.rows, board.cols)
+    shaping = weights.shaping * nearer.astype(jnp.float32) / rules.longer_side(board, after)
     move_reward = weights.step + jnp.where(before.food >= 0, shaping, 0.0)
     base = jnp.where(died, weights.death, jnp.where(ate, weights.food, move_reward))
     entrapment_reward = jnp.where(ate, weights.entrapped_food, weights.entrapment)

@@ -63,6 +63,8 @@ class State(Body):
     foods: jax.Array | None = None  # [K] every piece, -1 for none, where there are several: `food`
     # is then the nearest of them, and of those the one in the first cell
     obstacles: Bits | None = None  # cells that no snake can enter, where there are any
+    size: jax.Array | None = None  # [2] rows and columns that are played on, where games differ in
+    # it: the cells beyond are among the obstacles
     reached: Bits | None = None  # words [3] of `scene.Regions`, where entrapment is judged
 
 
@@ -99,14 +101,23 @@ def starts(board: Board, rules: Rules) -> np.ndarray:
     )
 
 
-def start(board: Board, rules: Rules, random_words: jax.Array, keep_order: bool = False) -> State:
+def start(
+    board: Board,
+    rules: Rules,
+    random_words: jax.Array,
+    keep_order: bool = False,
+    place: tuple[jax.Array, jax.Array, jax.Array] | None = None,
+) -> State:
     """A new game: a straight snake of three, and food. Consumes uint32 `[2]` random words.
 
     `keep_order` keeps the order of the body as a grid in the state, which costs time and memory,
-    for observations that need it at every step; `order` computes it otherwise.
+    for observations that need it at every step; `order` computes it otherwise. `place` is row and
+    column of the head, and the heading; None: one of `starts`.
     """
     choices = starts(board, rules)
-    if len(choices) == 1:
+    if place is not None:
+        row, col, heading = place
+    elif len(choices) == 1:
         row, col, heading = (jnp.int32(x) for x in choices[0])
     else:
         # 32 bits modulo a few thousand: uniform within one in a million
@@ -181,6 +192,16 @@ def num_open(board: Board, state: State) -> jax.Array | int:
     if state.obstacles is None:
         return board.num_cells
     return board.num_cells - bitboard.count(state.obstacles)
+
+
+def size_of(board: Board, state: State) -> tuple[int, int] | tuple[jax.Array, jax.Array]:
+    """The rows and columns that are played on."""
+    return (board.rows, board.cols) if state.size is None else (state.size[0], state.size[1])
+
+
+def longer_side(board: Board, state: State) -> int | jax.Array:
+    """The larger number of the rows and columns that are played on."""
+    return max(board.rows, board.cols) if state.size is None else jnp.max(state.size)
 
 
 def free_cells(board: Board, rules: Rules, state: State) -> Bits:

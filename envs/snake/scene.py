@@ -149,10 +149,19 @@ def reflect_signs(first: int) -> list[int]:
     return [first, first + 1, first + 3, first + 2]
 
 
-def wall_distances(board: Board, body: Body, obstacles: Bits | None = None) -> list[jax.Array]:
-    """Forward, left, right: the cells between the head and the wall, or an obstacle before it."""
+def wall_distances(
+    board: Board,
+    body: Body,
+    obstacles: Bits | None = None,
+    size: tuple[jax.Array | int, jax.Array | int] | None = None,
+) -> list[jax.Array]:
+    """Forward, left, right: the cells between the head and the wall, or an obstacle before it.
+
+    `size` are the rows and columns that are played on; None: all.
+    """
+    rows, cols = size or (board.rows, board.cols)
     row, col = board.row(body.head), board.col(body.head)
-    up, right, down, left = row, board.cols - 1 - col, board.rows - 1 - row, col
+    up, right, down, left = row, cols - 1 - col, rows - 1 - row, col
     if obstacles is not None:
         cells = jnp.asarray(board.indices)
         below, beside = board.row(cells) - row, board.col(cells) - col

@@ -45,6 +45,7 @@ class Game:
         "enhanced",
         "tail",
         "near",
+        "far",
         "compass",
         "board",
         "planes",
@@ -67,6 +68,9 @@ class Game:
     """In training, mirror half of the games, left for right."""
     grown_share: Share = 0.0
     """In training, share of the games that start with a snake of random length."""
+    smallest_side: CountOrZero = 0
+    """In training, draw the rows and columns of each game, from so many to `rows` and `cols`; 0:
+    all games have `rows` and `cols`."""
     sees_entrapment: bool = False
     """Append to the observation whether the snake is softly entrapped; not to images."""
     entrapment_threshold: Annotated[
@@ -95,7 +99,8 @@ class Network:
     """Share all hidden layers between policy and value; with PPO."""
     equivariant: bool = False
     """Treat left and right alike by the weights, so that the policy of a mirrored game is the
-    mirrored policy: with PPO, relative actions, and `tail` or `near`. Others are as without it."""
+    mirrored policy: with PPO, relative actions, and `tail`, `near` or `far`. Others are as without
+    it."""
     mask: bool = False
     """Mask moves that kill at once, unless all do; with PPO and relative actions."""
     dueling: bool = False
@@ -209,6 +214,7 @@ def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
         crowding=checks.may_be_positive(abs(game.rewards.crowding)),
         obstacles=game.obstacles,
         foods=game.foods,
+        smallest_side=game.smallest_side if training else 0,
     )
     return env, Params(
         max_steps_in_episode=game.max_steps_in_episode,

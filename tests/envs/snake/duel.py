@@ -38,6 +38,7 @@ class Snapshot(NamedTuple):
     food: Any
     foods: Any  # [N, K], or None
     obstacles: Any  # [N, rows, cols], or None
+    size: Any  # [N, 2] rows and columns that are played on, or None: all
 
 
 @cache
@@ -120,7 +121,7 @@ def duel(
             new_game(env, rules, params, snapshot, i) if is_over[i] else game
             for i, game in enumerate(games)
         ]
-        check_states(games, snapshot)
+        check_states(env, games, snapshot)
         check_observations(env, obs, games, looked_at)
     return tally
 
@@ -167,7 +168,8 @@ def food_of(
 
 def new_game(env: Snake, rules: oracle.Rules, params: Params, snapshot: Snapshot, i: int) -> Game:
     """The game that fast game `i` begins, once it is found to be a legal beginning."""
-    rows, cols, heading = env.board.rows, env.board.cols, int(snapshot.heading[i])
+    rows, cols = size_of(env, snapshot, i)
+    heading = int(snapshot.heading[i])
     if env.rules.random_start:
         ranked = [np.argwhere(snapshot.order[i] == rank)[0] for rank in (3, 2, 1)]
         body = [(int(row), int(col)) for row, col in ranked]
@@ -178,7 +180,12 @@ def new_game(env: Snake, rules: oracle.Rules, params: Params, snapshot: Snapshot
     food = cell_of(env, snapshot.food[i])
     weights = {name: getattr(params.rewards, name) for name in oracle.Rewards.__annotations__}
     game = Game(rows, cols, body, heading, food, rules, oracle.Rewards(**weights))
-    if snapshot.obstacles is not None:
+    if snapshot.size is not None:
+        assert env.smallest_side <= min(rows, cols)
+        beyond = np.ones((env.board.rows, env.board.cols), bool)
+        beyond[:rows, :cols] = False
+        np.testing.assert_array_equal(snapshot.obstacles[i], beyond)
+    elif snapshot.obstacles is not None:
         cells = np.argwhere(snapshot.obstacles[i])
         game.obstacles = frozenset((int(row), int(col)) for row, col in cells)
         check_layout(env, game)
@@ -191,6 +198,14 @@ def new_game(env: Snake, rules: oracle.Rules, params: Params, snapshot: Snapshot
         game.entrapment_threshold = params.entrapment_threshold
     assert food in game.free_cells(), f"a game begins with food on {food}\n{oracle.draw(game)}"
     return game
+
+
+def size_of(env: Snake, snapshot: Snapshot, i: int) -> Cell:
+    """The rows and columns that fast game `i` is played on."""
+    if snapshot.size is None:
+        return env.board.rows, env.board.cols
+    rows, cols = snapshot.size[i]
+    return int(rows), int(cols)
 
 
 straight_starts = lru_cache(maxsize=None)(oracle.straight_starts)
@@ -216,18 +231,22 @@ def check_layout(env: Snake, game: Game) -> None:
     assert not game.obstacles & {game.candidate(turn) for turn in TURNS}, oracle.draw(game)
 
 
-def check_states(games: list[Game], snapshot: Snapshot) -> None:
-    assert_same("order of the body", snapshot.order, [oracle.order(game) for game in games], games)
+def check_states(env: Snake, games: list[Game], snapshot: Snapshot) -> None:
+    orders = [oracle.order(game) for game in games]
+    beyond = [(env.board.rows - game.rows, env.board.cols - game.cols) for game in games]
+    pads = [((0, below), (0, beside)) for below, beside in beyond]
+    orders = [np.pad(order, pad) for order, pad in zip(orders, pads, strict=True)]
+    assert_same("order of the body", snapshot.order, orders, games)
     assert_same("heading", snapshot.heading, [game.heading for game in games], games)
     assert_same("length", snapshot.length, [len(game.body) for game in games], games)
     assert_same("time", snapshot.time, [game.time for game in games], games)
     assert_same("hunger", snapshot.hunger, [game.hunger for game in games], games)
-    index = lambda game, cell: -1 if cell is None else cell[0] * (game.cols + 1) + cell[1]
+    index = lambda cell: -1 if cell is None else cell[0] * env.board.stride + cell[1]
     for name in ("head", "tail", "food"):
-        expected = [index(game, getattr(game, name)) for game in games]
+        expected = [index(getattr(game, name)) for game in games]
         assert_same(name, getattr(snapshot, name), expected, games)
     if snapshot.foods is not None:
-        pieces = [sorted(index(game, cell) for cell in game.food_cells) for game in games]
+        pieces = [sorted(index(cell) for cell in game.food_cells) for game in games]
         width = snapshot.foods.shape[1]
         expected = [[-1] * (width - len(cells)) + cells for cells in pieces]
         assert_same("pieces of food", np.sort(snapshot.foods, axis=1), expected, games)

@@ -170,6 +170,17 @@ def near_view(game: Game) -> list[float]:
     ]
 
 
+def far_view(game: Game) -> list[float]:
+    """[913] near, and of the 19 × 19 cells around the head: free, how long a body cell stays."""
+    cells = surrounding_cells(game, 9)
+    free = set(game.free_cells())
+    return [
+        *near_view(game),
+        *(float(cell in free or cell in game.food_cells) for cell in cells),
+        *(cell_lifetime(game, cell) if cell in game.body else 0.0 for cell in cells),
+    ]
+
+
 def egocentric_view(game: Game) -> np.ndarray:
     """[side, side, 5] wall, how long a body cell stays, food, length, hunger."""
     radius = max(game.rows, game.cols) - 1
@@ -238,6 +249,7 @@ VIEWS = {
     "enhanced": enhanced_view,
     "tail": tail_view,
     "near": near_view,
+    "far": far_view,
     "compass": compass_view,
     "board": board_view,
     "planes": planes_view,

@@ -186,7 +186,7 @@ def draw_plain_food(board, state, random_word):
     return bitboard.draw(empty, board.num_cells - state.length, random_word)
 
 
-def plain_wall_distances(board, state, obstacles) -> list[jax.Array]:
+def plain_wall_distances(board, state, obstacles, size) -> list[jax.Array]:
     row, col = board.row(state.head), board.col(state.head)
     up, right, down, left = row, board.cols - 1 - col, board.rows - 1 - row, col
     return [

@@ -1,0 +1,66 @@
+"""Games on boards of many sizes in one program, each against the slow one on a board of its own."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.snake import rules, sizes
+from envs.snake.bitboard import Board
+from envs.snake.env import Snake
+from envs.snake.rules import CLASSIC, MODERN
+from tests.envs.snake import oracle
+from tests.envs.snake.duel import duel
+from tests.envs.snake.policies import greedy
+
+
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize(
+    ("view", "rows", "cols", "name"),
+    [
+        ("near", 6, 7, "modern"),
+        ("enhanced", 9, 5, "modern"),
+        ("far", 8, 8, "classic"),
+        ("compass", 7, 9, "modern"),
+    ],
+)
+def test_each_game_is_that_of_its_own_board(view, rows, cols, name):
+    """Moves, rewards, endings, starvation and all that is seen, in games to the end."""
+    fast, slow = {"classic": (CLASSIC, oracle.CLASSIC), "modern": (MODERN, oracle.MODERN)}[name]
+    env = Snake(rows, cols, view, replace(fast, starvation=slow.starvation), smallest_side=4)
+    params = replace(env.default_params, max_steps_in_episode=slow.max_steps)
+    tally = duel(env, params, slow, greedy, num_steps=150, num_games=24)
+    assert tally["games"] > 20
+    assert tally["longest"] > 10
+
+
+def test_sizes_are_uniform_and_places_those_of_the_board():
+    """Of 4 × 3 sizes each as often, and of the starts of a size all and each once."""
+    board = Board(7, 9)
+    words = jax.random.bits(jax.random.key(0), (6000, sizes.NUM_WORDS))
+    drawn = np.asarray(jax.vmap(lambda x: sizes.draw_size(board, 5, x))(words))
+    kinds, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert sorted(map(tuple, kinds.tolist())) == [(r, c) for r in (5, 6, 7) for c in range(5, 10)]
+    assert abs(counts / 6000 - 1 / 15).max() < 5 * np.sqrt(1 / 15 / 6000)
+    for size in ((5, 7), (6, 4)):
+        starts = rules.starts(Board(*size), MODERN)
+        draw = jax.vmap(lambda word: sizes.draw_start(MODERN, jnp.array(size), word))
+        drawn = np.stack(draw(jnp.arange(len(starts), dtype=jnp.uint32)), axis=-1)
+        assert sorted(drawn.tolist()) == sorted(starts.tolist())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"smallest_side": 3}, "smallest_side is 3; expected 4 to 10 cells"),
+        ({"smallest_side": 9, "cols": 8}, "smallest_side is 9; expected 4 to 8 cells"),
+        ({"smallest_side": 6, "obstacles": 2}, "leave out smallest_side, or obstacles"),
+        ({"smallest_side": 6, "grown_starts": True}, "leave out smallest_side, or obstacles"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(arguments, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        Snake(**arguments)
+    assert "\n" not in str(caught.value)
