@@ -41,7 +41,7 @@ def measure_speed(training: Training, seconds: float, repeats: int) -> dict[str,
     started = time.perf_counter()
     start = compiled.trace_init(training.init, jnp.int32(0))
     traced = compiled.trace(start, training.update, 100_000, skip=False)
-    program = traced.compile()
+    program = traced.compile(training.has_small_products)
     compile_s = time.perf_counter() - started
     state = program.init(jnp.int32(0))
 
@@ -93,11 +93,8 @@ def main() -> None:
     for name in options.names or CASES:
         config = CASES[name]
         config = replace(config, run=replace(config.run, max_episodes=None))
-        row = {
-            "name": name,
-            **measure_speed(make_training(config), options.seconds, options.repeats),
-        }
-        rates, share = row["steps_per_second"], ""
+        speed = measure_speed(make_training(config), options.seconds, options.repeats)
+        row, rates, share = {"name": name, **speed}, speed["steps_per_second"], ""
         median = statistics.median(rates)
         if name in BOARDS:
             assert isinstance(config, DQN)

@@ -37,7 +37,7 @@ def test_each_game_is_that_of_its_own_board(view, rows, cols, name):
 
 
 def test_sizes_are_uniform_and_places_those_of_the_board():
-    """Of 4 × 3 sizes each as often, and of the starts of a size all and each once."""
+    """Each of 15 sizes comes as often, and each start of a size for one number in a row."""
     board = Board(7, 9)
     words = jax.random.bits(jax.random.key(0), (6000, sizes.NUM_WORDS))
     drawn = np.asarray(jax.vmap(lambda x: sizes.draw_size(board, 5, x))(words))
@@ -46,8 +46,9 @@ def test_sizes_are_uniform_and_places_those_of_the_board():
     assert abs(counts / 6000 - 1 / 15).max() < 5 * np.sqrt(1 / 15 / 6000)
     for size in ((5, 7), (6, 4)):
         starts = rules.starts(Board(*size), MODERN)
-        draw = jax.vmap(lambda word: sizes.draw_start(MODERN, jnp.array(size), word))
-        drawn = np.stack(draw(jnp.arange(len(starts), dtype=jnp.uint32)), axis=-1)
+        draw = jax.vmap(sizes.draw_start, in_axes=(None, None, 0))
+        drawn = draw(MODERN, jnp.array(size), jnp.arange(len(starts), dtype=jnp.uint32))
+        drawn = np.stack(drawn, axis=-1)
         assert sorted(drawn.tolist()) == sorted(starts.tolist())
 
 
