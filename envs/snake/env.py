@@ -168,7 +168,7 @@ class Snake(Environment):
         state = rules.start(self.board, self.rules, chance, keep_order, place)
         beyond = sizes.cells_beyond(self.board, size)
         return rules.scatter_food(
-            self.board, replace(state, size=size, obstacles=beyond), chance[:1]
+            self.board, replace(state, size=size, obstacles=beyond), [chance[0]]
         )
 
     def _lay_out(self, state: State, chance: jax.Array) -> State:

@@ -22,7 +22,7 @@ PROGRAMS = {
 SNAKES = [name for name in NAMES if PROGRAMS[name] in ("snake", "two_snake")]
 """Those that can be watched in a terminal."""
 GAMES = 100
-LONG = {"snake-20x20"}
+LONG = {"snake-20x20", "snake-all-boards"}
 """Policies whose games take minutes."""
 
 
