@@ -9,14 +9,15 @@ from flax import struct
 from gymnax.environments import spaces
 
 from envs.base import Environment, check_name
-from envs.snake import bitboard, grown, rewards, rules, sizes
+from envs.snake import bitboard, rewards, rules
 from envs.snake.bitboard import Board
 from envs.snake.cycles import cycle
-from envs.snake.layouts import draw_obstacles, most_obstacles
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import MODERN_REWARDS, Rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules, State
 from envs.snake.scene import Regions, Scene, flood_regions, is_softly_entrapped, open_regions
+from envs.snake.starts import grown, sizes
+from envs.snake.starts.layouts import draw_obstacles, most_obstacles
 
 SMALLEST, LARGEST = 4, 32
 RULES = {"classic": CLASSIC, "modern": MODERN}
@@ -61,10 +62,11 @@ class Snake(Environment):
     reward of crowding has none without `crowding`.
 
     With `obstacles`, so many cells of every game are closed to the snake, drawn anew each time as
-    `envs.snake.layouts` says: never do they cut the free cells apart. With `foods`, so many pieces
-    of food lie on the board while there is room for them. With `smallest_side`, each game is played
-    on a board of its own, whose rows and columns are drawn from so many to `rows` and `cols`: see
-    `envs.snake.sizes`. Without any of them, the compiled program is that of a game that knows none.
+    `envs.snake.starts.layouts` says: never do they cut the free cells apart. With `foods`, so many
+    pieces of food lie on the board while there is room for them. With `smallest_side`, each game is
+    played on a board of its own, whose rows and columns are drawn from so many to `rows` and
+    `cols`: see `envs.snake.starts.sizes`. Without any of them, the compiled program is that of a
+    game that knows none.
 
     Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
     never lands under the head, a time-out is a truncation with its final observation, and

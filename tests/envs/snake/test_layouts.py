@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from envs.snake import bitboard, layouts, rules, scene
+from envs.snake import bitboard, rules, scene
 from envs.snake.bitboard import Board
 from envs.snake.env import Snake
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import Rewards
+from envs.snake.starts import layouts
 from tests.envs.snake import oracle
 from tests.envs.snake.duel import assert_same, check_layout, duel
 from tests.envs.snake.oracle import Cell, Game, neighbours, reachable_cells
@@ -118,7 +119,7 @@ def test_an_obstacle_lies_anywhere_where_it_does_no_harm_and_equally_often():
 
 
 def is_harmless(game: Game, cell: Cell) -> bool:
-    """Whether a cell may become an obstacle, by the conditions of `envs.snake.layouts`."""
+    """Whether a cell may become an obstacle, by the conditions of `envs.snake.starts.layouts`."""
     free = set(game.free_cells())
     if cell not in free or cell in {game.candidate(turn) for turn in oracle.TURNS}:
         return False

@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.snake import rules, sizes
+from envs.snake import rules
 from envs.snake.bitboard import Board
 from envs.snake.env import Snake
 from envs.snake.rules import CLASSIC, MODERN
+from envs.snake.starts import sizes
 from tests.envs.snake import oracle
 from tests.envs.snake.duel import duel
 from tests.envs.snake.policies import greedy

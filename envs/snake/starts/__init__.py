@@ -1,0 +1,1 @@
+"""How a game of Snake begins: obstacles, a long snake, a board of its own."""
