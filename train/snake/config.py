@@ -185,7 +185,8 @@ def check(config: AnyConfig) -> None:
 def environment(config: AnyConfig) -> str:
     """What a configuration learns in, for titles."""
     game = config.env
-    return f"Snake {board_text(game)}, {game.observation}"
+    smallest = f"{game.smallest_side}×{game.smallest_side} to " * (game.smallest_side > 0)
+    return f"Snake {smallest}{board_text(game)}, {game.observation}"
 
 
 def board_text(game: Game) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from train.snake.config import check, reflection, with_annealing
+from train.snake.config import check, environment, make_env, reflection, with_annealing
 from train.snake.presets import PRESETS
 
 BUDGET = 1_000_000  # environment steps
@@ -33,6 +33,14 @@ def test_or_after_as_many_steps_as_are_asked_for(preset):
     annealing_config = replace(config, anneal_steps=50_000)
     assert with_annealing(annealing_config).anneal_updates == pytest.approx(50_000 * per_step)
     assert with_annealing(replace(config, anneal_steps=0)).anneal_updates == float("inf")
+
+
+def test_boards_of_many_sizes_are_for_training_and_named_in_titles():
+    config = PRESETS["near"].config
+    game = replace(config.env, smallest_side=6)
+    assert [make_env(game, training)[0].smallest_side for training in (True, False)] == [6, 0]
+    assert environment(config) == "Snake 10×10, near"
+    assert environment(replace(config, env=game)) == "Snake 6×6 to 10×10, near"
 
 
 @pytest.mark.parametrize(
