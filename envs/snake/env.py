@@ -232,8 +232,7 @@ class Snake(Environment):
     def patience(self, state: State, params: Params) -> jax.Array:
         """The steps that a snake may go without food."""
         limit = params.starvation_base + params.starvation_per_cell * state.length
-        rows, cols = rules.size_of(self.board, state)
-        return jnp.maximum(limit, 2 * rows * cols)
+        return jnp.maximum(limit, 2 * rules.num_cells(self.board, state))
 
     def is_starved(self, state: State, params: Params) -> jax.Array:
         """Whether the snake has gone without food for too long, under rules with starvation."""

@@ -84,7 +84,7 @@ def enhanced_view(scene: Scene) -> jax.Array:
         *compass(scene, state.tail),
         is_tail_reachable(scene),
         bitboard.distance(board, state.head, state.tail) / farthest,
-        state.length / (rows * cols),
+        state.length / rules.num_cells(board, state),
     ]
     return jnp.concatenate([flood(scene), vector(extra_features)])
 
@@ -92,8 +92,7 @@ def enhanced_view(scene: Scene) -> jax.Array:
 def tail(scene: Scene) -> jax.Array:
     """Observation in the head's frame, with reachability of the tail in each direction."""
     board, state = scene.board, scene.state
-    rows, cols = rules.size_of(board, state)
-    farthest = rules.longer_side(board, state) - 1
+    farthest, size = rules.longer_side(board, state) - 1, rules.size_of(board, state)
     food, end = (offset_from_head(board, state, cell) for cell in (state.food, state.tail))
     signs = [sign for offset in (food, end) for sign in offset_signs(*offset)]
     # where games differ in size, all obstacles lie beyond their walls
@@ -106,8 +105,8 @@ def tail(scene: Scene) -> jax.Array:
             *food_reach(scene),
             *(x / farthest for x in (*food, *end)),
             *signs,
-            *(x / farthest for x in wall_distances(board, state, inner_obstacles, (rows, cols))),
-            state.length / (rows * cols),
+            *(x / farthest for x in wall_distances(board, state, inner_obstacles, size)),
+            state.length / rules.num_cells(board, state),
         ]
     )
 
@@ -132,7 +131,7 @@ def compass_view(scene: Scene) -> jax.Array:
             *(exists & way for way in along),
             jnp.where(exists, right, 0) / cols,
             jnp.where(exists, down, 0) / rows,
-            state.length / (rows * cols),
+            state.length / rules.num_cells(board, state),
             *(place / size for place, size in zip(places, (cols, rows, cols, rows), strict=True)),
         ]
     )
@@ -206,8 +205,8 @@ def egocentric_view(scene: Scene) -> jax.Array:
     """Float32 `[side, side, 5]`: the whole board as the head sees it."""
     square = view(scene.board, scene.state, full_radius(scene.board))
     side = 2 * full_radius(scene.board) + 1
-    rows, cols = rules.size_of(scene.board, scene.state)
-    length = jnp.full_like(square.wall, 1.0) * (scene.state.length / (rows * cols))
+    share = scene.state.length / rules.num_cells(scene.board, scene.state)
+    length = jnp.full_like(square.wall, 1.0) * share
     hunger = jnp.full_like(square.wall, 1.0) * scene.starving
     cells = jnp.stack([square.wall, square.vacated, square.food, length, hunger], axis=-1)
     return cells.reshape(side, side, 5)

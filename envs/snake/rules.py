@@ -114,15 +114,7 @@ def start(
     for observations that need it at every step; `order` computes it otherwise. `place` is row and
     column of the head, and the heading; None: one of `starts`.
     """
-    choices = starts(board, rules)
-    if place is not None:
-        row, col, heading = place
-    elif len(choices) == 1:
-        row, col, heading = (jnp.int32(x) for x in choices[0])
-    else:
-        # 32 bits modulo a few thousand: uniform within one in a million
-        choice = jnp.asarray(choices)[random_words[1] % np.uint32(len(choices))]
-        row, col, heading = choice[0], choice[1], choice[2]
+    row, col, heading = _draw_start(board, rules, random_words) if place is None else place
     head = row * board.stride + col
     step = offset(board, heading)
     cells = [head, head - step, head - 2 * step]
@@ -147,6 +139,16 @@ def start(
         order=order_of(board, cells) if keep_order else None,
     )
     return replace(state, food=draw_food(board, state, random_words[0]))
+
+
+def _draw_start(board: Board, rules: Rules, random_words: jax.Array) -> list[jax.Array]:
+    """One of `starts`, by the second random word where there are several."""
+    choices = starts(board, rules)
+    if len(choices) == 1:
+        return [jnp.int32(x) for x in choices[0]]
+    # 32 bits modulo a few thousand: uniform within one in a million
+    choice = jnp.asarray(choices)[random_words[1] % np.uint32(len(choices))]
+    return [choice[0], choice[1], choice[2]]
 
 
 def turn(state: Body, action: jax.Array, relative: bool) -> jax.Array:
@@ -189,14 +191,20 @@ def open_cells(board: Board, state: State) -> Bits:
 
 def num_open(board: Board, state: State) -> jax.Array | int:
     """The number of `open_cells`: the length of a snake that has filled the board."""
-    if state.obstacles is None:
-        return board.num_cells
+    if state.obstacles is None or state.size is not None:
+        return num_cells(board, state)
     return board.num_cells - bitboard.count(state.obstacles)
 
 
 def size_of(board: Board, state: State) -> tuple[int, int] | tuple[jax.Array, jax.Array]:
     """The rows and columns that are played on."""
     return (board.rows, board.cols) if state.size is None else (state.size[0], state.size[1])
+
+
+def num_cells(board: Board, state: State) -> int | jax.Array:
+    """The number of cells that are played on, obstacles among them."""
+    rows, cols = size_of(board, state)
+    return rows * cols
 
 
 def longer_side(board: Board, state: State) -> int | jax.Array:

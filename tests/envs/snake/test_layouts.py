@@ -205,6 +205,10 @@ def plain_wall_distances(board, state, obstacles, size) -> list[jax.Array]:
         ({"foods": 0}, "foods is 0; a 10×10 board has room for 1 to 97"),
         ({"foods": 93, "obstacles": 5}, "foods is 93; a 10×10 board has room for 1 to 92"),
         ({"obstacles": 2, "grown_starts": True}, "lies on a tour of all cells"),
+        ({"smallest_side": 3}, "smallest_side is 3; expected 4 to 10 cells"),
+        ({"smallest_side": 9, "cols": 8}, "smallest_side is 9; expected 4 to 8 cells"),
+        ({"smallest_side": 6, "obstacles": 2}, "leave out smallest_side, or obstacles"),
+        ({"smallest_side": 6, "grown_starts": True}, "leave out smallest_side, or obstacles"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(arguments, message):

@@ -51,18 +51,3 @@ def test_sizes_are_uniform_and_places_those_of_the_board():
         drawn = draw(MODERN, jnp.array(size), jnp.arange(len(starts), dtype=jnp.uint32))
         drawn = np.stack(drawn, axis=-1)
         assert sorted(drawn.tolist()) == sorted(starts.tolist())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"smallest_side": 3}, "smallest_side is 3; expected 4 to 10 cells"),
-        ({"smallest_side": 9, "cols": 8}, "smallest_side is 9; expected 4 to 8 cells"),
-        ({"smallest_side": 6, "obstacles": 2}, "leave out smallest_side, or obstacles"),
-        ({"smallest_side": 6, "grown_starts": True}, "leave out smallest_side, or obstacles"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(arguments, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        Snake(**arguments)
-    assert "\n" not in str(caught.value)
