@@ -10,20 +10,14 @@ backward to weights and to inputs, and the forward passes of acting.
 import argparse
 import itertools
 import statistics
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import jax
-import jax.numpy as jnp
 
 from bench.products import product_seconds
 from bench.snake_scores import ALGORITHMS
 from bench.snake_speed import append, machine
-from train.host.machine import compiled
-from train.host.training import Training
+from bench.training_speed import measure_speed
 from train.snake.config import DQN, make_env
 from train.snake.presets import PRESETS
 from train.snake.training import make_training
@@ -31,37 +25,7 @@ from train.snake.training import make_training
 RESULTS = Path(__file__).parent / "results" / "snake_training_speed.json"
 BOARDS = ("board", "board20")
 CASES = {**ALGORITHMS, **{name: PRESETS[name].config for name in (*BOARDS, "fill")}}
-WARMUP = 2_000  # environment steps before the clock starts, so that Q-learning learns
 Shape = tuple[int, int, int]  # rows, inner, columns
-
-
-def measure_speed(training: Training, seconds: float, repeats: int) -> dict[str, Any]:
-    """Steps of the budget a second, in `repeats` chunks of about so many seconds each."""
-    per_update = training.steps_per_update
-    started = time.perf_counter()
-    start = compiled.trace_init(training.init, jnp.int32(0))
-    traced = compiled.trace(start, training.update, 100_000, skip=False)
-    program = traced.compile(training.has_small_products)
-    compile_s = time.perf_counter() - started
-    state = program.init(jnp.int32(0))
-
-    def run(state: Any, updates: int) -> tuple[Any, float]:
-        started = time.perf_counter()
-        state, report = program.chunk(state, jnp.int32(updates))
-        jax.block_until_ready(report)
-        return state, time.perf_counter() - started
-
-    state, _ = run(state, -(-WARMUP // per_update))
-    updates, elapsed = 1, 0.0
-    while elapsed < 0.2:  # a call long enough to tell the speed
-        updates *= 2
-        state, elapsed = run(state, updates)
-    updates = max(1, min(100_000, round(updates * seconds / elapsed)))
-    rates = []
-    for _ in range(repeats):
-        state, elapsed = run(state, updates)
-        rates.append(updates * per_update / elapsed)
-    return {"steps_per_second": rates, "compile_s": compile_s}
 
 
 def products(config: DQN) -> Iterator[tuple[Shape, int]]:

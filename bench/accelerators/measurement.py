@@ -15,7 +15,7 @@ from typing import Any
 from bench.accelerators.environment import ROOT
 from bench.compiling import program_and_config
 from bench.snake_speed import append, machine
-from bench.snake_training_speed import measure_speed
+from bench.training_speed import measure_speed
 
 RESULTS = ROOT / "bench" / "results" / "accelerators_measured.json"
 CASES = (

@@ -1,0 +1,41 @@
+"""Steps a second of a training, compile time apart."""
+
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from train.host.machine import compiled
+from train.host.training import Training
+
+WARMUP = 2_000  # environment steps before the clock starts, so that Q-learning learns
+
+
+def measure_speed(training: Training, seconds: float, repeats: int) -> dict[str, Any]:
+    """Steps of the budget a second, in `repeats` chunks of about so many seconds each."""
+    per_update = training.steps_per_update
+    started = time.perf_counter()
+    start = compiled.trace_init(training.init, jnp.int32(0))
+    traced = compiled.trace(start, training.update, 100_000, skip=False)
+    program = traced.compile(training.has_small_products)
+    compile_s = time.perf_counter() - started
+    state = program.init(jnp.int32(0))
+
+    def run(state: Any, updates: int) -> tuple[Any, float]:
+        started = time.perf_counter()
+        state, report = program.chunk(state, jnp.int32(updates))
+        jax.block_until_ready(report)
+        return state, time.perf_counter() - started
+
+    state, _ = run(state, -(-WARMUP // per_update))
+    updates, elapsed = 1, 0.0
+    while elapsed < 0.2:  # a call long enough to tell the speed
+        updates *= 2
+        state, elapsed = run(state, updates)
+    updates = max(1, min(100_000, round(updates * seconds / elapsed)))
+    rates = []
+    for _ in range(repeats):
+        state, elapsed = run(state, updates)
+        rates.append(updates * per_update / elapsed)
+    return {"steps_per_second": rates, "compile_s": compile_s}
