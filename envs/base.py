@@ -83,6 +83,10 @@ class Environment(environment.Environment):
         """The first state of an episode."""
         raise NotImplementedError(f"{self.name} does not implement start")
 
+    def start_after(self, last_state: Any, chance: Any, params: Any) -> Any:
+        """The first state of the episode that follows one which ended in `last_state`."""
+        return self.start(chance, params)
+
     def transition(
         self, chance: Any, state: Any, action: jax.Array, params: Any
     ) -> tuple[Any, jax.Array, jax.Array, dict[str, Any]]:
@@ -168,7 +172,7 @@ class Environment(environment.Environment):
         chance, start_chance = self.chances(key)
         next_state, reward, terminated, info = self.transition(chance, state, action, params)
         truncated = self.is_truncated(next_state, params)
-        first_state = self.start(start_chance, params)
+        first_state = self.start_after(next_state, start_chance, params)
 
         done = terminated | truncated
         final_features = self.features(next_state, params)

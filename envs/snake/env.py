@@ -16,10 +16,8 @@ from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import MODERN_REWARDS, Rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules, State
 from envs.snake.scene import Regions, Scene, flood_regions, is_softly_entrapped, open_regions
-from envs.snake.starts import grown, sizes
-from envs.snake.starts.layouts import draw_obstacles, most_obstacles
+from envs.snake.starts import grown, late, layouts, sizes
 
-SMALLEST, LARGEST = 4, 32
 RULES = {"classic": CLASSIC, "modern": MODERN}
 ENTRAPMENT = ("off", "judged", "seen")
 
@@ -37,6 +35,8 @@ class Params:
     """Rewards of moves, meals, deaths and wins."""
     grown_share: float = 0.3
     """Share of the games that begin with a long snake, with `grown_starts`."""
+    late_share: float = 0.8
+    """Share of the games that begin where an earlier one was late, with `late_starts`."""
     entrapment_threshold: float = 0.3
     """A snake that can reach less than this share of the free cells is softly entrapped."""
 
@@ -65,8 +65,9 @@ class Snake(Environment):
     `envs.snake.starts.layouts` says: never do they cut the free cells apart. With `foods`, so many
     pieces of food lie on the board while there is room for them. With `smallest_side`, each game is
     played on a board of its own, whose rows and columns are drawn from so many to `rows` and
-    `cols`: see `envs.snake.starts.sizes`. Without any of them, the compiled program is that of a
-    game that knows none.
+    `cols`: see `envs.snake.starts.sizes`. With `late_starts`, `step` begins a share of the games
+    where an earlier game of the same environment was late: see `envs.snake.starts.late`. Without
+    any of them, the compiled program is that of a game that knows none.
 
     Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
     never lands under the head, a time-out is a truncation with its final observation, and
@@ -88,19 +89,22 @@ class Snake(Environment):
         obstacles: int = 0,
         foods: int = 1,
         smallest_side: int = 0,
+        late_starts: bool = False,
     ):
         super().__init__()
         for name, size in (("rows", rows), ("cols", cols)):
-            if not (isinstance(size, int) and SMALLEST <= size <= LARGEST):
-                raise ValueError(f"{name} is {size}; expected {SMALLEST} to {LARGEST} cells")
+            if not (isinstance(size, int) and sizes.SMALLEST <= size <= sizes.LARGEST):
+                raise ValueError(
+                    f"{name} is {size}; expected {sizes.SMALLEST} to {sizes.LARGEST} cells"
+                )
         check_name("observation", observation, OBSERVATIONS)
         check_name("actions", actions, ("relative", "absolute"))
         if isinstance(rules, str):
             check_name("rules", rules, RULES)
             rules = RULES[rules]
         self.board = Board(rows, cols)
-        check_layout(self.board, obstacles, foods, grown_starts)
-        check_sizes(self.board, smallest_side, obstacles, foods, grown_starts)
+        layouts.check(self.board, obstacles, foods, grown_starts)
+        sizes.check(self.board, smallest_side, obstacles, foods, grown_starts)
         self.obstacles = obstacles
         self.foods = foods
         self.smallest_side = smallest_side
@@ -120,6 +124,7 @@ class Snake(Environment):
         self.actions = actions
         self.mirror = mirror
         self.grown_starts = grown_starts
+        self.late_starts = late_starts
 
     @property
     def default_params(self) -> Params:
@@ -138,11 +143,28 @@ class Snake(Environment):
         count = 2 if self.rules.random_start else 1
         count += self.obstacles + (self.foods - 1) + self._num_grown_words
         count += sizes.NUM_WORDS if self.smallest_side else 0
+        count += late.NUM_WORDS if self.late_starts else 0
         words = jax.random.bits(key, (count,))
         words = jax.lax.optimization_barrier(words)  # or every use recomputes them
         return words[0], words
 
     def start(self, chance: jax.Array, params: Params) -> State:
+        if not self.late_starts:
+            return self._start_fresh(chance, params)
+        chance, late_words = chance[: -late.NUM_WORDS], chance[-late.NUM_WORDS :]
+        return late.start(self.board, self._start_fresh(chance, params), late_words)
+
+    def start_after(self, last_state: State, chance: jax.Array, params: Params) -> State:
+        if not self.late_starts:
+            return self._start_fresh(chance, params)
+        chance, late_words = chance[: -late.NUM_WORDS], chance[-late.NUM_WORDS :]
+        fresh, food_words = self._start_fresh(chance, params), self._food_words(chance)
+        return late.start_after(
+            self.board, last_state, fresh, params.late_share, late_words, food_words
+        )
+
+    def _start_fresh(self, chance: jax.Array, params: Params) -> State:
+        """A game that knows of none before it."""
         keep_order = OBSERVATIONS[self.observation].needs_order
         if self.smallest_side:
             state = self._start_on_its_own_board(chance, keep_order)
@@ -153,7 +175,7 @@ class Snake(Environment):
         if self.grown_starts:
             words = chance[-self._num_grown_words :]
             state = grown.start(self.board, words, params.grown_share, state)
-        if self.entrapment != "off":
+        if self._keeps_regions:
             state = replace(state, reached=self._find_first(self.board, self.rules, state).reached)
         # the food does not use the low bits of its word
         return replace(state, mirrored=chance[0] & 1 != 0) if self.mirror else state
@@ -162,6 +184,12 @@ class Snake(Environment):
     def _num_grown_words(self) -> int:
         """Random words of a snake that may begin grown."""
         return grown.NUM_WORDS + self.foods if self.grown_starts else 0
+
+    @property
+    def _keeps_regions(self) -> bool:
+        """Whether a state holds what a flood fill found in it."""
+        needs_regions = OBSERVATIONS[self.observation].needs_regions
+        return self.entrapment != "off" or (self.late_starts and needs_regions)
 
     def _start_on_its_own_board(self, chance: jax.Array, keep_order: bool) -> State:
         size = sizes.draw_size(self.board, self.smallest_side, chance[-sizes.NUM_WORDS :])
@@ -175,12 +203,19 @@ class Snake(Environment):
 
     def _lay_out(self, state: State, chance: jax.Array) -> State:
         """A new game with its obstacles and all its food."""
-        words = chance[2 if self.rules.random_start else 1 :]
         if self.obstacles:
-            obstacles = draw_obstacles(self.board, state, words[: self.obstacles])
-            state = replace(state, obstacles=obstacles)
-        more_food = [words[self.obstacles + i] for i in range(self.foods - 1)]
-        return rules.scatter_food(self.board, state, [chance[0], *more_food])
+            words = self._layout_words(chance)[: self.obstacles]
+            state = replace(state, obstacles=layouts.draw_obstacles(self.board, state, words))
+        return rules.scatter_food(self.board, state, self._food_words(chance))
+
+    def _food_words(self, chance: jax.Array) -> list[jax.Array]:
+        """The random word of each piece of food."""
+        words = self._layout_words(chance)
+        return [chance[0], *(words[self.obstacles + i] for i in range(self.foods - 1))]
+
+    def _layout_words(self, chance: jax.Array) -> jax.Array:
+        """The random words of obstacles, of the second piece of food and so on, and the others."""
+        return chance[2 if self.rules.random_start else 1 :]
 
     def transition(
         self, chance: jax.Array, state: State, action: jax.Array, params: Params
@@ -196,10 +231,12 @@ class Snake(Environment):
         starved = self.is_starved(next_state, params) & ~event.died
         died = event.died | starved if self.rules.starvation == "terminate" else event.died
         entrapment = {}
-        if self.entrapment != "off":  # the observation is made of the same flood fill
+        if self._keeps_regions:  # the observation is made of the same flood fill
             regions = flood_regions(self.board, self.rules, next_state)
             next_state = replace(next_state, reached=regions.reached)
-            entrapment["softly_entrapped"] = self._is_softly_entrapped(next_state, regions, params)
+            if self.entrapment != "off":
+                flag = self._is_softly_entrapped(next_state, regions, params)
+                entrapment["softly_entrapped"] = flag
         reward = rewards.reward(
             self.board,
             params.rewards,
@@ -224,6 +261,8 @@ class Snake(Environment):
             "death_self": event.died & ~entrapped & ~into_wall,
             "starved": starved,
         }
+        if self.late_starts:
+            next_state = late.keep(self.board, state, next_state)
         return next_state, reward, died | won, {"outcome": outcome} | entrapment
 
     def _is_softly_entrapped(self, state: State, regions: Regions, params: Params) -> jax.Array:
@@ -310,39 +349,3 @@ class Snake(Environment):
         shape = OBSERVATIONS[self.observation].shape(self.board)
         shape = (shape[0] + 1,) if self.entrapment == "seen" else shape
         return spaces.Box(-1.0, 1.0, shape, jnp.float32)
-
-
-def check_layout(board: Board, obstacles: int, foods: int, grown_starts: bool = False) -> None:
-    """Raises ValueError for obstacles or food that may not fit on a board."""
-    size, most = f"a {board.rows}×{board.cols} board", most_obstacles(board)
-    if not (isinstance(obstacles, int) and 0 <= obstacles <= most):
-        raise ValueError(
-            f"obstacles is {obstacles}; {size} takes 0 to {most}: more might cut it apart"
-        )
-    room = board.num_cells - rules.START_LENGTH - obstacles
-    if not (isinstance(foods, int) and 1 <= foods <= room):
-        raise ValueError(f"foods is {foods}; {size} has room for 1 to {room}")
-    if obstacles and grown_starts:
-        raise ValueError(
-            "a snake that begins grown lies on a tour of all cells, which obstacles block: leave "
-            "out one of them"
-        )
-
-
-def check_sizes(
-    board: Board, smallest_side: int, obstacles: int, foods: int, grown_starts: bool
-) -> None:
-    """Raises ValueError for boards of many sizes that cannot be, or with what they cannot have."""
-    most = min(board.rows, board.cols)
-    if smallest_side == 0:
-        return
-    if not (isinstance(smallest_side, int) and SMALLEST <= smallest_side <= most):
-        raise ValueError(
-            f"smallest_side is {smallest_side}; expected {SMALLEST} to {most} cells, the shorter "
-            "side of the board, or 0"
-        )
-    if obstacles or foods > 1 or grown_starts:
-        raise ValueError(
-            "boards of many sizes have no obstacles, one piece of food and short snakes at the "
-            "start: leave out smallest_side, or obstacles, foods and grown starts"
-        )

@@ -7,7 +7,7 @@ advances by reading two bits, at a cost that does not depend on how long the sna
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +65,8 @@ class State(Body):
     obstacles: Bits | None = None  # cells that no snake can enter, where there are any
     size: jax.Array | None = None  # [2] rows and columns that are played on, where games differ in
     # it: the cells beyond are among the obstacles
-    reached: Bits | None = None  # words [3] of `scene.Regions`, where entrapment is judged
+    reached: Bits | None = None  # words [3] of `scene.Regions`, where they are kept
+    practice: Any = None  # `starts.late.Practice`, where games may begin late
 
 
 AnyBody = TypeVar("AnyBody", bound=Body)

@@ -68,6 +68,9 @@ class Game:
     """In training, mirror half of the games, left for right."""
     grown_share: Share = 0.0
     """In training, share of the games that start with a snake of random length."""
+    late_share: Share = 0.0
+    """In training, share of the games that begin where an earlier one was late, with a tenth to
+    half of the cells free."""
     smallest_side: CountOrZero = 0
     """In training, draw the rows and columns of each game, from so many to `rows` and `cols`; 0:
     all games have `rows` and `cols`."""
@@ -211,6 +214,7 @@ def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
         game.actions,
         mirror=game.mirror and training,
         grown_starts=training and checks.may_be_positive(game.grown_share),
+        late_starts=training and checks.may_be_positive(game.late_share),
         entrapment=game.entrapment,
         crowding=checks.may_be_positive(abs(game.rewards.crowding)),
         obstacles=game.obstacles,
@@ -221,6 +225,7 @@ def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
         max_steps_in_episode=game.max_steps_in_episode,
         rewards=game.rewards,
         grown_share=game.grown_share,
+        late_share=game.late_share,
         entrapment_threshold=game.entrapment_threshold,
     )
 

@@ -18,12 +18,29 @@ import jax.numpy as jnp
 
 from envs.snake import bitboard, rules
 from envs.snake.bitboard import WORD, Bits, Board
-from envs.snake.rules import State
+from envs.snake.rules import START_LENGTH, State
 
 
 def most_obstacles(board: Board) -> int:
     """The most obstacles for which there is always room."""
     return max(0, (board.num_cells - 15) // 9)
+
+
+def check(board: Board, obstacles: int, foods: int, grown_starts: bool = False) -> None:
+    """Raises ValueError for obstacles or food that may not fit on a board."""
+    size, most = f"a {board.rows}×{board.cols} board", most_obstacles(board)
+    if not (isinstance(obstacles, int) and 0 <= obstacles <= most):
+        raise ValueError(
+            f"obstacles is {obstacles}; {size} takes 0 to {most}: more might cut it apart"
+        )
+    room = board.num_cells - START_LENGTH - obstacles
+    if not (isinstance(foods, int) and 1 <= foods <= room):
+        raise ValueError(f"foods is {foods}; {size} has room for 1 to {room}")
+    if obstacles and grown_starts:
+        raise ValueError(
+            "a snake that begins grown lies on a tour of all cells, which obstacles block: leave "
+            "out one of them"
+        )
 
 
 def draw_obstacles(board: Board, state: State, random_words: jax.Array) -> Bits:

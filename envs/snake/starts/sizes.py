@@ -12,8 +12,27 @@ import numpy as np
 from envs.snake.bitboard import WORD, Bits, Board
 from envs.snake.rules import START_LENGTH, Rules
 
+SMALLEST, LARGEST = 4, 32
+"""Cells along a side of a board, at least and at most."""
 NUM_WORDS = 2
 """Random words that `draw_size` consumes."""
+
+
+def check(board: Board, smallest_side: int, obstacles: int, foods: int, grown_starts: bool) -> None:
+    """Raises ValueError for boards of many sizes that cannot be, or with what they cannot have."""
+    most = min(board.rows, board.cols)
+    if smallest_side == 0:
+        return
+    if not (isinstance(smallest_side, int) and SMALLEST <= smallest_side <= most):
+        raise ValueError(
+            f"smallest_side is {smallest_side}; expected {SMALLEST} to {most} cells, the shorter "
+            "side of the board, or 0"
+        )
+    if obstacles or foods > 1 or grown_starts:
+        raise ValueError(
+            "boards of many sizes have no obstacles, one piece of food and short snakes at the "
+            "start: leave out smallest_side, or obstacles, foods and grown starts"
+        )
 
 
 def draw_size(board: Board, smallest: int, random_words: jax.Array) -> jax.Array:

@@ -35,6 +35,13 @@ def test_or_after_as_many_steps_as_are_asked_for(preset):
     assert with_annealing(replace(config, anneal_steps=0)).anneal_updates == float("inf")
 
 
+def test_late_starts_are_for_training():
+    game = replace(PRESETS["fill"].config.env, late_share=0.8)
+    assert [make_env(game, training)[0].late_starts for training in (True, False)] == [True, False]
+    assert make_env(game, True)[1].late_share == 0.8
+    assert not make_env(PRESETS["fill"].config.env, True)[0].late_starts
+
+
 def test_boards_of_many_sizes_are_for_training_and_named_in_titles():
     config = PRESETS["near"].config
     game = replace(config.env, smallest_side=6)
