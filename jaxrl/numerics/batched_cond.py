@@ -24,7 +24,7 @@ def cond_any(
     `work` must take every traced value from its operands and close over none. Not differentiable.
     """
 
-    work = jax.jit(work, inline=True)  # traced once for all levels of `vmap`
+    work = jax.jit(work)  # traced once for all levels of `vmap`
 
     @jax.custom_batching.custom_vmap
     def choose(due: jax.Array, operands: PyTree, otherwise: PyTree) -> PyTree:

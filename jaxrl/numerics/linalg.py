@@ -106,6 +106,7 @@ def all_at_once(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 
     The batch lies last, where processors work on neighbours together; `vmap` would put it first.
     """
+    function = jax.jit(function)
 
     @jax.custom_batching.custom_vmap
     def apply(*matrices: jax.Array) -> jax.Array:

@@ -108,6 +108,7 @@ class Setting(NamedTuple):
     learner: Learner
     policies: tuple[str, ...]
     groups: list[Group]
+    steps: list[Callable]  # of each group, `make_step`
     box: float  # the field is scored within ± this
     samples: int  # steps of one `Laboratory.advance`
     keep: int  # R, newest samples that an experiment holds
@@ -128,9 +129,10 @@ def make(
 ) -> Laboratory:
     """Experiments that advance by `samples` at a time; arguments as `Setting` describes them."""
     names, grouped = tuple(policies), groups(policies)
+    steps = [make_step(env, learner, group.base) for group in grouped]
     keep = max(keep, samples)
     setting = Setting(
-        env, worlds, learner, names, grouped, box, samples, keep, stop=stop, goal=goal
+        env, worlds, learner, names, grouped, steps, box, samples, keep, stop=stop, goal=goal
     )
     return Laboratory(partial(begin_all, setting), partial(advance_all, setting))
 
@@ -142,9 +144,10 @@ def begin_all(setting: Setting, key: jax.Array) -> tuple[PyTree, PyTree]:
     find = partial(reachable, setting.env, box=setting.box)
     within = jax.vmap(lambda p, k: find(p, key=k))(params, jax.random.split(reach_key, fields))
     agents, experiments = {}, {}
-    for group in setting.groups:
+    for group, step in zip(setting.groups, setting.steps, strict=True):
         keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
-        initial = map_group(setting, begin, group, False, False, False)(
+        body = partial(begin, setting, step, group.base)
+        initial = map_group(setting, body, group, False, False, False)(
             group.numbers, params, within, keys
         )
         agents[group.policies[0]], experiments[group.policies[0]] = initial
@@ -157,9 +160,9 @@ def advance_all(
     """`Laboratory.advance`."""
     experiments, within = progress
     agents, experiments, policy_scores = dict(agents), dict(experiments), {}
-    for group in setting.groups:
+    for group, step in zip(setting.groups, setting.steps, strict=True):
         name = group.policies[0]
-        run = map_group(setting, advance, group, True, True, False)
+        run = map_group(setting, partial(advance, setting, step), group, True, True, False)
         agents[name], experiments[name], group_scores = run(
             group.numbers, agents[name], experiments[name], within
         )
@@ -190,30 +193,43 @@ def map_group(setting: Setting, body: Callable, group: Group, *by_policy: bool) 
             jax.tree.map(flatten if varies_by_policy else repeat_policies, x)
             for varies_by_policy, x in zip(by_policy, arguments, strict=True)
         )
-        return jax.tree.map(
-            unflatten, jax.vmap(partial(body, setting, group.base))(flat_numbers, *flat)
-        )
+        return jax.tree.map(unflatten, jax.vmap(body)(flat_numbers, *flat))
 
     return run
 
 
-def loop_of(setting: Setting, policy: stimulation.Config, params: Params) -> loop.Loop:
+def loop_of(
+    env: VectorField, learner: Learner, policy: stimulation.Config, params: Params
+) -> loop.Loop:
     """A loop of one environment and one learner, with an update after each step.
 
     Its measures also hold `seen`: y, u and belief of the step.
     """
-    agent = setting.learner.make(policy, params)
+    agent = learner.make(policy, params)
 
     def update(state: PyTree, rollout: Transition, key: jax.Array) -> tuple[PyTree, dict]:
         after, measures = agent.update(state, rollout, key)
         sample = rollout.obs, rollout.action, rollout.extras.belief.mean
         return after, measures | {"seen": jax.tree.map(lambda x: x[0, 0], sample)}
 
-    return loop.make_loop(setting.env, params, agent._replace(update=update), loop.Config(1, 1))
+    return loop.make_loop(env, params, agent._replace(update=update), loop.Config(1, 1))
+
+
+def make_step(env: VectorField, learner: Learner, base: stimulation.Config) -> Callable:
+    """`(numbers, params, state) -> (state, LoopMetrics)`, one step of an experiment.
+
+    Traced once for its shapes and for all levels of `vmap`.
+    """
+
+    def step(numbers: dict, params: Params, state: TrainState):
+        return loop_of(env, learner, replace(base, **numbers), params).update(state)
+
+    return jax.jit(step)
 
 
 def begin(
     setting: Setting,
+    step: Callable,
     base: stimulation.Config,
     numbers: dict,
     params: Params,
@@ -221,10 +237,10 @@ def begin(
     key: jax.Array,
 ) -> tuple[PyTree, Experiment]:
     """`(agent, experiment)` before the first step."""
-    state = loop_of(setting, replace(base, **numbers), params).init(key)
+    state = loop_of(setting.env, setting.learner, replace(base, **numbers), params).init(key)
     trail = jnp.broadcast_to(state.env.z, (TRAIL, setting.env.dims))
     visited = jnp.zeros(within.shape[: 2 if setting.env.dims == 2 else 1], bool)
-    sample, measures = shapes_of_step(setting, base, numbers, state)
+    sample, measures = shapes_of_step(setting, step, numbers, state)
     recent = jax.tree.map(lambda x: jnp.zeros((setting.keep, *x.shape)), sample)
     watch = ()
     if setting.stop is not None:
@@ -235,18 +251,18 @@ def begin(
 
 
 def shapes_of_step(
-    setting: Setting, base: stimulation.Config, numbers: dict, state: TrainState
+    setting: Setting, step: Callable, numbers: dict, state: TrainState
 ) -> tuple[Sample, dict]:
     """The shapes of a sample, and of what a learner measures."""
-    update = loop_of(setting, replace(base, **numbers), setting.learner.world(state.agent)).update
-    measures = dict(jax.eval_shape(update, state)[1].agent)
+    world = setting.learner.world(state.agent)
+    measures = dict(jax.eval_shape(step, numbers, world, state)[1].agent)
     y, u, belief = measures.pop("seen")
     return Sample(y, u, jax.eval_shape(lambda: state.env.z[0]), belief), measures
 
 
 def advance(
     setting: Setting,
-    base: stimulation.Config,
+    step: Callable,
     numbers: dict,
     agent: PyTree,
     experiment: Experiment,
@@ -254,16 +270,15 @@ def advance(
 ) -> tuple[PyTree, Experiment, dict[str, jax.Array]]:
     """`samples` steps of one experiment, and the scores of its learner after them."""
     world = setting.learner.world(agent)
-    update = loop_of(setting, replace(base, **numbers), world).update
 
-    def step(state: TrainState, _):
-        after, metrics = update(state)
+    def step_and_record(state: TrainState, _):
+        after, metrics = step(numbers, world, state)
         measures = dict(metrics.agent)
         y, u, belief = measures.pop("seen")
         return after, (after.env.z[0], Sample(y, u, state.env.z[0], belief), measures)
 
     before = experiment.train._replace(agent=agent)
-    state, (path, samples, metrics) = jax.lax.scan(step, before, length=setting.samples)
+    state, (path, samples, metrics) = jax.lax.scan(step_and_record, before, length=setting.samples)
     visited = experiment.visited | visits(path, setting.box, within)
     trail = jnp.concatenate([experiment.trail, path])[-TRAIL:]
     newest_of = lambda old, new: jnp.concatenate([old, new])[-setting.keep :]
