@@ -23,6 +23,7 @@ def with_batch_axes(function: Callable[..., Any]) -> Callable[..., Any]:
     It takes and returns pytrees of arrays `[*batch, ...]`, where `batch` is `()` without `vmap`;
     the axis of the outermost `vmap` is the first. Not for reverse differentiation of its loops.
     """
+    function = jax.jit(function)  # traced once for each shape
 
     @jax.custom_batching.custom_vmap
     def call(*arguments: Any) -> Any:

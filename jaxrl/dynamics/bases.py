@@ -23,6 +23,7 @@ from jaxrl.checks import Count, Positive, Seed
 from jaxrl.dynamics import rbf
 from jaxrl.dynamics.rbf import Grid
 from jaxrl.numerics.linalg import matmul
+from jaxrl.numerics.trigonometry import cosine
 
 Kind = Literal["bumps", "fourier", "polynomial"]
 MOST = 20_000
@@ -93,7 +94,7 @@ def features(basis: Basis, z: jax.Array) -> jax.Array:
         angle = matmul(z, jnp.asarray(frequency.T)) / basis.length + phase.reshape(
             (1,) * (z.ndim - 1) + (-1,)
         )
-        return (2 / basis.count) ** 0.5 * jnp.cos(angle)
+        return (2 / basis.count) ** 0.5 * cosine(angle)
     return _legendre(basis, z)
 
 

@@ -92,6 +92,7 @@ def _hoist_closure(function: Callable[[PyTree], PyTree], operands: PyTree) -> tu
     traced, shape = jax.make_jaxpr(function, return_shape=True)(operands)
     structure = jax.tree.structure(shape)
 
+    @jax.jit  # traced once for all levels of `vmap`
     def bare(closed_over: list, operands: PyTree) -> Any:
         compute = jaxpr_as_fun(ClosedJaxpr(traced.jaxpr, closed_over))
         return jax.tree.unflatten(structure, compute(*jax.tree.leaves(operands)))

@@ -54,6 +54,7 @@ def area(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
     return convex_hull(x, y, mask).area
 
 
+@jax.jit  # traced once for each number of points
 def convex_hull(x: jax.Array, y: jax.Array, mask: jax.Array) -> Hull:
     """Vertices and area in one computation; see `vertices` for the arguments and the rules."""
     num_points = jnp.sum(mask.astype(jnp.float32))

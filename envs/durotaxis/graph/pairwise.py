@@ -73,6 +73,7 @@ def initial_colony_features(colony: Colony, num_founders: int, pairwise: bool = 
     )
 
 
+@jax.jit  # traced once for each number of points
 def mean_distance(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
     """The mean distance, px, of each point x, y `[P]` (px) from those in `mask`; float32 `[P]`.
 
