@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from jax import export
 
+import train
 from train.host.files import policy_files
 from train.host.running import saved_policies
 from train.host.showing.live import Game
@@ -40,26 +41,27 @@ def test_each_is_small_has_a_card_and_is_in_the_documentation(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SNAKES)
-def test_each_snake_is_watched_in_a_terminal_and_compiled(name):
+def test_each_snake_is_watched_in_a_terminal(name):
     run = saved_policies.as_run(name)
     assert run.program.views.live is not None
-    live = run.program.views.live(run, 0)
-    game, screens, keys = Game(live, 0), [], iter([*[None] * 12, "q"])
-    observations = []
-
-    def press_key(seconds: float) -> str | None:
-        observations.append((game.now.obs, game.now.action))
-        return next(keys)
-
-    terminal.play(game, press_key, screens.append)
+    game, screens, keys = Game(run.program.views.live(run, 0), 0), [], iter([*[None] * 12, "q"])
+    terminal.play(game, lambda seconds: next(keys), screens.append)
     assert game.moment == 12
     assert not game.ending
     assert "step 12" in screens[-2]
-    program, _ = compiled.compile_policy(run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SNAKES)
+def test_each_compiled_snake_acts_as_its_policy(name):
+    policy = train.load(name)
+    program, _ = compiled.compile_policy(saved_policies.as_run(name))
     act = export.deserialize(bytearray(program)).call
-    obs = jax.tree.map(lambda *x: np.stack(x), *(obs for obs, _ in observations))
+    keys = jax.random.split(jax.random.key(0), 13)
+    obs, _ = jax.vmap(policy.env.reset, in_axes=(0, None))(keys, policy.params)
+    obs = jax.tree.map(np.asarray, obs)
     (actions,) = act(*jax.tree.leaves(obs))
-    np.testing.assert_array_equal(actions, [action for _, action in observations])
+    np.testing.assert_array_equal(actions, policy.act(obs)[0])
 
 
 @pytest.mark.slow
