@@ -98,7 +98,7 @@ class Decoder(nn.Module):
 
 def product(z: jax.Array, matrix: jax.Array) -> jax.Array:
     """C z `[..., n]` of states z `[..., d]` and C `[n, d]`, as precisely as networks compute."""
-    return matmul_of_few_terms(z, matrix.T, jnp.matmul)
+    return matmul_of_few_terms(z, matrix.T, lambda a, b: a @ b)
 
 
 def align_last_axis(x: jax.Array, other: jax.Array) -> jax.Array:
