@@ -335,6 +335,11 @@ def _replace_food(board: Board, state: State, ate: jax.Array, random_word: jax.A
     return replace(state, foods=foods, food=nearest_food(board, state.head, foods))
 
 
+def uniform(random_word: jax.Array) -> jax.Array:
+    """Float32 in [0, 1) from 32 random bits."""
+    return (random_word >> 8).astype(jnp.float32) * 2**-24
+
+
 def order(board: Board, state: Body) -> jax.Array:
     """Int32 `[rows, cols]`: 1 at the tail, rising along the body to `length` at the head, else 0.
 

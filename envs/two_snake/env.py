@@ -150,7 +150,7 @@ class TwoSnake(Environment):
 
     def _drawn_side(self, chance: dict[str, jax.Array], params: Params) -> jax.Array:
         """The place in `rules.starts` where the learner begins; all but the first are equal."""
-        number = _uniform(chance["side"])
+        number = snake.uniform(chance["side"])
         swapped = (number < params.swap_sides).astype(jnp.int32)
         if self.snakes == 2:
             return swapped
@@ -168,7 +168,7 @@ class TwoSnake(Environment):
         if len(self.opponents) == 1:
             return 0
         bounds = jnp.cumsum(weights)
-        return jnp.sum(bounds[:-1] <= _uniform(chance["opponent"]) * bounds[-1])
+        return jnp.sum(bounds[:-1] <= snake.uniform(chance["opponent"]) * bounds[-1])
 
     def transition(
         self, chance: dict[str, jax.Array], state: State, action: jax.Array, params: Params
@@ -306,8 +306,3 @@ def is_last(lives: jax.Array) -> jax.Array:
     if len(lives) == 2:
         return lives & ~lives[::-1]
     return lives & (jnp.sum(lives) == 1)
-
-
-def _uniform(random_word: jax.Array) -> jax.Array:
-    """Float32 in [0, 1) from 32 random bits."""
-    return (random_word >> 8).astype(jnp.float32) * 2**-24

@@ -55,7 +55,7 @@ def start(board: Board, random_words: jax.Array, share: float | jax.Array, short
     )
     food_words = [random_words[i] for i in range(NUM_WORDS, len(random_words))]
     long = rules.scatter_food(board, long, food_words)
-    is_long = (random_words[2] >> 8).astype(jnp.float32) * 2.0**-24 < share
+    is_long = rules.uniform(random_words[2]) < share
     return jax.tree.map(lambda a, b: jnp.where(is_long, a, b), long, short)
 
 

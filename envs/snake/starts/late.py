@@ -55,7 +55,7 @@ def start_after(
     practice = last.practice
     is_lost = last.length < rules.num_open(board, last)
     has_position = practice.has_position & ~(practice.is_late & is_lost)
-    is_late = has_position & ((random_words[1] >> 8).astype(jnp.float32) * 2.0**-24 < share)
+    is_late = has_position & (rules.uniform(random_words[1]) < share)
     late = rules.scatter_food(board, practice.position, food_words)
     late = replace(late, time=fresh.time, hunger=fresh.hunger, mirrored=fresh.mirrored)
     state = select(is_late, late, fresh)
@@ -75,6 +75,5 @@ def keep(board: Board, before: State, state: State) -> State:
 
 def draw_num_free(board: Board, state: State, random_word: jax.Array) -> jax.Array:
     """A tenth to half of the cells, int32: every doubling as likely as any other."""
-    chance = (random_word >> 8).astype(jnp.float32) * 2.0**-24
-    free_share = LEAST_FREE * (MOST_FREE / LEAST_FREE) ** chance
+    free_share = LEAST_FREE * (MOST_FREE / LEAST_FREE) ** rules.uniform(random_word)
     return (free_share * rules.num_cells(board, state)).astype(jnp.int32)
