@@ -10,10 +10,10 @@ import importlib
 from functools import partial
 from typing import Any
 
-import gymnax
-
-from envs import threefry
+from envs import gymnax_import, threefry
 from envs.base import Environment, check_name
+
+gymnax = gymnax_import.gymnax
 
 ALL: dict[str, str] = {  # id: the class, in the package's folder of this name
     "Snake-v0": "snake.Snake",

@@ -1,5 +1,6 @@
 """Any environment on gymnax's interface as a program: `python -m train.gymnax`."""
 
+import envs as envs  # first of all, as it imports gymnax in less time
 from train.gymnax import pictures, scene
 from train.gymnax.config import AnyConfig, idle
 from train.gymnax.presets import PRESETS, preset_for

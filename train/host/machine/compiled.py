@@ -54,7 +54,7 @@ def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> constant
 
     A scalar seed is not vmapped.
     """
-    start = jax.jit(init_all(init, starts), inline=True)  # traced once
+    start = jax.jit(init_all(init, starts))  # traced once
     has_members = bool(jax.tree.leaves(starts)[0].ndim)
     shardings = devices.layout(mesh, jax.eval_shape(start, starts), has_members)
     return constants.trace(start, starts, place=replicated_sharding(mesh), out_shardings=shardings)
@@ -183,7 +183,7 @@ def make_variable_chunk(
     of the report from `count` on are 0.
     """
 
-    update = jax.jit(update, inline=True)  # traced once
+    update = jax.jit(update)  # traced once
 
     def chunk(state: RunState, count: jax.Array) -> tuple[RunState, Report]:
         blank = jax.tree.map(

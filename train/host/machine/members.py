@@ -6,7 +6,6 @@ compilation serves all members.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -130,7 +129,7 @@ def loop_members(chunk: Chunk) -> Chunk:
         numbers, kinds = without_keys(states)
         size = len(jax.tree.leaves(numbers)[0])
 
-        @partial(jax.jit, inline=True)  # traced once
+        @jax.jit  # traced once
         def chunk_one(i: jax.Array | int, numbers: PyTree) -> tuple[PyTree, PyTree]:
             take_member = lambda x: jax.lax.dynamic_index_in_dim(x, i, keepdims=False)
             state, report = chunk(with_keys(jax.tree.map(take_member, numbers), kinds), count)
