@@ -1,4 +1,4 @@
-"""gymnax, imported without seaborn, which takes a second and draws one of its environments."""
+"""Imports gymnax without seaborn, which takes a second and only draws one of its environments."""
 
 import importlib
 import sys
