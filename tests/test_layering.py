@@ -140,6 +140,7 @@ def test_an_environment_is_imported_when_it_is_asked_for():
     assert {name for name in imports(source) if name.startswith("envs.")} == {
         "envs.base.Environment",
         "envs.base.check_name",
+        "envs.gymnax_import",
         "envs.threefry",
     }
 
