@@ -86,7 +86,8 @@ def test_importing_leaves_signals_as_they_are(tmp_path: Path):
     (tmp_path / "package" / "__init__.py").write_text("import train")
     code = "import signal; print(signal.getsignal(signal.SIGINT).__name__)"
     (tmp_path / "package" / "__main__.py").write_text(code)
-    assert run_python(tmp_path, "-m", "package").stdout == "default_int_handler\n"
+    process = run_python(tmp_path, "-m", "package")
+    assert process.stdout == "default_int_handler\n", process
 
 
 @pytest.mark.parametrize(
