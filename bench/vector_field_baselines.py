@@ -20,7 +20,8 @@ from train.host.program import Run
 from train.host.running.run import run
 from train.host.scoring.scores import agents_of
 from train.vector_field import experiment_baselines
-from train.vector_field.config import Config, policy
+from train.vector_field.config import Config
+from train.vector_field.factories import policy
 from train.vector_field.program import PROGRAM
 from train.vector_field.recorded import baselines
 from train.vector_field.training import make_training, samples_of

@@ -25,7 +25,8 @@ from jaxrl.dynamics import rbf
 from jaxrl.dynamics.learners import sequence_vae
 from jaxrl.dynamics.networks.latent import Window
 from jaxrl.dynamics.planning import icem, stimulation
-from train.vector_field.config import Config, make_env, make_learner, make_model, policy
+from train.vector_field.config import Config
+from train.vector_field.factories import make_env, make_learner, make_model, policy
 from train.vector_field.learners import constants_of
 from train.vector_field.presets import PRESETS
 

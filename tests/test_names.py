@@ -21,7 +21,7 @@ VERBS_AND_NOUNS = {"embed", "feed", "need", "seed", "speed"}
 TERMS = {"masked", "reversed", "sorted"}
 """Participles that NumPy and Python call their own functions by."""
 SAVED = {  # file: fields of saved states and of flags, which keep their names for what is on disk
-    "jaxrl/dynamics/learners/field_learner.py": {"known"},
+    "jaxrl/dynamics/learners/field_model.py": {"known"},
     "jaxrl/dynamics/learners/sequence_vae.py": {"known"},
     "jaxrl/dynamics/learners/state_space_learner.py": {"known"},
     "jaxrl/dynamics/planning/distillation.py": {"seen"},

@@ -20,10 +20,10 @@ from train.host.machine.compiled import keys_of
 from train.host.machine.progress import show_activity
 from train.host.program import Run
 from train.host.scoring import scores as host_scores
-from train.vector_field.config import make_env, make_learner
 from train.vector_field.data.recordings import Data
 from train.vector_field.experiment import scores
 from train.vector_field.experiment.scores import AHEAD
+from train.vector_field.factories import make_env, make_learner
 from train.vector_field.recorded import baselines
 from train.vector_field.training import samples_of
 

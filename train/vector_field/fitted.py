@@ -28,12 +28,13 @@ from jaxrl.types import PyTree
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
 from train.host.running import saved_runs
-from train.vector_field.config import Config, make_env, make_learner, make_model, policies_of
+from train.vector_field.config import Config
 from train.vector_field.data.input_delays import delays_of
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import parts_of
 from train.vector_field.experiment import experiments, scores
+from train.vector_field.factories import make_env, make_learner, make_model, policies_of
 from train.vector_field.fitted_models import fit_functions
 from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
 from train.vector_field.learners import LatentModel, vae_model

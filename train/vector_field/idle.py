@@ -3,10 +3,11 @@
 from typing import get_args
 
 from jaxrl.dynamics import bases
-from jaxrl.dynamics.learners import field_learner
+from jaxrl.dynamics.learners import field_model
 from jaxrl.dynamics.planning.stimulation import OBJECTIVES
 from train.host.plain_config import names_below
-from train.vector_field.config import BASES, Config, policy, resize_bases
+from train.vector_field.config import BASES, Config
+from train.vector_field.factories import policy, resize_bases
 
 
 def idle(config: Config) -> dict[str, str]:
@@ -23,7 +24,7 @@ def idle(config: Config) -> dict[str, str]:
 
 def idle_in_bases(config: Config) -> dict[str, str]:
     """Bases of the Bayesian learner that are not tried, and what only they would need."""
-    candidates = field_learner.candidates(resize_bases(config.bayesian, config.env.dimension))
+    candidates = field_model.candidates(resize_bases(config.bayesian, config.env.dimension))
     kinds = zip(get_args(bases.Kind), BASES, strict=True)
     others = [name for kind, name in kinds if kind not in {x.basis for x in candidates}]
     names = [x for name in others for x in names_below(getattr(config.bayesian, name), name)]

@@ -14,7 +14,7 @@ from envs.vector_field.fields import FIELDS
 from envs.vector_field.params import Params
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import affine_alignment, aligned_velocity
-from jaxrl.dynamics.learners import field_learner, sequence_vae, state_space_learner
+from jaxrl.dynamics.learners import field_learner, field_model, sequence_vae, state_space_learner
 from jaxrl.dynamics.learners.sequence_vae import Knowledge
 from jaxrl.dynamics.networks import latent_filter, latent_information
 from jaxrl.dynamics.networks.latent import SequenceVAE
@@ -105,7 +105,7 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         start = (FIRST_GUESS,) * len(FAMILIES[family])
         world = world._replace(family=member, family_start=start)
 
-    candidates = () if family else field_learner.candidates(config)
+    candidates = () if family else field_model.candidates(config)
 
     def make(policy: stimulation.Config, params: Params) -> Agent:
         constants = constants_of(params, env.num_inputs)
@@ -114,13 +114,13 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
     return Learner(
         make=make,
         world=lambda agent: agent.known.numbers,
-        velocity=partial(field_learner.velocity, config, world),
-        uncertainty=partial(field_learner.uncertainty, config, world),
+        velocity=partial(field_model.velocity, config, world),
+        uncertainty=partial(field_model.uncertainty, config, world),
         information=lambda agent: agent.posterior.information,
         forecast=partial(field_learner.forecast, config, world),
         latent_model=lambda agent: make_latent_model(
             partial(field_learner.beliefs, config, world, agent),
-            partial(field_learner.velocity, config, world, agent),
+            partial(field_model.velocity, config, world, agent),
             lambda z: env.emission(z, agent.known.numbers)[0],
             field_learner.predictive_model(config, world, agent),
         ),

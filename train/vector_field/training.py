@@ -13,17 +13,12 @@ from jaxrl.types import AgentState
 from train.host.files import snapshots
 from train.host.program import Run
 from train.host.training import Score, Training
-from train.vector_field.config import (
-    Config,
-    check,
-    learns_observation,
-    make_env,
-    make_learner,
-    policies_of,
-)
+from train.vector_field.config import Config
+from train.vector_field.config_checks import check
 from train.vector_field.experiment import experiments, scores
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.experiment.stopping import StopRule
+from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
 from train.vector_field.learners import Learner
 from train.vector_field.recorded import dynamics_fit, vae_fit
 

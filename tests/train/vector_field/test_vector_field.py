@@ -22,8 +22,9 @@ from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.program import Views
 from train.host.training import Evaluation
-from train.vector_field.config import Config, World, make_env, policy
+from train.vector_field.config import Config, World
 from train.vector_field.experiment import scores
+from train.vector_field.factories import make_env, policy
 from train.vector_field.presets import PRESETS
 from train.vector_field.program import PROGRAM
 from train.vector_field.training import make_training, worlds

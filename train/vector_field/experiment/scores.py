@@ -25,9 +25,10 @@ from jaxrl.types import AgentState
 from train.host.files.metrics_file import read_metrics
 from train.host.scoring import scores
 from train.host.training import Evaluation, TrainedAgents
-from train.vector_field.config import Config, policy
+from train.vector_field.config import Config
 from train.vector_field.experiment import experiments
 from train.vector_field.experiment.reach import scored_points
+from train.vector_field.factories import policy
 from train.vector_field.learners import Learner
 
 SCORE = "field_error"

@@ -27,9 +27,10 @@ from train.host.machine.progress import Display
 from train.host.numbers import quantity
 from train.host.showing.pictures import VERMILLION
 from train.host.training import Training
-from train.vector_field.config import Config, make_env, make_learner
+from train.vector_field.config import Config
 from train.vector_field.experiment import experiments
 from train.vector_field.experiment.reach import embed, grid_points, project
+from train.vector_field.factories import make_env, make_learner
 from train.vector_field.pictures.maps import SPEEDS, jumps
 
 FRAMES = 41

@@ -16,11 +16,12 @@ import numpy as np
 from jaxrl.types import AgentState
 from train.host.files import metrics_file, whole_files
 from train.host.scoring import scores
-from train.vector_field.config import Config, make_env, make_learner, policies_of
+from train.vector_field.config import Config
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment import experiments
 from train.vector_field.experiment import scores as field_scores
 from train.vector_field.experiment.reach import grid_points, project
+from train.vector_field.factories import make_env, make_learner, policies_of
 from train.vector_field.pictures import curves, maps, series
 
 SETTLING = 20

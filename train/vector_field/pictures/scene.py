@@ -22,15 +22,10 @@ from train.host.files.snapshots import SavedArrays
 from train.host.program import EpisodeSelection, Run
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
 from train.host.showing.live import Edit, Live
-from train.vector_field.config import (
-    Config,
-    learns_observation,
-    make_env,
-    make_learner,
-    policies_of,
-)
+from train.vector_field.config import Config
 from train.vector_field.experiment import experiments, scores
 from train.vector_field.experiment.reach import grid_points, project
+from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
 from train.vector_field.pictures import run_pictures, series
 from train.vector_field.training import SAMPLES_PER_UPDATE, agent_snapshot, samples_of
 

@@ -30,12 +30,13 @@ from train.host.numbers import quantity
 from train.host.scoring import scores
 from train.host.showing.pictures import BLUE, GREY, legend_below, save
 from train.host.training import Evaluation, Score, TrainedAgents, Training
-from train.vector_field.config import Config, make_model
+from train.vector_field.config import Config
 from train.vector_field.data import episodes, step_time
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data, oddities, unusual_scales
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment.scores import AHEAD, SKIPPED
+from train.vector_field.factories import make_model
 from train.vector_field.pictures import series
 from train.vector_field.recorded import baselines
 

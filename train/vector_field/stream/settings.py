@@ -19,7 +19,8 @@ from train.host.errors import UsageError, in_one_line
 from train.host.files.run_directory import RunDirectory
 from train.host.files.whole_files import write_whole
 from train.host.plain_config import check_options, flag, plain, rebuild
-from train.vector_field.config import Config, Online, OnlineField, World, make_models, policy
+from train.vector_field.config import Config, Online, OnlineField, World
+from train.vector_field.factories import make_models, policy
 from train.vector_field.stream.guard import Input, RigLimits
 
 FILE = "stream.yaml"

@@ -14,8 +14,8 @@ from envs.vector_field import VectorField
 from jaxrl import loop
 from jaxrl.dynamics import rbf
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.learners import field_learner
-from jaxrl.dynamics.learners.field_learner import Config, World
+from jaxrl.dynamics.learners import field_learner, field_model
+from jaxrl.dynamics.learners.field_model import Config, World
 from jaxrl.dynamics.planning import stimulation
 from jaxrl.dynamics.planning.stimulation import Constants, Extras
 from jaxrl.types import Agent, Transition
@@ -108,9 +108,9 @@ def test_a_field_of_bumps_has_the_posterior_of_all_data_at_once():
     assert metrics["information"] == state.posterior.information
     np.testing.assert_allclose(metrics["process_noise"], Q, rtol=1e-6)
     points = np.random.default_rng(1).uniform(-2, 2, (4, 3, D))
-    velocity = jax.jit(partial(field_learner.velocity, EXACT, BUMPS))(state, single(points))
+    velocity = jax.jit(partial(field_model.velocity, EXACT, BUMPS))(state, single(points))
     np.testing.assert_allclose(velocity, bumps(points) @ mean, atol=2e-3)
-    spread = jax.jit(jax.vmap(partial(field_learner.uncertainty, EXACT, BUMPS, state)))
+    spread = jax.jit(jax.vmap(partial(field_model.uncertainty, EXACT, BUMPS, state)))
     expected = Q * DT * np.einsum("ij,jk,ik->i", *(bumps(points[0]), covariance, bumps(points[0])))
     np.testing.assert_allclose(spread(single(points[0])), expected, rtol=2e-3)
 
@@ -161,7 +161,7 @@ def test_two_parameters_of_a_family_are_found():
     np.testing.assert_allclose(state.posterior.covariance, covariance, rtol=1e-2, atol=1e-2)
     information = (2 * np.log(variance) - np.linalg.slogdet(covariance)[1]) / 2
     np.testing.assert_allclose(state.posterior.information, information, rtol=1e-3)
-    velocity = field_learner.velocity(config, DUFFING, state, jnp.ones((3, D)))
+    velocity = field_model.velocity(config, DUFFING, state, jnp.ones((3, D)))
     np.testing.assert_allclose(velocity, [duffing(np.ones(2), state.posterior.mean)] * 3, rtol=1e-5)
 
 
@@ -253,10 +253,10 @@ def outcome(belief: Literal["exact", "filtered"], variance: float) -> Outcome:
 
         end, path = jax.lax.scan(step, run.init(key), length=300)
         last_states = path[-50:]
-        error = field_learner.velocity(
-            config, world, end.agent, last_states
-        ) - world_params.velocity(last_states)
-        spread = jax.vmap(partial(field_learner.uncertainty, config, world, end.agent))(last_states)
+        error = field_model.velocity(config, world, end.agent, last_states) - world_params.velocity(
+            last_states
+        )
+        spread = jax.vmap(partial(field_model.uncertainty, config, world, end.agent))(last_states)
         return Outcome(error, spread, end.agent.posterior.information, last_states)
 
     return jax.vmap(experiment)(jax.random.split(jax.random.key(5), 8))
@@ -324,7 +324,7 @@ def test_looking_for_what_is_not_known_finds_the_field_sooner():
     @partial(jax.jit, static_argnums=0)
     @partial(jax.vmap, in_axes=(None, 0))
     def error(policy, agent):
-        velocity = field_learner.velocity(POLICIES[policy], CYCLE_WORLD, agent, points)
+        velocity = field_model.velocity(POLICIES[policy], CYCLE_WORLD, agent, points)
         return jnp.sqrt(jnp.mean((velocity - true) ** 2) / jnp.mean(true**2))
 
     ends = {policy: run_experiments(policy, 600, jnp.arange(6)).agent for policy in POLICIES}

@@ -12,8 +12,8 @@ from scipy import stats
 
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.learners import field_learner
-from jaxrl.dynamics.learners.field_learner import Config, World
+from jaxrl.dynamics.learners import field_learner, field_model
+from jaxrl.dynamics.learners.field_model import Config, World
 from jaxrl.dynamics.planning import distillation, icem, stimulation
 from jaxrl.dynamics.planning.stimulation import Constants, Extras
 from jaxrl.types import Transition
@@ -69,7 +69,7 @@ def test_a_field_in_three_dimensions_is_ridge_regression_on_its_basis(basis):
     mean = np.linalg.solve(precision, DT * rows.T @ (after - z - DT * u))
     points = RNG.uniform(-2, 2, (5, 3))
     expected = np.asarray(bases.features(config.functions, single(points)), np.float64) @ mean
-    velocity = field_learner.velocity(config, world, state, single(points))
+    velocity = field_model.velocity(config, world, state, single(points))
     np.testing.assert_allclose(velocity, expected, atol=5e-3)
     information = 1.5 * (np.linalg.slogdet(precision)[1] + len(mean) * np.log(variance))
     np.testing.assert_allclose(state.posterior.information, information, rtol=2e-3)
@@ -90,7 +90,7 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
         lambda z, numbers: (z, jnp.zeros(2)),
         circular=(0,),
     )
-    assert field_learner.dims_of(config, world) == 2
+    assert field_model.dims_of(config, world) == 2
     knowledge = Constants(jnp.array(DT), -jnp.ones(1), jnp.ones(1), (), 2.0)  # angles know no walls
     wrap_angle = lambda x: (x + np.pi) % (2 * np.pi) - np.pi
     z = np.stack([RNG.uniform(-np.pi, np.pi, T), RNG.uniform(-1, 1, T)], axis=1)
@@ -102,10 +102,10 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
     after = np.clip(after, [-np.pi, -1.9], [np.pi, 1.9])
     state = learn_rollout(config, world, knowledge, rollout_of(z, u, after))
     np.testing.assert_allclose(
-        field_learner.velocity(config, world, state, single(z)), field(z), atol=0.05
+        field_model.velocity(config, world, state, single(z)), field(z), atol=0.05
     )
     near_pi = single([3.1, 0.0])
-    following = field_learner.next_state(config, world, state, jnp.zeros(1), near_pi)
+    following = field_model.next_state(config, world, state, jnp.zeros(1), near_pi)
     np.testing.assert_allclose(following[0], wrap_angle(3.1 + DT * (5 + np.cos(3.1))), atol=0.02)
 
 
@@ -116,7 +116,7 @@ def test_circles_fill_the_box_of_polynomials(basis, radius):
     world = World(lambda u, z, numbers: u, lambda z, numbers: (z, z), circular=(1,))
     z = RNG.uniform(-3, 3, (7, 3))
     expected = [z[:, 0], z[:, 2], radius * np.sin(z[:, 1]), radius * np.cos(z[:, 1])]
-    embedding = field_learner.embed(config, world, single(z))
+    embedding = field_model.embed(config, world, single(z))
     np.testing.assert_allclose(embedding, np.stack(expected, axis=1), atol=1e-5)
 
 
@@ -196,7 +196,7 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
     after = z + DT * (true(z) + u) + np.sqrt(Q * DT) * rng.normal(size=z.shape)
     rollout = rollout_of(z, u, np.clip(after, -2.9, 2.9))
     several_state = learn_rollout(SEVERAL, PLANE, PLANE_KNOWN, rollout)
-    configs = field_learner.candidates(SEVERAL)
+    configs = field_model.candidates(SEVERAL)
     assert len(configs) == len(several_state.candidates) == 4
     evidence = np.array([x.log_evidence for x in several_state.candidates])
     assert several_state.place == evidence.argmax()
@@ -204,13 +204,13 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
     assert (likeliest.basis == "polynomial") == (field == "cubic")
     single_state = learn_rollout(likeliest, PLANE, PLANE_KNOWN, rollout)
     points = single(rng.uniform(-2, 2, (6, 2)))
-    velocity = lambda config, state: field_learner.velocity(config, PLANE, state, points)
+    velocity = lambda config, state: field_model.velocity(config, PLANE, state, points)
     np.testing.assert_allclose(
         velocity(SEVERAL, several_state), velocity(likeliest, single_state), atol=1e-4
     )
     np.testing.assert_allclose(
-        field_learner.uncertainty(SEVERAL, PLANE, several_state, points[0]),
-        field_learner.uncertainty(likeliest, PLANE, single_state, points[0]),
+        field_model.uncertainty(SEVERAL, PLANE, several_state, points[0]),
+        field_model.uncertainty(likeliest, PLANE, single_state, points[0]),
         rtol=1e-3,
     )
     np.testing.assert_allclose(
@@ -221,8 +221,8 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
     totals = []
     for i in places:
         config = configs[i]
-        rows = DT * np.asarray(field_learner.features(config, PLANE, (), single(z)), np.float64)
-        variance = float(field_learner.weight_variance(config))
+        rows = DT * np.asarray(field_model.features(config, PLANE, (), single(z)), np.float64)
+        variance = float(field_model.weight_variance(config))
         scale = noise * np.eye(len(z)) + variance * rows @ rows.T
         errors = np.clip(after, -2.9, 2.9) - z - DT * u
         totals.append(
@@ -238,7 +238,7 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
 def test_a_linear_part_has_its_own_prior():
     config = Config(basis="bumps", linear=True, prior_linear=2.0, prior_speed=0.5)
     z = single([[0.3, -1.2]])
-    row = field_learner.features(config, PLANE, (), z)[0]
+    row = field_model.features(config, PLANE, (), z)[0]
     assert len(row) == config.num_features == 225 + 3
-    deviation = field_learner.weight_variance(config) ** 0.5
+    deviation = field_model.weight_variance(config) ** 0.5
     np.testing.assert_allclose(deviation * row[-3:], [2 * 0.3, 2 * -1.2, 2.0], rtol=1e-5)

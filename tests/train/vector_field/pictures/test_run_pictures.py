@@ -15,8 +15,8 @@ from train.host.files import snapshots
 from train.host.program import EpisodeSelection, Run
 from train.host.scoring import scores
 from train.host.showing.live import Game
-from train.vector_field.config import make_env, make_learner
 from train.vector_field.data import recordings
+from train.vector_field.factories import make_env, make_learner
 from train.vector_field.pictures import film, maps, run_pictures, scene
 from train.vector_field.program import PROGRAM
 from train.vector_field.training import field_snapshot

@@ -1,0 +1,218 @@
+"""The model of a vector field that `field_learner` learns: its settings, its bases, its velocity.
+
+The state moves by z' = z + dt (f(z) + g(u, z)) + √(q dt) ε. The effect g of inputs and the
+observation model are known; f is a weighted sum of the functions of a basis, whose weights have an
+exact Gaussian posterior, or a family of fields with few parameters, linearised. Components may be
+angles: then the basis sees sine and cosine.
+
+Axes: d latent dimensions, m inputs, n channels, p parameters, C functions.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl.checks import Positive, Span
+from jaxrl.dependent_fields import unless
+from jaxrl.dynamics import bases, model_choice, posterior, rbf
+from jaxrl.dynamics.bases import Basis
+from jaxrl.dynamics.planning import distillation, stimulation
+from jaxrl.dynamics.planning.stimulation import Constants
+from jaxrl.dynamics.posterior import Posterior
+from jaxrl.numerics.linalg import matmul
+from jaxrl.types import PyTree
+
+MOST_GRID_DIMS = 2
+"""In more dimensions auto leaves the bumps out: 15 along each axis are 3,375 in three."""
+
+
+@struct.dataclass
+class Config:
+    """The prior, and how inputs are chosen."""
+
+    grid: rbf.Grid = rbf.Grid()
+    """bumps: their centres, which must cover all reachable states."""
+    basis: Literal["auto", bases.Kind] = struct.field(pytree_node=False, default="bumps")
+    """What the field is a sum of: Gaussian bumps on a grid, for two or three dimensions; random
+    waves (fourier) in any; or polynomials. auto: all that suit, the likeliest so far counts."""
+    linear: bool = struct.field(pytree_node=False, default=False)
+    """Whether there is a linear part beside the functions; auto tries waves with and without."""
+    prior_linear: Positive = 1.0
+    """Prior standard deviation of the entries of a linear part, per unit of time."""
+    fourier: bases.Fourier = bases.Fourier()
+    """fourier: the waves."""
+    polynomial: bases.Polynomial = bases.Polynomial()
+    """polynomial: their degree."""
+    prior_speed: Positive = 0.5
+    """Prior root mean square of a component of the field, or of a family's parameter."""
+    process_noise: Positive = 0.01
+    """q, variance per unit of time: known, or a first guess."""
+    noise_strength: Span = float("inf")
+    """Weight of that guess, as a number of observed outputs; infinite: it is known."""
+    belief: Literal["exact", "filtered"] = struct.field(pytree_node=False, default="exact")
+    """Whether the observation is the state, or the state is filtered from it."""
+    first_variance: Annotated[
+        Positive, unless("belief", "exact", why="the first state is observed")
+    ] = 1.0
+    """Variance of each component of the first state, whose mean is 0."""
+    policy: stimulation.Config = stimulation.Config()
+    """How inputs are chosen."""
+
+    @property
+    def functions(self) -> Basis:
+        """The basis; of several candidates that of the first one."""
+        by_kind = {"bumps": self.grid, "fourier": self.fourier, "polynomial": self.polynomial}
+        return by_kind[candidates(self)[0].basis if self.basis == "auto" else self.basis]
+
+    @property
+    def num_features(self) -> int:
+        """C, those of the linear part included; of several candidates the most that one has."""
+        if self.basis == "auto":
+            return max(each.num_features for each in candidates(self))
+        return self.functions.num_features + self.linear * (self.functions.dims + 1)
+
+
+def candidates(config: Config) -> tuple[Config, ...]:
+    """The settings of each basis that is considered: one, or for auto all that suit."""
+    if config.basis != "auto":
+        return (config,)
+    kinds: list[tuple[bases.Kind, bool]] = [("fourier", False), ("fourier", True)]
+    kinds.append(("polynomial", False))
+    if config.grid.dims <= MOST_GRID_DIMS:
+        kinds.insert(0, ("bumps", False))
+    return tuple(replace(config, basis=kind, linear=linear) for kind, linear in kinds)
+
+
+class Candidate(NamedTuple):
+    """A basis that is considered."""
+
+    posterior: Posterior
+    log_evidence: jax.Array  # log p(samples), up to a constant that all candidates share
+
+
+class World(NamedTuple):
+    """The known parts of an experiment; each function takes its numbers last."""
+
+    effect: Callable[[jax.Array, jax.Array, PyTree], jax.Array]
+    """`(u [m], z [d], numbers) -> [d]`: what an input adds to the velocity."""
+    emission: Callable[[jax.Array, PyTree], tuple[jax.Array, jax.Array]]
+    """`(z [d], numbers) -> (mean [n], variance [n])` of an observation."""
+    family: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+    """`(z [d], e [p]) -> velocity [d]`: a family of fields with few parameters; None: bumps."""
+    family_start: tuple[float, ...] = ()
+    """Prior mean of the family's parameters e."""
+    circular: tuple[int, ...] = ()
+    """Components of the state that are angles within ±π, in rad; the basis sees the others as they
+    are, and then the sines and the cosines of these."""
+
+
+class State(NamedTuple):
+    posterior: Posterior  # of the likeliest candidate, with zeros up to the size of the largest
+    known: Constants
+    relative_noise: jax.Array  # variance of the last state's observation, in units of its noise
+    distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
+    candidates: tuple[Candidate, ...] = ()  # only if there are several
+    place: jax.Array | tuple[()] = ()  # int32, of the likeliest
+
+
+def dims_of(config: Config, world: World) -> int:
+    """d, dimensions of the state: those of the basis, but that an angle has two there."""
+    return config.functions.dims - len(world.circular)
+
+
+def embed(config: Config, world: World, z: jax.Array) -> jax.Array:
+    """What the basis sees of states `[..., d]`, `[..., d + angles]`; see `World.circular`.
+
+    Circles have the radius 1, but for polynomials that of their box, so that they fill it as the
+    other components do.
+    """
+    if not world.circular:
+        return z
+    others = [i for i in range(z.shape[-1]) if i not in world.circular]
+    angles = z[..., jnp.array(world.circular)]
+    radius = config.polynomial.half_width if config.basis == "polynomial" else 1.0
+    circles = [radius * jnp.sin(angles), radius * jnp.cos(angles)]
+    return jnp.concatenate([z[..., jnp.array(others)], *circles], axis=-1)
+
+
+def wrap(world: World, z: jax.Array) -> jax.Array:
+    """States, or differences of states, `[..., d]` with their angles within ±π."""
+    if not world.circular:
+        return z
+    angles = jnp.array(world.circular)
+    return z.at[..., angles].set((z[..., angles] + math.pi) % (2 * math.pi) - math.pi)
+
+
+def weight_variance(config: Config) -> jax.Array:
+    """Prior variance of a function's weight, of which the field has the prior speed."""
+    return config.prior_speed**2 / bases.mean_square(config.functions)
+
+
+def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.Array) -> jax.Array:
+    """Functions of `z` `[..., d]` that the field is a sum of: `[..., C]`.
+
+    A linear part is in units in which its weights have the prior of the others.
+    """
+    if config.basis == "auto":
+        each = [features(x, world, (), z) for x in candidates(config)]
+        size = config.num_features
+        padded = [jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])]) for x in each]
+        assert not isinstance(place, tuple)  # which it is where there is one candidate
+        return model_choice.select(place, padded)
+    embedding = embed(config, world, z)
+    functions = bases.features(config.functions, embedding)
+    if not config.linear:
+        return functions
+    unit = config.prior_linear / jnp.sqrt(weight_variance(config))
+    one = jnp.ones_like(embedding[..., :1])
+    return jnp.concatenate([functions, unit * embedding, unit * one], axis=-1)
+
+
+def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
+    """The posterior mean of the field, `[..., d]` at `z` `[..., d]`."""
+    family, mean = world.family, state.posterior.mean
+    if family is not None:
+        return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
+    if config.basis == "auto" or config.linear:
+        return matmul(features(config, world, state.place, z), mean)
+    return bases.weighted_sum(config.functions, mean, embed(config, world, z))
+
+
+def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
+    """Derivative of the next state after `z` `[d]` by the parameters: `[p]` shared, or `[d, p]`.
+
+    0 at a wall, where the cause of a movement cannot be identified.
+    """
+    dt, family = state.known.dt * is_free(world, state.known, z), world.family
+    if family is None:
+        return dt * features(config, world, state.place, z)
+    return dt * jax.jacfwd(lambda e: family(z, e))(state.posterior.mean)
+
+
+def is_free(world: World, constants: Constants, z: jax.Array) -> jax.Array:
+    """Whether the state `[d]` touches no wall; angles never do."""
+    inside = jnp.abs(z) < 0.999 * constants.reach
+    return jnp.all(inside.at[jnp.array(world.circular)].set(True) if world.circular else inside)
+
+
+def next_state(config: Config, world: World, state: State, u: jax.Array, z: jax.Array) -> jax.Array:
+    """The expected next state `[d]`."""
+    constants = state.known
+    push = world.effect(u, z, constants.numbers)
+    after = z + constants.dt * (velocity(config, world, state, z) + push)
+    clipped = jnp.clip(after, -constants.reach, constants.reach)
+    if not world.circular:
+        return clipped
+    angles = jnp.array(world.circular)  # which know no walls
+    return clipped.at[angles].set(wrap(world, after)[angles])
+
+
+def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
+    """Posterior variance of a component of the velocity at `z` `[d]`."""
+    relative = posterior.predictive_variance(state.posterior, design(config, world, state, z))
+    return jnp.mean(relative) * posterior.noise_variance(state.posterior) / state.known.dt**2
