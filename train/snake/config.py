@@ -147,7 +147,7 @@ class PPO(Config):
 class PQN(Config):
     """Learns Snake by Q(λ) on fresh experience."""
 
-    agent: pqn.Config = pqn.Config(discount=0.995)
+    agent: pqn.Config = pqn.Config(discount=0.995, epsilon_end=0.0)
     network: Annotated[Network, OF_PPO] = Network(layer_norm=True)
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=32)
     anneal_steps: AnnealSteps = None
