@@ -84,7 +84,7 @@ def test_names_no_preset_that_has_a_twin_for_accelerators(path):
 
 
 TRAINERS = [
-    ("00_quickstart", "snake", {"ppo"}),
+    ("00_quickstart", "snake", {"near"}),
     ("01_snake", "snake", {"ppo", "pqn", "dqn"}),
     ("01_snake", "two_snake", {"curriculum"}),
 ]
