@@ -12,10 +12,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxrl.numerics import batched_cond
 from jaxrl.numerics.linalg import matmul
 
 CELLS = 2**20  # largest size of the table into which pairs are counted, unless S × S is larger
 COPIES = 256  # largest number of copies of that table
+PREDECESSORS = 8  # of a state, up to which products by a chain are made of them alone,
+MANY_STATES = 256  # from so many states on: fewer are quick in any way, and compile sooner in one
 
 
 def transitions_left(done: jax.Array) -> jax.Array:
@@ -170,17 +173,45 @@ def chain_distribution(
     """The distribution of pairs `[S, S]` of a Markov chain P `[S, S]`.
 
     `begins` `[S, T]` says how often a pair begins at s with 1..T transitions left, in any unit.
+    Of `MANY_STATES`, none with more than `PREDECESSORS`, as in mazes, it takes T S² operations, and
+    T S³ of others.
     """
     length = begins.shape[1]
     n, k = (x + 1 for x in jnp.meshgrid(*2 * (jnp.arange(length),), indexing="ij"))
     law = offset_law(n, k, discount)
     begins = matmul(begins, law)  # [S, K]
+    if len(chain) < MANY_STATES:
+        pairs = _sum_of_products((begins, chain))
+    else:
+        has_more = jnp.max(jnp.sum(chain > 0, axis=0)) > PREDECESSORS
+        ways = (_sum_over_predecessors, _sum_of_products)
+        pairs = batched_cond.switch_max(has_more.astype(jnp.int32), ways, (begins, chain))
+    return pairs / pairs.sum()
+
+
+def _sum_of_products(operands: tuple[jax.Array, jax.Array]) -> jax.Array:
+    """Σ diag(b_k) P^k `[S, S]` by Horner's rule, for columns b_k of `[S, K]`, and P `[S, S]`."""
+    begins, chain = operands
 
     def horner_step(pairs: jax.Array, begin: jax.Array) -> tuple[jax.Array, None]:
         return matmul(pairs + jnp.diag(begin), chain), None
 
-    pairs, _ = jax.lax.scan(horner_step, jnp.zeros_like(chain), begins.T[::-1])  # Horner's rule
-    return pairs / pairs.sum()
+    return jax.lax.scan(horner_step, jnp.zeros_like(chain), begins.T[::-1])[0]
+
+
+def _sum_over_predecessors(operands: tuple[jax.Array, jax.Array]) -> jax.Array:
+    """The same, where P has at most `PREDECESSORS` entries in each column."""
+    begins, chain = operands
+    # [S, PREDECESSORS], with probability 0 where there is none
+    probability, predecessor = jax.lax.top_k(chain.T, PREDECESSORS)
+
+    # The transpose, so that what is gathered are rows.
+    def horner_step(pairs: jax.Array, begin: jax.Array) -> tuple[jax.Array, None]:
+        pairs = pairs + jnp.diag(begin)
+        terms = (probability[:, i, None] * pairs[predecessor[:, i]] for i in range(PREDECESSORS))
+        return sum(terms, start=jnp.zeros_like(pairs)), None
+
+    return jax.lax.scan(horner_step, jnp.zeros_like(chain), begins.T[::-1])[0].T
 
 
 def estimate_chain(walk: Walk) -> jax.Array:

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from jaxrl.spectral import laplacian, pairs
+from tests.jaxrl.extremes import single
 
 DISCOUNTS = [0.0, 0.2, 0.9, 1.0]
 ALMOST_ONE = np.float32(1 - 2**-24)
@@ -279,6 +280,28 @@ def test_the_distribution_is_nearer_to_the_exact_law_than_the_count():
     np.testing.assert_allclose(distribution, exact, atol=2e-3)
     count_frequencies = np.asarray(pairs.count(*walks, 0.9, 5)) / (20 * 4_000)
     assert np.linalg.norm(distribution - exact) < 0.9 * np.linalg.norm(count_frequencies - exact)
+
+
+def test_chains_whose_states_have_few_and_many_predecessors():
+    """Sums over predecessors, and products where a state has more; side by side, too."""
+    size, rng = pairs.MANY_STATES, np.random.default_rng(0)
+    ring = np.roll(np.eye(size), 1, axis=1)
+    few = 0.3 * ring + 0.5 * ring.T + 0.2 * np.eye(size)
+    many = few.copy()
+    many[:, 0] += rng.random(size)
+    chains = np.stack([few, many / many.sum(axis=1, keepdims=True)])
+    assert [int((x > 0).sum(axis=0).max()) for x in chains] == [3, size]
+    begins = rng.random((size, 7))
+    distribution = jax.jit(pairs.chain_distribution)
+    alone = [distribution(single(begins), single(chain), 0.8) for chain in chains]
+    for chain, actual in zip(chains, alone, strict=True):
+        expected = np.zeros((size, size))
+        for n in range(1, 8):
+            for k, p in enumerate(law(n, 0.8), start=1):
+                expected += np.diag(p * begins[:, n - 1]) @ np.linalg.matrix_power(chain, k)
+        np.testing.assert_allclose(actual, expected / expected.sum(), rtol=1e-5, atol=1e-10)
+    side_by_side = jax.vmap(distribution, (None, 0, None))(single(begins), single(chains), 0.8)
+    np.testing.assert_allclose(side_by_side, np.stack(alone), rtol=1e-5, atol=1e-10)
 
 
 @pytest.mark.slow
