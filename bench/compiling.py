@@ -27,8 +27,9 @@ def program_and_config(case: str, blocks: int) -> tuple[Program, Any]:
     place = next((x for x in ("loop", "agent") if hasattr(getattr(config, x, None), "blocks")), "")
     if place:
         config = with_field(config, f"{place}.blocks", blocks)
-    for field, value in (x.split("=") for x in fields):
-        config = with_field(config, field, json.loads(value))
+    for field, text in (x.split("=") for x in fields):
+        value = json.loads(text)
+        config = with_field(config, field, tuple(value) if isinstance(value, list) else value)
     return program, config
 
 

@@ -56,6 +56,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "scaling_blocks": scaling.blocks,
     "scaling_cores": scaling.cores,
     "scaling_communication": scaling.communication,
+    "scaling_growth": scaling.growth,
     "scaling_links": scaling.links,
     "scaling_memory": scaling.memory,
     "snake_scores_episodes": lambda: snake.scores_of("episodes"),

@@ -1,4 +1,4 @@
-"""The tables on more than one device: what is exchanged, when it hurts, blocks, memory."""
+"""The tables on scale: what devices exchange and when it pays, blocks, memory, how costs grow."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from bench import memory as used
 from bench.common_ground import summary
+from bench.cost_curves import CURVES, Curve
 from bench.tables.markdown import Record, format_rate, latest, records, table
 from jaxrl.numerics import comparison
 from train.host.program import find
@@ -183,3 +184,36 @@ def memory() -> str:
                 cells += ["", "", ""]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def growth() -> str:
+    """A row for each size of an experiment: what an update costs, and how steeply that grows."""
+    by_curve = latest(records("cost_curves"), "curve")
+    rows = []
+    for name, curve in CURVES.items():
+        if name not in by_curve:  # not measured yet
+            continue
+        points = by_curve[name]["points"]
+        several = lambda key, points=points: " · ".join(format_three(x[key]) for x in points)
+        rows.append(
+            (
+                name,
+                " · ".join(f"{x['size'] ** curve.power:,}" for x in points),
+                *(several(key) for key in ("ms", "MiB", "compile_s")),
+                f"{steepest(curve, points):.2f}",
+                f"{curve.least}",
+            )
+        )
+    head = "what grows | from, to | ms an update | MiB | compile, s | steepest exponent | least"
+    return table(head, rows, by_curve.values())
+
+
+def steepest(curve: Curve, points: list[Record]) -> float:
+    """The largest x of time ~ n^x from one point to the next, n the number of things."""
+    times, sizes = (np.log([x[key] for x in points]) for key in ("ms", "size"))
+    return float(np.max(np.diff(times) / (curve.power * np.diff(sizes))))
+
+
+def format_three(number: float) -> str:
+    """Three digits."""
+    return f"{float(f'{number:.3g}'):,g}"
