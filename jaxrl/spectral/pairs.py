@@ -17,8 +17,8 @@ from jaxrl.numerics.linalg import matmul
 
 CELLS = 2**20  # largest size of the table into which pairs are counted, unless S × S is larger
 COPIES = 256  # largest number of copies of that table
-PREDECESSORS = 8  # of a state, up to which products by a chain are made of them alone,
-MANY_STATES = 256  # from so many states on: fewer are quick in any way, and compile sooner in one
+PREDECESSORS = 8  # of a state at most, where products by a chain are sums over predecessors
+MANY_STATES = 256  # from which on these are looked for: of fewer, products are as quick
 
 
 def transitions_left(done: jax.Array) -> jax.Array:
@@ -173,8 +173,8 @@ def chain_distribution(
     """The distribution of pairs `[S, S]` of a Markov chain P `[S, S]`.
 
     `begins` `[S, T]` says how often a pair begins at s with 1..T transitions left, in any unit.
-    Of `MANY_STATES`, none with more than `PREDECESSORS`, as in mazes, it takes T S² operations, and
-    T S³ of others.
+    It takes T S² operations where S is at least `MANY_STATES` and no state has more than
+    `PREDECESSORS`, as in mazes, and else T S³.
     """
     length = begins.shape[1]
     n, k = (x + 1 for x in jnp.meshgrid(*2 * (jnp.arange(length),), indexing="ij"))

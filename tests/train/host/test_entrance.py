@@ -83,7 +83,9 @@ def test_commands_are_the_modules_of_this_package(line: str, is_command: bool):
 def test_importing_leaves_signals_as_they_are(tmp_path: Path):
     """Also from a package that is started with `-m` itself."""
     (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__init__.py").write_text("import train")
+    # set, as what is started in the background of a shell may begin with SIGINT ignored
+    begin = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import train"
+    (tmp_path / "package" / "__init__.py").write_text(begin)
     code = "import signal; print(signal.getsignal(signal.SIGINT).__name__)"
     (tmp_path / "package" / "__main__.py").write_text(code)
     process = run_python(tmp_path, "-m", "package")
