@@ -2,10 +2,10 @@
 
 python -m bench.cost_curves [CURVE ...] [--seconds 1] [--out FILE]
 
-Each point is a process of its own: it compiles an update, makes some, and times as many as fill so
-many seconds three times. A curve says how steep it must be: what is done for each of n things takes
-n times as long, and what looks at pairs of them n² times. Where the last step of a curve is
-steeper, an update does something more than once.
+Each point is a process of its own: it compiles an update, makes some, and takes the processor time
+of as many as fill so many seconds, the least of three. A curve says how steep it must be: what is
+done for each of n things takes n times as long, and what looks at pairs of them n² times. Where a
+step of a curve is steeper, an update does something more than once, or leaves a cache.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from bench.snake_speed import append, machine
 from train.host.machine import compiled
 
 RESULTS = Path(__file__).parent / "results" / "cost_curves.json"
-WARMUP = 3_000  # steps before the clock starts, after which Q-learning learns,
-WARMUP_SECONDS = 10.0  # or as many as take so long
+WARMUP = 3_000  # steps before the clock starts, after which Q-learning learns
+WARMUP_SECONDS = 10.0  # after which the clock starts in any case
 REPEATS = 3
 
 
@@ -83,14 +83,13 @@ CURVES = {
 
 
 def time_update(case: str, seconds: float) -> dict[str, float]:
-    """Milliseconds and MiB of an update, and seconds of compilation."""
+    """Processor time of an update, memory of state and temporaries, time of compilation."""
     program, config = program_and_config(case, 1)
     training = program.training(config)
     state = jax.jit(training.init)(jax.random.key(0))
     started = time.perf_counter()
     traced = jax.jit(training.update, donate_argnums=0).trace(state)
-    options = compiled.compiler_options(traced.jaxpr.jaxpr)
-    options |= compiled.small_products() if training.has_small_products else {}
+    options = compiled.compiler_options(traced.jaxpr.jaxpr, training.has_small_products)
     update = traced.lower().compile(options)
     compile_s = time.perf_counter() - started
     steps, started = 0, time.perf_counter()
@@ -142,7 +141,7 @@ def main() -> None:
 def describe(point: dict[str, float]) -> str:
     """A point in one line."""
     ms, memory, compile_s = (point[key] for key in ("ms", "MiB", "compile_s"))
-    return f"{ms:,.3g} ms, {memory:,.1f} MiB, compiled in {compile_s:.1f} s"
+    return f"{ms:,.1f} ms, {memory:,.1f} MiB, compiled in {compile_s:.1f} s"
 
 
 if __name__ == "__main__":

@@ -44,8 +44,7 @@ class TracedPrograms(NamedTuple):
     like: RunState
 
     def compile(self, has_small_products: bool = False) -> Programs:
-        options = compiler_options(self.chunk.jaxpr.jaxpr)
-        options |= small_products() if has_small_products else {}
+        options = compiler_options(self.chunk.jaxpr.jaxpr, has_small_products)
         return Programs(self.init, self.chunk.compile(options), self.like)
 
 
@@ -96,14 +95,16 @@ def replicated_sharding(mesh: Mesh | None) -> NamedSharding | None:
     return None if mesh is None else NamedSharding(mesh, PartitionSpec())
 
 
-def compiler_options(program: Any) -> dict[str, str | bool]:
-    """The XLA options that a program (a jaxpr) needs.
+def compiler_options(program: Any, has_small_products: bool = False) -> dict[str, str | bool]:
+    """The XLA options that a program (a jaxpr) needs, or that suit its `small_products`.
 
     Sums over products with many axes, as in experiments of several policies and seeds, crash the
     default CPU kernels of jaxlib 0.10.2 and 0.11.0 (https://github.com/jax-ml/jax/issues/39257);
     the option selects other kernels. No crash is known of products with five axes or fewer.
     """
-    return small_products() if max(map(summed_axes, equations(program)), default=0) > 5 else {}
+    if has_small_products or max(map(summed_axes, equations(program)), default=0) > 5:
+        return small_products()
+    return {}
 
 
 def summed_axes(equation: Any) -> int:
