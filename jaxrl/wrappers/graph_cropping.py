@@ -29,6 +29,8 @@ def make(agent: Agent) -> Agent:
     `init` raises ValueError for an agent whose action, memory or extras have an entry for each
     slot: they would change their shape.
     """
+    # traced once for each size, as several places below may call them with the same
+    agent = agent._replace(act=jax.jit(agent.act), update=jax.jit(agent.update))
 
     def init(key: jax.Array, obs: Observation) -> AgentState:
         state = jax.eval_shape(agent.init, key, obs)

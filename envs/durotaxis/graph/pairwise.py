@@ -5,6 +5,8 @@ a batch needs: padding is most of a small colony. Accelerators wait longer for t
 all slots.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -33,26 +35,31 @@ def colony_features(colony: Colony, pairwise: bool = True) -> Features:
 def _features(x: jax.Array, y: jax.Array, num_nodes: jax.Array) -> Features:
     """The features of colonies `[*batch]` in the first of their slots `[*batch, C]`."""
     capacity = x.shape[-1]
-
-    def features_of_slots(slots: int) -> Features:
-        slot = jax.lax.broadcasted_iota(jnp.int32, (*num_nodes.shape, slots), num_nodes.ndim)
-        is_alive = slot < num_nodes[..., None]
-        cells = x[..., :slots], y[..., :slots], is_alive
-        is_vertex, hull_area = batches.map_in_tiles(hull.convex_hull, *cells)
-        distances = batches.map_rows(mean_distance, *cells)
-        padding = [(0, 0)] * (x.ndim - 1) + [(0, capacity - slots)]
-        return Features(jnp.pad(is_vertex, padding), hull_area, jnp.pad(distances, padding))
-
     few = max(LEAST_FEW, -(-capacity // FEW))
-    features_of_all = lambda: features_of_slots(capacity)
+    cells = x, y, num_nodes
+    features_of_all = lambda: _features_of_slots(*cells, slots=capacity)
     if few >= capacity:
         return features_of_all()
 
     def features_of_needed() -> Features:
         is_large = jnp.max(num_nodes) > few
-        return jax.lax.cond(is_large, features_of_all, lambda: features_of_slots(few))
+        return jax.lax.cond(
+            is_large, features_of_all, lambda: _features_of_slots(*cells, slots=few)
+        )
 
     return jax.lax.platform_dependent(cpu=features_of_needed, default=features_of_all)
+
+
+@partial(jax.jit, static_argnames="slots")  # traced once for each number of slots
+def _features_of_slots(x: jax.Array, y: jax.Array, num_nodes: jax.Array, slots: int) -> Features:
+    """`_features` of colonies that have no more cells than this many slots."""
+    slot = jax.lax.broadcasted_iota(jnp.int32, (*num_nodes.shape, slots), num_nodes.ndim)
+    is_alive = slot < num_nodes[..., None]
+    cells = x[..., :slots], y[..., :slots], is_alive
+    is_vertex, hull_area = batches.map_in_tiles(hull.convex_hull, *cells)
+    distances = batches.map_rows(mean_distance, *cells)
+    padding = [(0, 0)] * (x.ndim - 1) + [(0, x.shape[-1] - slots)]
+    return Features(jnp.pad(is_vertex, padding), hull_area, jnp.pad(distances, padding))
 
 
 def initial_colony_features(colony: Colony, num_founders: int, pairwise: bool = True) -> Features:

@@ -21,6 +21,7 @@ from envs.vector_field.params import Params
 from jaxrl import loop
 from jaxrl.dynamics.planning import stimulation
 from jaxrl.loop import TrainState
+from jaxrl.numerics.tracing import trace_once
 from jaxrl.types import PyTree, Transition
 from train.vector_field.experiment import stopping
 from train.vector_field.experiment.reach import reachable, scored_points, visits
@@ -218,13 +219,13 @@ def loop_of(
 def make_step(env: VectorField, learner: Learner, base: stimulation.Config) -> Callable:
     """`(numbers, params, state) -> (state, LoopMetrics)`, one step of an experiment.
 
-    Traced once for its shapes and for all levels of `vmap`.
+    Traced once for its shapes, for all levels of `vmap` and for all devices.
     """
 
     def step(numbers: dict, params: Params, state: TrainState):
         return loop_of(env, learner, replace(base, **numbers), params).update(state)
 
-    return jax.jit(step)
+    return trace_once(step)
 
 
 def begin(
