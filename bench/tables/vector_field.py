@@ -194,7 +194,7 @@ def speed() -> str:
         for row in record["rows"]
     }
     words = {
-        "state seen": "the state observed, 15 × 15 centres",
+        "state seen": "the state observed",
         "filtered": "the state filtered from 20 channels",
         "sequence VAE": "sequence VAE, a gradient step each, 25 × 25 centres",
     }

@@ -1,5 +1,6 @@
 """What stops a command before it is loaded: message in one line, with exit code 2."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from train.host import entrance
 from train.host.command_line.command import command
 from train.host.errors import REFUSED, UsageError
-from train.host.machine import devices, start
+from train.host.machine import devices, quiet_libraries, signals, start
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -80,16 +81,32 @@ def test_commands_are_the_modules_of_this_package(line: str, is_command: bool):
     assert not entrance.starts_command(["script.py"], line.split())
 
 
-def test_importing_leaves_signals_as_they_are(tmp_path: Path):
+def test_importing_leaves_signals_and_garbage_collection_as_they_are(tmp_path: Path):
     """Also from a package that is started with `-m` itself."""
     (tmp_path / "package").mkdir()
     # set, as what is started in the background of a shell may begin with SIGINT ignored
-    begin = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import train"
+    begin = (
+        "import gc, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "gc.set_threshold(123); import train"
+    )
     (tmp_path / "package" / "__init__.py").write_text(begin)
-    code = "import signal; print(signal.getsignal(signal.SIGINT).__name__)"
+    code = "import gc, signal; print(signal.getsignal(signal.SIGINT).__name__, *gc.get_threshold())"
     (tmp_path / "package" / "__main__.py").write_text(code)
     process = run_python(tmp_path, "-m", "package")
-    assert process.stdout == "default_int_handler\n", process
+    assert process.stdout == "default_int_handler 123 10 10\n", process
+
+
+def test_a_command_collects_garbage_rarely(monkeypatch):
+    thresholds = gc.get_threshold()
+    monkeypatch.setattr(sys, "argv", ["-m"])
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "train.snake"])
+    for module, change in ((signals, "end_until_handled"), (quiet_libraries, "silence")):
+        monkeypatch.setattr(module, change, lambda: None)  # which would last
+    try:
+        entrance.check()
+        assert gc.get_threshold()[0] == entrance.COLLECT_EVERY > thresholds[0]
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @pytest.mark.parametrize(
