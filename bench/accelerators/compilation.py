@@ -24,6 +24,7 @@ from bench import traffic
 from bench.accelerators import chips, kernels, model
 from bench.compiling import lower_chunk, lower_update, mesh_of, program_and_config
 from jaxrl import sharding
+from train.host import device_presets
 from train.host.machine.compiled import equations
 
 GAMES = 64  # of the evaluation while training
@@ -39,6 +40,7 @@ def main() -> None:
     options = parser.parse_args()
     mesh = mesh_of(chips.absent_devices(options.chip, options.devices))
     program, config = program_and_config(options.case, options.devices)
+    device_presets.on_accelerator = lambda: True  # the training of the chip, not of this machine
     training = program.training(program.complete(config))
     shapes = jax.eval_shape(training.init, jax.random.key(0))
     row = {"case": options.case, "chip": options.chip, "devices": options.devices}

@@ -32,14 +32,16 @@ def cond_any(
 
     @choose.def_vmap
     def choose_for_all(size: int, batched, due: jax.Array, operands: PyTree, otherwise: PyTree):
-        broadcast = lambda tree, flags: jax.tree.map(
-            lambda x, has_axis: x if has_axis else jnp.broadcast_to(x, (size, *jnp.shape(x))),
-            tree,
-            flags,
-        )
-        due, operands, otherwise = map(broadcast, (due, operands, otherwise), batched)
-        fresh = cond_any(jnp.any(due), jax.vmap(work), operands, otherwise)
-        result = where_tree(due, fresh, otherwise)
+        in_axes = _in_axes(batched[1])
+        due, otherwise = _repeat_shared(size, (batched[0], batched[2]), (due, otherwise))
+
+        # Members are told apart inside of the branch: where none is due, nothing is copied.
+        def work_for_due(inputs: PyTree) -> PyTree:
+            due, operands, otherwise = inputs
+            fresh = jax.vmap(work, (in_axes,), axis_size=size)(operands)
+            return where_tree(due, fresh, otherwise)
+
+        result = cond_any(jnp.any(due), work_for_due, (due, operands, otherwise), otherwise)
         return result, jax.tree.map(lambda _: True, result)
 
     return choose(due, *jax.tree.map(jnp.asarray, (operands, otherwise)))
@@ -74,7 +76,7 @@ def _switch_max(index: jax.Array, branches: Sequence[Callable], inputs: PyTree) 
     def choose_for_all(size: int, batched, index: jax.Array, inputs: PyTree):
         del size
         is_batch = any(jax.tree.leaves(batched[1]))
-        in_axes = jax.tree.map(lambda has_axis: 0 if has_axis else None, batched[1])
+        in_axes = _in_axes(batched[1])
         batched_branches = [
             jax.vmap(branch, (in_axes,)) if is_batch else branch for branch in branches
         ]
@@ -82,6 +84,17 @@ def _switch_max(index: jax.Array, branches: Sequence[Callable], inputs: PyTree) 
         return result, jax.tree.map(lambda _: is_batch, result)
 
     return choose(index, inputs)
+
+
+def _in_axes(batched: PyTree) -> PyTree:
+    """`in_axes` of `vmap` for what a rule of `custom_vmap` says is batched."""
+    return jax.tree.map(lambda is_batched: 0 if is_batched else None, batched)
+
+
+def _repeat_shared(size: int, batched: PyTree, tree: PyTree) -> PyTree:
+    """The tree with a batch of `size` also where it is not `batched` yet."""
+    repeat = lambda x, is_batched: x if is_batched else jnp.broadcast_to(x, (size, *jnp.shape(x)))
+    return jax.tree.map(repeat, tree, batched)
 
 
 def _hoist_closure(function: Callable[[PyTree], PyTree], operands: PyTree) -> tuple[Callable, list]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.layout import Layout, with_layout_constraint
 
 PyTree = Any
 
@@ -355,7 +356,10 @@ def inverse_root(positive: jax.Array) -> jax.Array:
     ridge = jnp.finfo(positive.dtype).eps * jnp.trace(positive)
     lower = jnp.linalg.cholesky(positive + ridge * jnp.eye(len(positive)))
     unit = jnp.eye(len(positive), dtype=positive.dtype)
-    return jax.scipy.linalg.solve_triangular(lower, unit, lower=True).T
+    root = jax.scipy.linalg.solve_triangular(lower, unit, lower=True).T
+    # In LAPACK's order a loop that carries the root would transpose all of it at every step, even
+    # where this is the branch of a `cond` that is hardly ever taken.
+    return with_layout_constraint(root, Layout((0, 1)))
 
 
 def orthogonal_start(scale: float) -> Callable[..., jax.Array]:

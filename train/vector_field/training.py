@@ -10,6 +10,7 @@ import numpy as np
 from envs.vector_field.params import Params
 from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState
+from train.host import device_presets
 from train.host.files import snapshots
 from train.host.program import Run
 from train.host.training import Score, Training
@@ -65,6 +66,7 @@ def make_training(config: Config) -> Training:
         keep=config.run.chunk_updates(SAMPLES_PER_UPDATE) * SAMPLES_PER_UPDATE,
         stop=stop_rule(config),
         goal=goal_of(config),
+        in_turns=not device_presets.on_accelerator(),
     )
 
     # Functions that are compiled; they keep learners apart from the rest of the experiments.

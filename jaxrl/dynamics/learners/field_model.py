@@ -11,6 +11,7 @@ Axes: d latent dimensions, m inputs, n channels, p parameters, C functions.
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 import jax
@@ -19,7 +20,7 @@ from flax import struct
 
 from jaxrl.checks import Positive, Span
 from jaxrl.dependent_fields import unless
-from jaxrl.dynamics import bases, model_choice, posterior, rbf
+from jaxrl.dynamics import bases, posterior, rbf
 from jaxrl.dynamics.bases import Basis
 from jaxrl.dynamics.planning import distillation, stimulation
 from jaxrl.dynamics.planning.stimulation import Constants
@@ -159,11 +160,11 @@ def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.
     A linear part is in units in which its weights have the prior of the others.
     """
     if config.basis == "auto":
-        each = [features(x, world, (), z) for x in candidates(config)]
-        size = config.num_features
-        padded = [jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])]) for x in each]
         assert not isinstance(place, tuple)  # which it is where there is one candidate
-        return model_choice.select(place, padded)
+        of_each = [
+            partial(padded_features, config.num_features, x, world) for x in candidates(config)
+        ]
+        return jax.lax.switch(place, of_each, z)
     embedding = embed(config, world, z)
     functions = bases.features(config.functions, embedding)
     if not config.linear:
@@ -171,6 +172,12 @@ def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.
     unit = config.prior_linear / jnp.sqrt(weight_variance(config))
     one = jnp.ones_like(embedding[..., :1])
     return jnp.concatenate([functions, unit * embedding, unit * one], axis=-1)
+
+
+def padded_features(size: int, config: Config, world: World, z: jax.Array) -> jax.Array:
+    """`features` of one basis, with zeros at the end: `[..., size]`."""
+    values = features(config, world, (), z)
+    return jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, size - values.shape[-1])])
 
 
 def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:

@@ -143,6 +143,22 @@ def test_root_of_an_inverse():
     assert np.isfinite(linalg.inverse_root(singular)).all()
 
 
+def test_a_loop_that_seldom_computes_an_inverse_root_does_not_transpose_it_at_every_step():
+    def begin_again(root):
+        return linalg.inverse_root(root @ root.T)
+
+    def run(root, data):
+        def step(root, i):
+            root = root - jnp.outer(root @ data, root.T @ data)
+            return jax.lax.cond(i % 9 == 0, begin_again, lambda root: root, root), ()
+
+        return jax.lax.scan(step, root, jnp.arange(20))[0]
+
+    text = jax.jit(run).lower(jnp.eye(40), jnp.ones(40)).compile().as_text()
+    (conditional,) = [line for line in text.splitlines() if " conditional(" in line]
+    assert "f32[40,40]{1,0}" in conditional  # the order that products and updates have
+
+
 @pytest.mark.slow
 def test_explicit_meshes_keep_the_examples_where_they_are():
     """On two devices, in a process of its own: each loops over its half."""

@@ -23,6 +23,7 @@ from jaxrl.dynamics.planning import stimulation
 from jaxrl.loop import TrainState
 from jaxrl.numerics.tracing import trace_once
 from jaxrl.types import PyTree, Transition
+from train.host.machine.members import with_keys, without_keys
 from train.vector_field.experiment import stopping
 from train.vector_field.experiment.reach import reachable, scored_points, visits
 from train.vector_field.experiment.stopping import StopRule, Watch
@@ -115,6 +116,7 @@ class Setting(NamedTuple):
     keep: int  # R, newest samples that an experiment holds
     stop: StopRule | None = None  # None: experiments last as long as the run
     goal: tuple[float, ...] = ()  # of some policy, in coordinates of the state; empty: none
+    in_turns: bool = False  # one experiment of a group after another, as suits a CPU; else at once
 
 
 def make(
@@ -127,13 +129,14 @@ def make(
     keep: int = 0,
     stop: StopRule | None = None,
     goal: tuple[float, ...] = (),
+    in_turns: bool = False,
 ) -> Laboratory:
     """Experiments that advance by `samples` at a time; arguments as `Setting` describes them."""
     names, grouped = tuple(policies), groups(policies)
     steps = [make_step(env, learner, group.base) for group in grouped]
     keep = max(keep, samples)
     setting = Setting(
-        env, worlds, learner, names, grouped, steps, box, samples, keep, stop=stop, goal=goal
+        env, worlds, learner, names, grouped, steps, box, samples, keep, stop, goal, in_turns
     )
     return Laboratory(partial(begin_all, setting), partial(advance_all, setting))
 
@@ -181,8 +184,10 @@ def map_group(setting: Setting, body: Callable, group: Group, *by_policy: bool) 
 
     `by_policy` says for each further argument whether it is `[P, F, ...]`, or `[F, ...]`, the same
     for all policies. Both axes are flattened into one for `vmap`, as jaxlib has fast matrix
-    products only for arrays of few axes (see `compiled.compiler_options`).
+    products only for arrays of few axes (see `compiled.compiler_options`). In turns, what one
+    experiment does not need is not computed, and its state stays in the cache.
     """
+    map_experiments = map_in_turns(body) if setting.in_turns else jax.vmap(body)
     size = len(group.policies), len(setting.env.fields)
     unflatten = lambda x: x.reshape(*size, *x.shape[1:])
     flatten = lambda x: x.reshape(size[0] * size[1], *x.shape[2:])
@@ -194,7 +199,17 @@ def map_group(setting: Setting, body: Callable, group: Group, *by_policy: bool) 
             jax.tree.map(flatten if varies_by_policy else repeat_policies, x)
             for varies_by_policy, x in zip(by_policy, arguments, strict=True)
         )
-        return jax.tree.map(unflatten, jax.vmap(body)(flat_numbers, *flat))
+        return jax.tree.map(unflatten, map_experiments(flat_numbers, *flat))
+
+    return run
+
+
+def map_in_turns(body: Callable) -> Callable:
+    """`jax.vmap(body)` as a loop."""
+
+    def run(*arguments):
+        numbers, kinds = without_keys(arguments)
+        return jax.lax.map(lambda x: body(*with_keys(x, kinds)), numbers)
 
     return run
 

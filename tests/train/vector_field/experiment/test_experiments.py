@@ -33,8 +33,12 @@ def worlds(key: jax.Array) -> Any:
 
 @pytest.fixture(scope="module")
 def stages():
+    return run_stages(in_turns=False)
+
+
+def run_stages(in_turns: bool) -> tuple[Any, Any, Any]:
     """`(agents, progress)` of one seed, and `(agents, progress, scores)` 4 and 8 samples later."""
-    laboratory = experiments.make(ENV, worlds, LEARNER, POLICIES, BOX, samples=4)
+    laboratory = experiments.make(ENV, worlds, LEARNER, POLICIES, BOX, samples=4, in_turns=in_turns)
     advance = jax.jit(laboratory.advance)
     begin = jax.jit(laboratory.init)(jax.random.key(0))
     initial_state = as_numbers(begin)
@@ -54,6 +58,15 @@ def select_policy(agents: dict, experiments_: dict, name: str) -> tuple[Any, Any
     """`(agent, experiment)` of a policy, `[F, ...]`."""
     group, place = {"bang3": ("bang3", 0), "off": ("bang3", 1), "myopic": ("myopic", 0)}[name]
     return jax.tree.map(lambda x: x[place], (agents[group], experiments_[group]))
+
+
+@pytest.mark.slow
+def test_in_turns_all_is_as_at_once(stages):
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-4),
+        run_stages(in_turns=True),
+        stages,
+    )
 
 
 @pytest.mark.slow
