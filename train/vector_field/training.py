@@ -56,6 +56,7 @@ def make_training(config: Config) -> Training:
     # Experiments with a simulated world.
     env = make_env(config)
     learner = make_learner(config)
+    in_turns = not device_presets.on_accelerator()
     laboratory = experiments.make(
         env,
         partial(worlds, config),
@@ -66,7 +67,7 @@ def make_training(config: Config) -> Training:
         keep=config.run.chunk_updates(SAMPLES_PER_UPDATE) * SAMPLES_PER_UPDATE,
         stop=stop_rule(config),
         goal=goal_of(config),
-        in_turns=not device_presets.on_accelerator(),
+        in_turns=in_turns,
     )
 
     # Functions that are compiled; they keep learners apart from the rest of the experiments.
@@ -88,7 +89,7 @@ def make_training(config: Config) -> Training:
     return Training(
         init=init,
         update=update,
-        evaluate=lambda *trained: scores.evaluate(config, learner, env, *trained),
+        evaluate=lambda *trained: scores.evaluate(config, learner, env, in_turns, *trained),
         snapshot=lambda state: field_snapshot(config, learner, state),
         samples=lambda state: samples(config, state),
         steps_per_update=SAMPLES_PER_UPDATE,

@@ -8,7 +8,7 @@ Axes: F fields, P policies of a group, G points of the grid along each axis, d l
 states that a controller can reach; places are the grid's cells `[G, G]`, or these states `[Q]`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -151,9 +151,8 @@ def begin_all(setting: Setting, key: jax.Array) -> tuple[PyTree, PyTree]:
     for group, step in zip(setting.groups, setting.steps, strict=True):
         keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
         body = partial(begin, setting, step, group.base)
-        initial = map_group(setting, body, group, False, False, False)(
-            group.numbers, params, within, keys
-        )
+        run = map_group(body, group, (False, False, False), fields, setting.in_turns)
+        initial = run(group.numbers, params, within, keys)
         agents[group.policies[0]], experiments[group.policies[0]] = initial
     return agents, (experiments, within)
 
@@ -166,7 +165,8 @@ def advance_all(
     agents, experiments, policy_scores = dict(agents), dict(experiments), {}
     for group, step in zip(setting.groups, setting.steps, strict=True):
         name = group.policies[0]
-        run = map_group(setting, partial(advance, setting, step), group, True, True, False)
+        body, by_policy = partial(advance, setting, step), (True, True, False)
+        run = map_group(body, group, by_policy, len(setting.env.fields), setting.in_turns)
         agents[name], experiments[name], group_scores = run(
             group.numbers, agents[name], experiments[name], within
         )
@@ -179,16 +179,18 @@ def advance_all(
     return agents, (experiments, within), by_measure
 
 
-def map_group(setting: Setting, body: Callable, group: Group, *by_policy: bool) -> Callable:
-    """`body` for all policies of a group on all fields: `(numbers, ...)` -> `[P, F]`.
+def map_group(
+    body: Callable, group: Group, by_policy: Sequence[bool], fields: int, in_turns: bool
+) -> Callable:
+    """`body` for all policies of a group on F = `fields` fields: `(numbers, ...)` -> `[P, F]`.
 
     `by_policy` says for each further argument whether it is `[P, F, ...]`, or `[F, ...]`, the same
     for all policies. Both axes are flattened into one for `vmap`, as jaxlib has fast matrix
     products only for arrays of few axes (see `compiled.compiler_options`). In turns, what one
     experiment does not need is not computed, and its state stays in the cache.
     """
-    map_experiments = map_in_turns(body) if setting.in_turns else jax.vmap(body)
-    size = len(group.policies), len(setting.env.fields)
+    map_experiments = map_in_turns(body) if in_turns else jax.vmap(body)
+    size = len(group.policies), fields
     unflatten = lambda x: x.reshape(*size, *x.shape[1:])
     flatten = lambda x: x.reshape(size[0] * size[1], *x.shape[2:])
     repeat_policies = lambda x: flatten(jnp.broadcast_to(x[None], (size[0], *x.shape)))

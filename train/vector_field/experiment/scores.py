@@ -45,12 +45,16 @@ def evaluate(
     config: Config,
     learner: Learner,
     env: VectorField,
+    in_turns: bool,
     *trained: *TrainedAgents,
 ) -> Evaluation:
-    """The final field errors and forecasts of every seed, policy and field."""
+    """The final field errors and forecasts of every seed, policy and field.
+
+    `in_turns` as of `experiments.Setting`.
+    """
     agents, _, keys = trained
     started = time.perf_counter()
-    measures_of = jax.jit(partial(final_measures, config, learner, env))
+    measures_of = jax.jit(partial(final_measures, config, learner, env, in_turns))
     measures_of = measures_of.lower(agents[0], keys[0]).compile()
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
@@ -76,17 +80,22 @@ def evaluate(
 
 
 def final_measures(
-    config: Config, learner: Learner, env: VectorField, agents: dict[str, Any], key: jax.Array
+    config: Config,
+    learner: Learner,
+    env: VectorField,
+    in_turns: bool,
+    agents: dict[str, Any],
+    key: jax.Array,
 ) -> dict[str, dict[str, jax.Array]]:
     """Measures of each policy, `[F, ...]`: error, cosine, r2 and r2_free `[F, K + 1]`."""
     names = {n: policy(config, n) for n in config.policies}
     fields = len(config.env.fields)
     keys = jax.random.split(key, fields)  # the same episodes for all policies
     policy_measures = {}
+    body = lambda _, agent, key: experiment_measures(config, learner, env, agent, key)
     for group in experiments.groups(names):
-        body = partial(experiment_measures, config, learner, env)
-        measure_group = jax.vmap(jax.vmap(body), in_axes=(0, None))
-        group_measures = measure_group(agents[group.policies[0]], jax.random.clone(keys))
+        run = experiments.map_group(body, group, (True, False), fields, in_turns)
+        group_measures = run(group.numbers, agents[group.policies[0]], jax.random.clone(keys))
         for i, name in enumerate(group.policies):
             policy_measures[name] = {measure: x[i] for measure, x in group_measures.items()}
     return policy_measures
