@@ -4,10 +4,9 @@ python -m bench.vector_field_speed [--experiments 20] [--seconds 2] [--repeats 5
 
 One experiment on the limit cycle, then many side by side under `vmap`, as the command runs them on
 accelerators (on a CPU one after another). Bayesian rows have the four bases of their presets,
-sequence VAEs 25 × 25 centres. A plan of a sequence VAE is 10 steps ahead,
-from 32 candidates in 5 draws, made at every step (`every step`) or, as by default, when 5 steps of
-it are taken. Compile time is apart. In a step of a sequence VAE there is one gradient step on four
-windows.
+sequence VAEs 25 × 25 centres. A plan of a sequence VAE is 10 steps ahead, from 32 candidates in 5
+draws, made at every step (`every step`) or, as by default, when 5 steps of it are taken. Compile
+time is apart. In a step of a sequence VAE there is one gradient step on four windows.
 """
 
 import argparse
