@@ -20,7 +20,7 @@ import jax
 
 from bench.compiling import program_and_config
 from bench.snake_speed import append, machine
-from train.host.machine import compiled
+from train.host.compilation import compiled
 
 RESULTS = Path(__file__).parent / "results" / "cost_curves.json"
 WARMUP = 3_000  # steps before the clock starts, after which Q-learning learns

@@ -36,7 +36,7 @@ from bench.snake_speed import LEAST_SECONDS, append, machine
 from envs.durotaxis.env import Durotaxis
 from train.durotaxis.config import Config
 from train.durotaxis.training import make_training
-from train.host.machine import compiled
+from train.host.compilation import compiled
 
 RESULTS = Path(__file__).parent / "results" / "durotaxis_speed.json"
 BEFORE = {"last version, N = 76": 2.66, "reference version, N = 11": 11.8}

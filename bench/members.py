@@ -19,7 +19,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bench.flags import shrink
-from train.host.machine.compiled import parameters
+from train.host.compilation.compiled import parameters
 from train.host.plain_config import with_field
 from train.host.program import Program, find
 

@@ -30,7 +30,7 @@ from tests.recordings import particle_filter
 from tests.recordings.__main__ import write
 from tests.recordings.simulation import Model
 from tests.recordings.systems import SYSTEMS, record
-from train.host.machine import compiled
+from train.host.compilation import compiled
 from train.vector_field.config import Config
 from train.vector_field.data import episodes, recordings
 from train.vector_field.data.recordings import Data

@@ -20,8 +20,8 @@ import numpy as np
 from bench.snake_speed import append, machine
 from jaxrl.agents import dqn
 from jaxrl.loop import Config as LoopConfig
+from train.host.compilation import compiled
 from train.host.files.metrics_file import read_metrics
-from train.host.machine import compiled
 from train.host.running import saved_runs
 from train.host.running.run import run
 from train.host.scoring import scores

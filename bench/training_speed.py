@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from train.host.machine import compiled
+from train.host.compilation import compiled
 from train.host.training import Training
 
 WARMUP = 2_000  # environment steps before the clock starts, so that Q-learning learns

@@ -10,7 +10,7 @@ import venv
 from importlib import metadata
 from pathlib import Path
 
-from train.host.machine.compilation_cache import cache_home
+from train.host.compilation.compilation_cache import cache_home
 
 ROOT = Path(__file__).parents[2]
 FOLDER = "jaxrl-accelerators"  # not below `jaxrl`, whose files make room for compiled programs

@@ -24,7 +24,7 @@ from train.allo import scores
 from train.allo.directed import directed_scores
 from train.allo.recorded import policies
 from train.allo.recorded.winds import sampled_pairs
-from train.host.machine import memory
+from train.host.compilation import memory
 from train.host.machine.progress import show_activity
 
 DENSE = 500

@@ -22,7 +22,7 @@ from train.allo.config import Config, check, learning_config, make_network
 from train.allo.directed import directed_run
 from train.allo.problem import Problem
 from train.allo.recorded import policies
-from train.host.machine import constants
+from train.host.compilation import ahead_of_time
 from train.host.scoring import scores as host_scores
 from train.host.training import Evaluation, Score, TrainedAgents, Training
 
@@ -153,7 +153,7 @@ def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Eval
         return features, allo_state.eigenvalues(agent_config, agent), pairs
 
     started = time.perf_counter()
-    compiled_read = constants.trace(read, trained[0][0]).compile()
+    compiled_read = ahead_of_time.trace(read, trained[0][0]).compile()
     compile_seconds = time.perf_counter() - started
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:

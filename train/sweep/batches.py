@@ -11,11 +11,12 @@ import numpy as np
 
 from jaxrl.evaluate import Course, Watch
 from jaxrl.types import AgentState, PyTree
+from train.host.compilation import compiled, memory
 from train.host.errors import Interrupted
 from train.host.files import metrics_file
 from train.host.files.provenance import provenance
 from train.host.files.run_directory import RunDirectory
-from train.host.machine import compiled, devices, memory
+from train.host.machine import devices
 from train.host.machine.members import Members, make_member_functions, unpack_state
 from train.host.machine.progress import Display
 from train.host.machine.signals import StopRequest

@@ -8,9 +8,10 @@ scores of all batches, trains what is missing, and summarises.
 from pathlib import Path
 from typing import Any
 
+from train.host.compilation import compilation_cache
 from train.host.errors import UsageError, in_one_line
 from train.host.files.run_directory import resume_flag
-from train.host.machine import compilation_cache, jax_settings
+from train.host.machine import jax_settings
 from train.host.numbers import quantity
 from train.sweep import build, files
 from train.sweep.cluster import Cluster, package

@@ -10,9 +10,9 @@ import jax
 from rich.console import Console
 
 from jaxrl import checkpoint
+from train.host.compilation import compiled
 from train.host.files import metrics_file
 from train.host.files.run_directory import RunDirectory
-from train.host.machine import compiled
 from train.host.plain_config import plain
 from train.host.program import Program
 from train.host.showing import pictures

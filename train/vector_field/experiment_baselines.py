@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
 
+from train.host.compilation.compiled import keys_of
 from train.host.files.whole_files import finite_or_null, write_whole
-from train.host.machine.compiled import keys_of
 from train.host.machine.progress import show_activity
 from train.host.program import Run
 from train.host.scoring import scores as host_scores

@@ -18,8 +18,8 @@ from train.allo.config import PRESETS, Config, learning_config, make_network
 from train.allo.program import PROGRAM
 from train.allo.training import make_problem, make_training
 from train.host.command_line import command
+from train.host.compilation import compiled
 from train.host.files.metrics_file import read_metrics
-from train.host.machine import compiled
 from train.host.program import EpisodeSelection
 from train.host.running import saved_runs
 

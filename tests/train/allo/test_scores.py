@@ -11,7 +11,7 @@ from train.allo import problem, scores
 from train.allo.config import PRESETS, Config
 from train.allo.problem import Problem
 from train.allo.training import make_problem
-from train.host.machine import memory
+from train.host.compilation import memory
 
 S, D = 12, 4
 

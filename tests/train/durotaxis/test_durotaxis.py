@@ -21,8 +21,8 @@ from train.durotaxis.config import PRESETS, Config, make_env, name_of
 from train.durotaxis.program import PROGRAM
 from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
 from train.host.command_line import command
+from train.host.compilation.compiled import equations
 from train.host.files.metrics_file import read_metrics
-from train.host.machine.compiled import equations
 from train.policies import export
 
 SMALL = (

@@ -10,9 +10,9 @@ import numpy as np
 
 from jaxrl import checkpoint
 from train.host.command_line.command import parse
+from train.host.compilation import compiled
 from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
-from train.host.machine import compiled
 from train.host.program import Program
 
 

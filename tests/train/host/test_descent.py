@@ -13,10 +13,10 @@ from tests.train.host import descent
 from tests.train.images import assert_drawn
 from train import evaluate, render
 from train.host.command_line import command
+from train.host.compilation import compiled
 from train.host.errors import REFUSED
 from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import RunDirectory
-from train.host.machine import compiled
 from train.host.program import Views
 
 SEEDS, UPDATES = (0, 1), 8

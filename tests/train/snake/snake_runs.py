@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
 from train.host.command_line import command
+from train.host.compilation import compiled
 from train.host.files.provenance import provenance
 from train.host.files.run_directory import RunDirectory
-from train.host.machine import compiled
 from train.host.plain_config import plain
 from train.host.program import Program
 from train.snake import program as snake

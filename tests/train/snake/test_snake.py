@@ -13,9 +13,9 @@ from jaxrl import checkpoint
 from tests.train.host import crashes
 from train import evaluate, render
 from train.host.command_line import command
+from train.host.compilation import compiled
 from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
-from train.host.machine import compiled
 from train.snake.program import PROGRAM
 from train.snake.training import ENDINGS
 

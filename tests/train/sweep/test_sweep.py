@@ -10,9 +10,10 @@ import pytest
 
 from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
+from train.host.compilation import compiled
 from train.host.errors import INTERRUPTED, REFUSED, UsageError
 from train.host.files import metrics_file
-from train.host.machine import compiled, signals
+from train.host.machine import signals
 from train.host.plain_config import rebuild
 from train.host.program import find
 from train.host.running import saved_runs

@@ -6,8 +6,8 @@ import jax
 
 from jaxrl import checkpoint
 from train.host.command_line import command
+from train.host.compilation import compiled
 from train.host.files.run_directory import CHECKPOINTS
-from train.host.machine import compiled
 from train.two_snake.program import PROGRAM
 from train.two_snake.training import make_training
 

@@ -30,6 +30,7 @@ from train.host.command_line.saved_config import (
     without_run_location,
 )
 from train.host.command_line.suggestions import suggestion_text
+from train.host.compilation import compilation_cache
 from train.host.errors import (
     FAILED,
     QUIT,
@@ -40,13 +41,7 @@ from train.host.errors import (
     os_error_message,
 )
 from train.host.files.run_directory import RunDirectory, read_config_file
-from train.host.machine import (
-    compilation_cache,
-    devices,
-    distributed,
-    jax_settings,
-    quiet_libraries,
-)
+from train.host.machine import devices, distributed, jax_settings, quiet_libraries
 from train.host.machine.progress import print_line
 from train.host.machine.signals import Ending, interruption
 from train.host.plain_config import field_of, flag, names_below

@@ -11,8 +11,8 @@ from typing import Any, TypeVar, cast
 import tyro
 
 from train.host.command_line import help_text, suggestions
+from train.host.compilation import compilation_cache
 from train.host.errors import REFUSED, UsageError
-from train.host.machine import compilation_cache
 from train.host.numbers import FLAGS
 
 C = TypeVar("C")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from train.host.machine.compiled import Report
+from train.host.compilation.compiled import Report
 from train.host.machine.members import Members
 
 EXTREMES = {"min": np.min, "max": np.max}

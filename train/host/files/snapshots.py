@@ -16,11 +16,12 @@ import jax
 import numpy as np
 
 from jaxrl.types import RunState
+from train.host.compilation import ahead_of_time
 from train.host.errors import UsageError
 from train.host.files import array_files
 from train.host.files.run_directory import RunDirectory
 from train.host.files.whole_files import write_arrays
-from train.host.machine import constants, devices, distributed
+from train.host.machine import devices, distributed
 from train.host.training import Config, Training
 
 GROWTH = 1.1
@@ -72,7 +73,7 @@ def make(
     several = settings.num_seeds > 1
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)  # on one device
     look = {
-        folder: constants.trace(jax.vmap(body) if several else body, shapes).compile()
+        folder: ahead_of_time.trace(jax.vmap(body) if several else body, shapes).compile()
         for folder, body in functions.items()
         if body is not None
     }

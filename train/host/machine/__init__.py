@@ -1,1 +1,1 @@
-"""The machine that a run has: devices, processes, memory, signals, compiled programs."""
+"""The machine that a run has: devices, processes, signals, settings."""

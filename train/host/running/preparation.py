@@ -7,12 +7,13 @@ import jax
 import numpy as np
 
 from jaxrl import checkpoint, checks
+from train.host.compilation import compiled, memory
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
 from train.host.files.metrics_file import count_rows
 from train.host.files.rows import Counters
 from train.host.files.run_directory import CHECKPOINTS, METRICS, RunDirectory
-from train.host.machine import compiled, devices, jax_settings, memory
+from train.host.machine import devices, jax_settings
 from train.host.machine.members import Members
 from train.host.plain_config import differences, plain, rebuild
 from train.host.training import MAY_CHANGE, Config, Training

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl.numerics import nonfinite
+from train.host.compilation.compiled import Report
 from train.host.files.run_directory import resume_flag
-from train.host.machine.compiled import Report
 from train.host.plain_config import flag, flatten
 
 HAPPENED = {

@@ -21,12 +21,13 @@ from rich.console import Console
 from jaxrl import checkpoint, checks
 from jaxrl.numerics.precision import in_float32
 from jaxrl.types import RunState
+from train.host.compilation import compiled
 from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
 from train.host.files import log, metrics_file
 from train.host.files.provenance import provenance
 from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.files.snapshots import make as make_snapshot_writer
-from train.host.machine import compiled, devices, distributed, jax_settings
+from train.host.machine import devices, distributed, jax_settings
 from train.host.machine.progress import Display, clock, show_activity
 from train.host.machine.signals import StopRequest, interruption
 from train.host.plain_config import plain

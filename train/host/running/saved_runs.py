@@ -9,10 +9,10 @@ import jax
 
 from jaxrl import checkpoint
 from jaxrl.numerics.precision import in_float32
+from train.host.compilation import compiled
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
-from train.host.machine import compiled
 from train.host.plain_config import rebuild
 from train.host.program import Program, Run, find
 from train.host.scoring import best as best_policies

@@ -11,13 +11,14 @@ import numpy as np
 
 from jaxrl import checkpoint
 from jaxrl.types import RunState
+from train.host.compilation import compiled
 from train.host.errors import Interrupted, NonFiniteError
 from train.host.files import metrics_file, policy_files
 from train.host.files.log import Log
 from train.host.files.rows import Counters, chunk_rows, mean_score, trim_report, updated_counters
 from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.files.snapshots import SnapshotWriter
-from train.host.machine import compiled, devices, distributed, jax_settings
+from train.host.machine import devices, distributed, jax_settings
 from train.host.machine.members import Members
 from train.host.machine.progress import Display, clock, rate_text
 from train.host.machine.signals import StopRequest

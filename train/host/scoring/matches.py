@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.evaluate import Course, Episodes, PlayState, Trajectory, Watch
-from train.host.machine import constants, memory
+from train.host.compilation import ahead_of_time, memory
 from train.host.machine.progress import show_activity
 
 PIECE = 0.5
@@ -83,9 +83,9 @@ class CompiledMatch:
     """A compiled match."""
 
     match: Match
-    starts: constants.CompiledFunction
+    starts: ahead_of_time.CompiledFunction
     """`(player, key) -> (course, status)`."""
-    advances: constants.CompiledFunction
+    advances: ahead_of_time.CompiledFunction
     """`(player, course, watch) -> (course, status)`; consumes (donates) the course."""
 
     def play(
@@ -148,7 +148,7 @@ def compile_match(match: Match, player: Any, key: jax.Array) -> CompiledMatch:
     `player` and `key` may be shapes.
     """
     with show_activity("compiling the games"):
-        traced_start = constants.trace(with_status(match.start), player, key)
+        traced_start = ahead_of_time.trace(with_status(match.start), player, key)
         starts = traced_start.compile()
         course, _ = jax.tree.map(
             lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
@@ -156,7 +156,7 @@ def compile_match(match: Match, player: Any, key: jax.Array) -> CompiledMatch:
             starts.output_shardings,
         )
         arguments = player, course, match.full_window()
-        advances = constants.trace(
+        advances = ahead_of_time.trace(
             with_status(match.advance), *arguments, donate_argnums=1
         ).compile()
     memory.refuse_games(starts)

@@ -15,10 +15,10 @@ from jaxrl import outcomes
 from jaxrl.evaluate import Episodes
 from jaxrl.numerics import statistics
 from jaxrl.types import AgentState, RunState
+from train.host.compilation.compiled import keys_of
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
 from train.host.files.whole_files import finite_or_null, write_whole
-from train.host.machine.compiled import keys_of
 from train.host.numbers import quantity
 from train.host.training import Config, Evaluation, Training
 

@@ -31,7 +31,7 @@ from jaxrl.dynamics.state_space.filter import (
 from jaxrl.dynamics.state_space.information import gather_all
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, step
 from jaxrl.dynamics.state_space.smoother import smooth_states
-from train.host.machine import compiled
+from train.host.compilation import compiled
 from train.vector_field.config import Config
 from train.vector_field.data.sessions import map_sessions
 from train.vector_field.learners import LatentModel, StateSpaceFunctions

@@ -22,7 +22,7 @@ from PIL import Image
 
 from envs import gif
 from jaxrl.types import AgentState
-from train.host.machine import compiled
+from train.host.compilation import compiled
 from train.host.machine.progress import Display
 from train.host.numbers import quantity
 from train.host.showing.pictures import VERMILLION

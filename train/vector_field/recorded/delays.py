@@ -18,7 +18,7 @@ from jaxrl.dynamics.state_space.filter import Record, filter_states
 from jaxrl.dynamics.state_space.fitting import fit as fits
 from jaxrl.dynamics.state_space.fitting.units import scale_record, units_of
 from jaxrl.dynamics.state_space.model import StateSpace
-from train.host.machine import compiled
+from train.host.compilation import compiled
 from train.vector_field.config import Config
 from train.vector_field.data.input_delays import delay_rows
 from train.vector_field.data.recordings import Data

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from jaxrl.dynamics.state_space.fitting.sessions import session_params
 from jaxrl.dynamics.state_space.model import Params
+from train.host.compilation import memory
 from train.host.errors import in_one_line
-from train.host.machine import memory
 from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.scoring import scores

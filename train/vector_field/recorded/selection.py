@@ -22,7 +22,7 @@ from jaxrl.dynamics.state_space.fitting import fit as fits
 from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian
 from jaxrl.dynamics.state_space.fitting.units import Units, scale_record, units_of, unscale_params
 from jaxrl.dynamics.state_space.model import Params, StateSpace
-from train.host.machine import compiled, memory
+from train.host.compilation import compiled, memory
 from train.vector_field.config import Config, Dynamics
 from train.vector_field.data import episodes
 from train.vector_field.data.recordings import Data

@@ -23,8 +23,8 @@ from jaxrl.dynamics.networks import latent_filter
 from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState
+from train.host.compilation import ahead_of_time
 from train.host.files.whole_files import write_arrays
-from train.host.machine import constants
 from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
 from train.host.scoring import scores
@@ -148,9 +148,11 @@ def held_out_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> jax.Arr
     return episodes.r2(held_out, episodes.forecasts(held_out, of_episode))
 
 
-def compiled_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> constants.CompiledFunction:
+def compiled_r2(
+    config: Config, model: Any, held_out: Data, fit: Fit
+) -> ahead_of_time.CompiledFunction:
     """`held_out_r2` of fits like this one."""
-    return constants.trace(partial(held_out_r2, config, model, held_out), fit).compile()
+    return ahead_of_time.trace(partial(held_out_r2, config, model, held_out), fit).compile()
 
 
 def evaluate(

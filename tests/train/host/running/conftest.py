@@ -5,7 +5,7 @@ import pytest
 
 from tests.train import tiny
 from tests.train.host.running.short_runs import Healthy, configure, train
-from train.host.machine import compiled
+from train.host.compilation import compiled
 from train.host.running.run import Result
 
 

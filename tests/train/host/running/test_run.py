@@ -30,10 +30,11 @@ from tests.train.host.running.short_runs import (
 )
 from train import evaluate as evaluation_command
 from train.host.command_line.command import main, parse
+from train.host.compilation import compiled
 from train.host.errors import INTERRUPTED, QUIT, Interrupted, UsageError
 from train.host.files import metrics_file
 from train.host.files.run_directory import CHECKPOINTS
-from train.host.machine import compiled, jax_settings
+from train.host.machine import jax_settings
 from train.host.running import preparation
 from train.host.running.run import Result, run
 from train.host.training import Score

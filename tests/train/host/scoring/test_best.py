@@ -13,10 +13,10 @@ import pytest
 from jaxrl import checkpoint
 from tests.train import tiny
 from train.host.command_line.command import main
+from train.host.compilation import memory
 from train.host.errors import REFUSED, Interrupted, UsageError
 from train.host.files import metrics_file, policy_files
 from train.host.files.run_directory import RunDirectory
-from train.host.machine import memory
 from train.host.running import saved_policies, saved_runs
 from train.host.running.run import run
 from train.host.scoring import best

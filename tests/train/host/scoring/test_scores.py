@@ -12,8 +12,8 @@ from rich.console import Console
 from jaxrl.evaluate import Episodes
 from jaxrl.types import Agent
 from tests.train import tiny
+from train.host.compilation import memory
 from train.host.errors import UsageError
-from train.host.machine import memory
 from train.host.scoring import games, limits, scores
 from train.host.scoring.games import GamesEvaluation
 from train.host.training import Score, Training

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import pytest
 
 from tests.train.vector_field.pictures.drawn_runs import SEEDS, SMALL, FinishedRun, evaluation_of
+from train.host.compilation import compiled
 from train.host.files import metrics_file
-from train.host.machine import compiled
 from train.host.scoring import scores
 from train.vector_field.experiment import experiments
 from train.vector_field.pictures import run_pictures

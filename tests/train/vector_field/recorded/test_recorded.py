@@ -10,7 +10,7 @@ import pytest
 
 from jaxrl.dynamics import rbf, sequence_elbo
 from tests.train.images import assert_drawn
-from train.host.machine import constants
+from train.host.compilation import ahead_of_time
 from train.host.scoring.scores import read_evaluation
 from train.vector_field import program
 from train.vector_field.config import Budget, Config, Model
@@ -184,7 +184,7 @@ def test_data_are_no_constants_of_the_program(tmp_path):
     model = replace(config.model, recognition="mlp", field="linear")
     training = make_training(replace(config, model=model))
     state = jax.eval_shape(training.init, jax.random.key(0))
-    traced = constants.trace(training.update, state)
+    traced = ahead_of_time.trace(training.update, state)
     assert sum(x.size for x in traced.arrays) > 32 * Y.size
     literals = re.findall(r'dense<"([^"]*)">', traced.program.lower().as_text())  # in hexadecimals
-    assert max(map(len, literals), default=0) < 2 * constants.LARGE
+    assert max(map(len, literals), default=0) < 2 * ahead_of_time.LARGE

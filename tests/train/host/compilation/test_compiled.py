@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from train.host.machine import compiled
+from train.host.compilation import compiled
 
 
 def product(axes: int):

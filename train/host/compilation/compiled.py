@@ -15,7 +15,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxrl.loop import LoopMetrics
 from jaxrl.numerics import nonfinite
 from jaxrl.types import PyTree, RunState, where_tree
-from train.host.machine import constants, devices, members
+from train.host.compilation import ahead_of_time
+from train.host.machine import devices, members
 
 Init = Callable[..., RunState]
 Update = Callable[[Any], tuple[Any, LoopMetrics]]
@@ -39,8 +40,8 @@ class Programs(NamedTuple):
 class TracedPrograms(NamedTuple):
     """`Programs` before the long compilation; tracing has found sizes that do not fit."""
 
-    init: constants.CompiledFunction
-    chunk: constants.TracedFunction
+    init: ahead_of_time.CompiledFunction
+    chunk: ahead_of_time.TracedFunction
     like: RunState
 
     def compile(self, has_small_products: bool = False) -> Programs:
@@ -48,7 +49,9 @@ class TracedPrograms(NamedTuple):
         return Programs(self.init, self.chunk.compile(options), self.like)
 
 
-def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> constants.TracedFunction:
+def trace_init(
+    init: Init, starts: PyTree, mesh: Mesh | None = None
+) -> ahead_of_time.TracedFunction:
     """Traces `init` for `starts` (see `init_all`), the state to be spread over a mesh.
 
     A scalar seed is not vmapped.
@@ -56,11 +59,13 @@ def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> constant
     start = jax.jit(init_all(init, starts))  # traced once
     has_members = bool(jax.tree.leaves(starts)[0].ndim)
     shardings = devices.layout(mesh, jax.eval_shape(start, starts), has_members)
-    return constants.trace(start, starts, place=replicated_sharding(mesh), out_shardings=shardings)
+    return ahead_of_time.trace(
+        start, starts, place=replicated_sharding(mesh), out_shardings=shardings
+    )
 
 
 def trace(
-    init: constants.TracedFunction,
+    init: ahead_of_time.TracedFunction,
     update: Update,
     length: int,
     skip: bool,
@@ -80,7 +85,7 @@ def trace(
         init.out_info,
         compiled.output_shardings,
     )
-    traced = constants.trace(
+    traced = ahead_of_time.trace(
         *(chunk, like, np.int32(length)),
         place=replicated_sharding(mesh),
         donate_argnums=0,

@@ -14,9 +14,9 @@ from typing import Any
 import jax
 
 from jaxrl.types import PyTree
+from train.host.compilation.compiled import equations
 from train.host.errors import UsageError
 from train.host.machine import control_groups
-from train.host.machine.compiled import equations
 from train.host.plain_config import flag, flatten, plain
 
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from train.host.machine import constants
+from train.host.compilation import ahead_of_time
 
 DATA = np.random.default_rng(0).normal(size=(300, 100)).astype(np.float32)
 TABLE = DATA[:3, :4]
-EMBEDDED = constants.LARGE
+EMBEDDED = ahead_of_time.LARGE
 """Characters of a program that holds a large array, at least."""
 
 
@@ -27,7 +27,7 @@ def add_rows(total: jax.Array, index: jax.Array) -> jax.Array:
 
 def test_large_arrays_are_arguments_and_results_the_same():
     start = jnp.zeros(100)
-    traced = constants.trace(add_rows, start, np.int32(7))
+    traced = ahead_of_time.trace(add_rows, start, np.int32(7))
     assert (
         len(traced.program.lower().as_text())
         < EMBEDDED
@@ -45,7 +45,7 @@ def test_members_and_donated_states_are_as_without():
     starts = jnp.asarray(DATA[:3])
     every = jax.vmap(add_rows, in_axes=(0, None))
     expected = np.asarray(jax.jit(every)(starts, np.int32(7)))
-    program = constants.trace(every, starts, np.int32(7), donate_argnums=0).compile()
+    program = ahead_of_time.trace(every, starts, np.int32(7), donate_argnums=0).compile()
     for _ in range(2):  # the data are not given away with the state
         state = jnp.array(starts)
         np.testing.assert_array_equal(program(state, np.int32(7)), expected)
@@ -60,6 +60,6 @@ def test_a_function_is_traced_once(data):
         counts.append(x)
         return {"sum": x @ data.T}
 
-    results = constants.trace(body, jnp.ones(data.shape[1])).compile()(jnp.ones(data.shape[1]))
+    results = ahead_of_time.trace(body, jnp.ones(data.shape[1])).compile()(jnp.ones(data.shape[1]))
     np.testing.assert_allclose(results["sum"], data.sum(1), rtol=1e-4, atol=1e-4)
     assert len(counts) == 1

@@ -11,8 +11,8 @@ import pytest
 from jax._src import compilation_cache as cache_of_jax
 
 from train.host.command_line.command import command
-from train.host.machine import compilation_cache
-from train.host.machine.compilation_cache import (
+from train.host.compilation import compilation_cache
+from train.host.compilation.compilation_cache import (
     FOLDER,
     SWITCH,
     Entries,
