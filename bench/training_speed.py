@@ -17,8 +17,9 @@ def measure_speed(training: Training, seconds: float, repeats: int) -> dict[str,
     per_update = training.steps_per_update
     started = time.perf_counter()
     start = compiled.trace_init(training.init, jnp.int32(0))
-    traced = compiled.trace(start, training.update, 100_000, skip=False)
-    program = traced.compile(training.has_small_products)
+    small = training.has_small_products
+    traced = compiled.trace(start, training.update, 100_000, False, has_small_products=small)
+    program = traced.compile()
     compile_s = time.perf_counter() - started
     state = program.init(jnp.int32(0))
 

@@ -105,10 +105,7 @@ def compile_policy(run: Run) -> tuple[bytes, dict[str, Any]]:
         "calling_convention": program.calling_convention_version,
         "versions": provenance()["versions"],
     }
-    try:
-        return bytes(program.serialize()), description
-    except ImportError as error:
-        raise UsageError("this needs flatbuffers: pip install jaxrl[export]") from error
+    return bytes(program.serialize()), description
 
 
 def _describe_arrays(tree: Any) -> list[dict[str, Any]]:

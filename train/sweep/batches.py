@@ -103,7 +103,7 @@ def train(
     traced = trace(training, config, members)
     with metrics_file.MetricsFile(directory) as record, Display(title) as display:
         display.say(f"{title}: compiling for {quantity(len(members.seeds), 'members')}")
-        programs = compile_within_memory(traced, config, training.has_small_products)
+        programs = compile_within_memory(traced, config)
         display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
         meta = {"name": title, "config": plain(config), **provenance()}
         session_parts = training, config.run, members, RunDirectory(directory), programs, None

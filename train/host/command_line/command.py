@@ -30,7 +30,7 @@ from train.host.command_line.saved_config import (
     without_run_location,
 )
 from train.host.command_line.suggestions import suggestion_text
-from train.host.compilation import compilation_cache
+from train.host.compilation import compilation_cache, exported
 from train.host.errors import (
     FAILED,
     QUIT,
@@ -69,7 +69,8 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
             training = program.training(config)
         except ValueError as error:
             raise UsageError(with_flags(in_one_line(error), config)) from error
-        train_program(program, config, preset, training)
+        with exported.keep_programs_of(program.name if program.is_ours else "", config):
+            train_program(program, config, preset, training)
 
     if arguments is None:  # a program of one's own has not come through `train.host.entrance`
         quiet_libraries.silence()

@@ -12,6 +12,8 @@ import jax.extend
 import jax.numpy as jnp
 from jax.sharding import Sharding
 
+from train.host.compilation import exported
+
 LARGE = 2**16
 """Bytes of an array from which it is an argument; smaller ones are folded at once."""
 
@@ -38,32 +40,64 @@ class TracedFunction(NamedTuple):
 
     program: jax.stages.Traced
     arrays: list[jax.Array]
-
-    @property
-    def jaxpr(self) -> Any:
-        return self.program.jaxpr
+    jaxpr: Any  # all of it, or only its call if it was traced by an earlier command
+    compiler_options: dict[str, str | bool]
 
     @property
     def out_info(self) -> Any:
         return self.program.out_info
 
-    def compile(self, options: dict[str, str | bool] | None = None) -> CompiledFunction:
-        return CompiledFunction(self.program.lower().compile(options), self.arrays)
+    def compile(self) -> CompiledFunction:
+        program = self.program.lower().compile(self.compiler_options)
+        return CompiledFunction(program, self.arrays)
 
 
 def trace(
-    function: Callable[..., Any], *arguments: Any, place: Sharding | None = None, **options: Any
+    function: Callable[..., Any],
+    *arguments: Any,
+    name: str = "",
+    place: Sharding | None = None,
+    layout: Callable[[Any], Any] | None = None,
+    compiler_options: Callable[[Any], dict[str, str | bool]] = lambda jaxpr: {},
+    **options: Any,
 ) -> TracedFunction:
     """Traces a function, once, for arguments of these shapes.
 
-    `place` is where the arrays go that it closes over, None: where one device has them. `options`
-    are those of `jax.jit`.
+    Under a `name` it is kept (`exported.keep_programs_of`), unless it closes over large arrays: the
+    configuration and the arguments then determine the function. `place` is where the arrays go
+    that it closes over, None: where one device has them. `layout` gives the places of the results
+    from their shapes, `compiler_options` those of XLA from a jaxpr; `options` are of `jax.jit`.
     """
-    traced = jax.jit(lambda *x: function(*x[:-1]), **options).trace(*arguments, [])
+    key = exported.key_of(name, arguments)
+    earlier = exported.read(key)
+    body = earlier or function
+    if layout is not None:
+        body = jax.jit(body)  # traced once
+        options["out_shardings"] = layout(jax.eval_shape(body, *arguments))
+    traced = jax.jit(lambda *x: body(*x[:-1]), **options).trace(*arguments, [])
+    if earlier is not None:
+        return TracedFunction(traced, [], traced.jaxpr, earlier.compiler_options)
+    chosen = compiler_options(traced.jaxpr.jaxpr)
+    if any(map(is_large, traced.jaxpr.consts)):
+        return pass_arrays(traced, arguments, place, chosen, options)
+    program = exported.write(key, traced, arguments, chosen)
+    if program is None:
+        return TracedFunction(traced, [], traced.jaxpr, chosen)
+    # compiled as its call, as by later commands: so they find it compiled
+    call = jax.jit(lambda *x: program(*x[:-1]), **options).trace(*arguments, [])
+    return TracedFunction(call, [], traced.jaxpr, chosen)
+
+
+def pass_arrays(
+    traced: jax.stages.Traced,
+    arguments: Any,
+    place: Sharding | None,
+    compiler_options: dict[str, str | bool],
+    options: dict[str, Any],
+) -> TracedFunction:
+    """What was traced, with the large arrays that it closes over as arguments."""
     constants = traced.jaxpr.consts
     arrays = [jax.device_put(x, place) for x in constants if is_large(x)]
-    if not arrays:
-        return TracedFunction(traced, arrays)
     program, structure = traced.jaxpr.jaxpr, jax.tree.structure(traced.out_info)
 
     def call_with_arrays(*arguments_and_arrays: Any) -> Any:
@@ -72,7 +106,8 @@ def trace(
         call = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(program, values))
         return jax.tree.unflatten(structure, call(*jax.tree.leaves(arguments_and_arrays[:-1])))
 
-    return TracedFunction(jax.jit(call_with_arrays, **options).trace(*arguments, arrays), arrays)
+    with_arrays = jax.jit(call_with_arrays, **options).trace(*arguments, arrays)
+    return TracedFunction(with_arrays, arrays, with_arrays.jaxpr, compiler_options)
 
 
 def is_large(constant: Any) -> bool:

@@ -54,6 +54,15 @@ def begin(arguments: Sequence[str]) -> list[str]:
     return others
 
 
+def entries() -> "Entries | None":
+    """Where this command keeps what it compiles; None: nowhere, or where the user has told JAX."""
+    root = private_root()
+    if root is None or not getattr(jax.config, SWITCH):
+        return None
+    folder = root / kind_of_machine()
+    return Entries(root, folder) if getattr(jax.config, FOLDER) == str(folder) else None
+
+
 def is_chosen_by_user() -> bool:
     """Whether JAX has a folder already, or is to do without."""
     has_folder = FOLDER.upper() in os.environ or getattr(jax.config, FOLDER) is not None

@@ -4,6 +4,7 @@ Both are compiled ahead of time, so that compiling and running are timed separat
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -44,9 +45,8 @@ class TracedPrograms(NamedTuple):
     chunk: ahead_of_time.TracedFunction
     like: RunState
 
-    def compile(self, has_small_products: bool = False) -> Programs:
-        options = compiler_options(self.chunk.jaxpr.jaxpr, has_small_products)
-        return Programs(self.init, self.chunk.compile(options), self.like)
+    def compile(self) -> Programs:
+        return Programs(self.init, self.chunk.compile(), self.like)
 
 
 def trace_init(
@@ -56,11 +56,14 @@ def trace_init(
 
     A scalar seed is not vmapped.
     """
-    start = jax.jit(init_all(init, starts))  # traced once
     has_members = bool(jax.tree.leaves(starts)[0].ndim)
-    shardings = devices.layout(mesh, jax.eval_shape(start, starts), has_members)
+    layout = lambda state: devices.layout(mesh, state, has_members)
     return ahead_of_time.trace(
-        start, starts, place=replicated_sharding(mesh), out_shardings=shardings
+        init_all(init, starts),
+        starts,
+        name="init",
+        place=replicated_sharding(mesh),
+        layout=None if mesh is None else layout,
     )
 
 
@@ -70,10 +73,12 @@ def trace(
     length: int,
     skip: bool,
     mesh: Mesh | None = None,
+    has_small_products: bool = False,
 ) -> TracedPrograms:
     """Compiles what `trace_init` made, and traces chunks of up to `length` updates.
 
-    For `skip` see `checked_update`. The report is whole on every device of `mesh`.
+    For `skip` see `checked_update`, for `has_small_products` `compiler_options`. The report is
+    whole on every device of `mesh`.
     """
     seeds, *_ = init.jaxpr.in_avals
     chunk = make_variable_chunk(checked_update(update, skip), length)
@@ -87,7 +92,9 @@ def trace(
     )
     traced = ahead_of_time.trace(
         *(chunk, like, np.int32(length)),
+        name="chunk",
         place=replicated_sharding(mesh),
+        compiler_options=partial(compiler_options, has_small_products=has_small_products),
         donate_argnums=0,
         # without these the next call fails
         out_shardings=(compiled.output_shardings, replicated_sharding(mesh)),

@@ -73,7 +73,9 @@ def make(
     several = settings.num_seeds > 1
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)  # on one device
     look = {
-        folder: ahead_of_time.trace(jax.vmap(body) if several else body, shapes).compile()
+        folder: ahead_of_time.trace(
+            jax.vmap(body) if several else body, shapes, name=folder.name
+        ).compile()
         for folder, body in functions.items()
         if body is not None
     }

@@ -95,7 +95,9 @@ def trace(
             memory.refuse_state(start.out_info, config, count)
             memory.refuse_program(start.out_info, start.jaxpr.jaxpr, config, count)
             skip = settings.on_nonfinite == "skip"
-            traced = compiled.trace(start, training.update, length, skip, mesh)
+            traced = compiled.trace(
+                start, training.update, length, skip, mesh, training.has_small_products
+            )
     except (ValueError, OverflowError) as error:
         raise UsageError(in_one_line(error)) from error
     memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config, count)
@@ -103,11 +105,9 @@ def trace(
     return traced
 
 
-def compile_within_memory(
-    traced: compiled.TracedPrograms, config: Any, has_small_products: bool = False
-) -> compiled.Programs:
+def compile_within_memory(traced: compiled.TracedPrograms, config: Any) -> compiled.Programs:
     """Compiles. Raises UsageError if the compiled program needs more memory than there is."""
-    programs = traced.compile(has_small_products)
+    programs = traced.compile()
     memory.return_free_memory()
     memory.refuse_compiled(programs.chunk, traced.chunk.jaxpr.jaxpr, config)
     return programs

@@ -94,7 +94,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         with live_page(settings, directory):
             message = f"stopped while compiling: --resume {directory} begins the run"
             with interruption(message), show_activity("compiling"):
-                programs = compile_within_memory(traced, config, training.has_small_products)
+                programs = compile_within_memory(traced, config)
                 best = make_best(
                     training, settings, settings.members, directory.best, traced.like.agent
                 )

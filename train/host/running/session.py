@@ -2,7 +2,7 @@
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from train.host.numbers import quantity
 from train.host.plain_config import differences
 from train.host.running.problems import Problem, advice, first_problem
 from train.host.scoring.best import BestTracker
+from train.host.scoring.games import GamesEvaluation
 from train.host.scoring.scores import evaluate_run, write_evaluation
 from train.host.training import Config, Evaluation, PlayConfig, Training
 
@@ -268,7 +269,10 @@ class Session:
             return None
         if not distributed.is_first():
             return None
-        evaluation = evaluate_run(self.training, self.settings, state)
+        training = self.training
+        if isinstance(training.evaluate, GamesEvaluation):  # kept for the next run
+            training = training._replace(evaluate=replace(training.evaluate, name="final games"))
+        evaluation = evaluate_run(training, self.settings, state)
         write_evaluation(self.directory.path, evaluation)
         self.display.console.print(evaluation.table)
         self.display.say(

@@ -175,7 +175,7 @@ def make(
     match = to_match(training.games(settings.evaluate_games))
     match = match if len(members.seeds) == 1 else match.vectorize()
     agents = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), agents)  # on one device
-    compiled = compile_match(match, agents, keys(members, 0))
+    compiled = compile_match(match, agents, keys(members, 0), name="games while training")
     policies = read(folder, agents, members) if checkpoint.steps(folder) else None
     return BestTracker(folder, members, training.score, compiled, policies)
 

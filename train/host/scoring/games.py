@@ -54,12 +54,14 @@ class GamesEvaluation:
     """Whether the match keeps the steps of one environment."""
     player: Player | None = None
     """Who plays, as far as that is known."""
+    name: str = ""
+    """What the games are kept as, once traced (see `ahead_of_time.trace`)."""
 
     def __call__(
         self, agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
     ) -> Evaluation:
         activities = [f"playing games to the end{self.place}, seed {x}" for x in seeds]
-        results = play(self.match, agents, keys, activities)
+        results = play(self.match, agents, keys, activities, self.name)
         if not self.is_watched:
             results = results._replace(replay=None)
         content = evaluation_content(seeds, results, self.score.name)
@@ -157,15 +159,20 @@ def of_episodes(episodes_of: EpisodesOf, score: Score = Score()) -> GamesEvaluat
 
 
 def play(
-    episodes_of: EpisodesOf, agents: list[AgentState], keys: list[jax.Array], activities: list[str]
+    episodes_of: EpisodesOf,
+    agents: list[AgentState],
+    keys: list[jax.Array],
+    activities: list[str],
+    name: str = "",
 ) -> GameResults:
     """Compiles `episodes_of` once and plays its games with each agent.
 
-    In pieces, if it is a `Match`. `activities` are shown as progress, one for each agent. Raises
-    UsageError if so many games need more memory than there is.
+    In pieces, if it is a `Match`. `activities` are shown as progress, one for each agent. For
+    `name` see `ahead_of_time.trace`. Raises UsageError if so many games need more memory than there
+    is.
     """
     start_time = time.perf_counter()
-    match = compile_match(to_match(episodes_of), agents[0], keys[0])
+    match = compile_match(to_match(episodes_of), agents[0], keys[0], name)
     ready_time = time.perf_counter()
     episodes = [
         match.play_with_progress(*each) for each in zip(agents, keys, activities, strict=True)

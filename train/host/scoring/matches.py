@@ -142,13 +142,15 @@ def next_size(size: int, seconds: float) -> int:
     return max(1, min(GROWTH * size, int(size * PIECE / max(seconds, 1e-9))))
 
 
-def compile_match(match: Match, player: Any, key: jax.Array) -> CompiledMatch:
+def compile_match(match: Match, player: Any, key: jax.Array, name: str = "") -> CompiledMatch:
     """Compiles a match. Raises UsageError if its games need more memory than there is.
 
-    `player` and `key` may be shapes.
+    `player` and `key` may be shapes. For `name` see `ahead_of_time.trace`.
     """
     with show_activity("compiling the games"):
-        traced_start = ahead_of_time.trace(with_status(match.start), player, key)
+        traced_start = ahead_of_time.trace(
+            with_status(match.start), player, key, name=name and f"start of {name}"
+        )
         starts = traced_start.compile()
         course, _ = jax.tree.map(
             lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
@@ -157,7 +159,7 @@ def compile_match(match: Match, player: Any, key: jax.Array) -> CompiledMatch:
         )
         arguments = player, course, match.full_window()
         advances = ahead_of_time.trace(
-            with_status(match.advance), *arguments, donate_argnums=1
+            with_status(match.advance), *arguments, name=name, donate_argnums=1
         ).compile()
     memory.refuse_games(starts)
     memory.refuse_games(advances)

@@ -22,6 +22,7 @@ from envs.vector_field.params import Params
 from jaxrl.dynamics.latent_scores import k_step_r2
 from jaxrl.dynamics.planning import stimulation
 from jaxrl.types import AgentState
+from train.host.compilation import ahead_of_time
 from train.host.files.metrics_file import read_metrics
 from train.host.scoring import scores
 from train.host.training import Evaluation, TrainedAgents
@@ -54,8 +55,8 @@ def evaluate(
     """
     agents, _, keys = trained
     started = time.perf_counter()
-    measures_of = jax.jit(partial(final_measures, config, learner, env, in_turns))
-    measures_of = measures_of.lower(agents[0], keys[0]).compile()
+    measures_of = partial(final_measures, config, learner, env, in_turns)
+    measures_of = ahead_of_time.trace(measures_of, agents[0], keys[0], name="scores").compile()
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
         policy_measures = jax.device_get(measures_of(agent, key))

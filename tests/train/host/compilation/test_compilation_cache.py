@@ -14,30 +14,12 @@ from train.host.command_line.command import command
 from train.host.compilation import compilation_cache
 from train.host.compilation.compilation_cache import (
     FOLDER,
+    SETTINGS,
     SWITCH,
     Entries,
     kind_of_machine,
     private_root,
 )
-
-SETTINGS = (FOLDER, SWITCH, *compilation_cache.SETTINGS)
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The cache home of a user who has told JAX nothing."""
-    before = {name: getattr(jax.config, name) for name in SETTINGS}
-    monkeypatch.setattr(cache_of_jax, "get_file_cache", cache_of_jax.get_file_cache)
-    for name in SETTINGS:
-        monkeypatch.setenv(name.upper(), "")  # so that it is restored, whatever a test sets
-        monkeypatch.delenv(name.upper())
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    jax.config.update(FOLDER, None)
-    cache_of_jax.reset_cache()
-    yield tmp_path
-    for name, value in before.items():
-        jax.config.update(name, value)
-    cache_of_jax.reset_cache()
 
 
 @pytest.fixture
@@ -115,9 +97,9 @@ def test_what_the_user_told_jax_stays(variable, home, monkeypatch):
     monkeypatch.setenv(name, value)
     if name == SWITCH.upper():
         jax.config.update(SWITCH, False)
-    before = {x: getattr(jax.config, x) for x in SETTINGS}
+    before = {x: getattr(jax.config, x) for x in (FOLDER, SWITCH, *SETTINGS)}
     compilation_cache.begin([])
-    assert {x: getattr(jax.config, x) for x in SETTINGS} == before
+    assert {x: getattr(jax.config, x) for x in before} == before
 
 
 def test_processes_that_have_joined_do_without(home, monkeypatch):
