@@ -175,13 +175,13 @@ def write(
         return None
     try:
         structure = tree_json.encode(jax.tree.structure(traced.out_info))
-        program = export_flat(traced, arguments)
-        content = bytes(program.serialize())
+        content = bytes(export_flat(traced, arguments).serialize())
     except (ValueError, NotImplementedError):  # of trees and operations
         return None
     header = {"structure": structure, "compiler_options": compiler_options}
     entries.put(key, json.dumps(header).encode() + b"\n" + content)
-    return ExportedProgram(program, **header)
+    # as it will be read: for several devices JAX compiles what was exported as another program
+    return ExportedProgram(export.deserialize(bytearray(content)), **header)
 
 
 def export_flat(traced: jax.stages.Traced, arguments: PyTree) -> export.Exported:
