@@ -70,9 +70,9 @@ def trace(
     """
     key = exported.key_of(name, arguments)
     earlier = exported.read(key)
-    body = earlier or function
+    # traced once, also where it is asked for its shapes
+    body = earlier or (function if layout is None else jax.jit(function))
     if layout is not None:
-        body = jax.jit(body)  # traced once
         options["out_shardings"] = layout(jax.eval_shape(body, *arguments))
     traced = jax.jit(lambda *x: body(*x[:-1]), **options).trace(*arguments, [])
     if earlier is not None:

@@ -180,7 +180,7 @@ def write(
         return None
     header = {"structure": structure, "compiler_options": compiler_options}
     entries.put(key, json.dumps(header).encode() + b"\n" + content)
-    # as it will be read: for several devices JAX compiles what was exported as another program
+    # as it will be read, so that it is compiled as the same program
     return ExportedProgram(export.deserialize(bytearray(content)), **header)
 
 

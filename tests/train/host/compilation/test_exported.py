@@ -222,9 +222,8 @@ def test_a_command_that_is_started_again_repeats_itself_without_tracing(tmp_path
 
     first = start("first")
     before = entries()
-    assert (
-        len(entries("exported-*")) == 6
-    )  # init, chunk, and start and pieces of two kinds of games
+    # the initial state, a chunk, and start and pieces of two kinds of games
+    assert len(entries("exported-*")) == 6
     again, without = start("again"), start("without", "--no-cache")
     assert entries() == before  # nothing was written anew, nor compiled
     for other in (again, without):
