@@ -11,8 +11,8 @@ import jax
 
 from jaxrl.types import PyTree
 
-STATIC = (str, int, float, bool, type(None))
-"""Types of the fields of a dataclass that are no leaves and can be written."""
+STATIC = (str, int, float)
+"""Types of the fields of a dataclass that hold no leaves and can be written."""
 
 
 def encode(structure: Any) -> Any:
@@ -54,7 +54,7 @@ def encode_node(node: Any) -> Any:
 
 def encode_fields(values: dict[str, Any]) -> dict[str, Any]:
     """JSON of the fields of an instance, those that hold no leaves as they are."""
-    is_static = lambda x: isinstance(x, STATIC) and not isinstance(x, Leaf) and x is not None
+    is_static = lambda x: isinstance(x, STATIC) and not isinstance(x, Leaf)
     return {name: {"static": x} if is_static(x) else encode_node(x) for name, x in values.items()}
 
 
