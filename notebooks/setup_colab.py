@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 PACKAGES = ("jaxrl", "envs", "train")
 REQUIRED = (
     *("jax", "jaxlib", "flax", "optax", "chex", "jraph", "gymnax", "six", "numpy"),
-    *("scipy", "safetensors", "tyro", "rich", "matplotlib", "pillow", "pyyaml"),
+    *("scipy", "safetensors", "flatbuffers", "tyro", "rich", "matplotlib", "pillow", "pyyaml"),
 )
 LOWEST, BELOW = (0, 10), (0, 12)  # versions of jax and jaxlib that the project runs on
 NEWER = "gymnax 1.0.1 forbids jax 0.12"  # why BELOW is what it is
