@@ -74,7 +74,8 @@ def trace(
     body = earlier or (function if layout is None else jax.jit(function))
     if layout is not None:
         options["out_shardings"] = layout(jax.eval_shape(body, *arguments))
-    traced = jax.jit(lambda *x: body(*x[:-1]), **options).trace(*arguments, [])
+    trace_call = lambda f: jax.jit(lambda *x: f(*x[:-1]), **options).trace(*arguments, [])
+    traced = trace_call(body)
     if earlier is not None:
         return TracedFunction(traced, [], traced.jaxpr, earlier.compiler_options)
     chosen = compiler_options(traced.jaxpr.jaxpr)
@@ -84,8 +85,7 @@ def trace(
     if program is None:
         return TracedFunction(traced, [], traced.jaxpr, chosen)
     # compiled as its call, as by later commands: so they find it compiled
-    call = jax.jit(lambda *x: program(*x[:-1]), **options).trace(*arguments, [])
-    return TracedFunction(call, [], traced.jaxpr, chosen)
+    return TracedFunction(trace_call(program), [], traced.jaxpr, chosen)
 
 
 def pass_arrays(

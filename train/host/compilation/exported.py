@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.extend
@@ -40,7 +40,15 @@ SHAPES_NOTHING = {f"run.{name}" for name in ("directory", "resume", "policy", "l
 SEPARATORS = str.maketrans(dict.fromkeys(",;:=|", " "))
 """What may stand between the paths in a text."""
 
-_source: ContextVar[str] = ContextVar("source", default="")
+
+class Shelf(NamedTuple):
+    """Where the programs of a training are kept."""
+
+    entries: compilation_cache.Entries
+    source: str  # a digest of what they follow from
+
+
+_shelf: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +70,25 @@ def keep_programs_of(name: str, config: Any) -> Iterator[None]:
 
     `name` is one of this library's programs; of others, without a name, nothing is kept.
     """
-    token = _source.set(source_of(name, config))
+    token = _shelf.set(shelf_of(name, config))
     try:
         yield
     finally:
-        _source.reset(token)
+        _shelf.reset(token)
 
 
-def source_of(name: str, config: Any) -> str:
-    """A digest of what the programs of a training follow from; empty: they are not to be kept."""
-    if not name or compilation_cache.entries() is None:
-        return ""
+def shelf_of(name: str, config: Any) -> Shelf | None:
+    """The shelf of a training; None: its programs are not to be kept."""
+    entries = compilation_cache.entries() if name else None
+    if entries is None:
+        return None
     fields = {k: x for k, x in flatten(plain(config)).items() if k not in SHAPES_NOTHING}
     shipped = FOLDERS + package_folders()
     if names_files(fields) or not all(path.startswith(shipped) for path in module_files()):
-        return ""
+        return None
     devices = [(x.platform, x.device_kind, x.id, x.process_index) for x in jax.devices()]
-    return digest(name, sorted(fields.items()), code_digest(), packages(), devices)
+    source = digest(name, sorted(fields.items()), code_digest(), packages(), devices)
+    return Shelf(entries, source)
 
 
 def names_files(fields: Mapping[str, Any]) -> bool:
@@ -134,13 +144,15 @@ def digest(*parts: Any) -> str:
 
 def key_of(name: str, arguments: PyTree) -> str:
     """The name of the entry of a program; empty if it is not to be kept."""
-    source = _source.get()
-    if not (name and source):
+    shelf = _shelf.get()
+    if shelf is None or not name:
         return ""
     leaves, structure = jax.tree.flatten(arguments)
     settings = {k: x for k, x in jax.config.values.items() if k != compilation_cache.FOLDER}
     shapes = [describe_argument(x) for x in leaves]
-    return f"exported-{digest(source, name, str(structure), shapes, sorted(settings.items()))}"
+    return (
+        f"exported-{digest(shelf.source, name, str(structure), shapes, sorted(settings.items()))}"
+    )
 
 
 def describe_argument(x: Any) -> tuple:
@@ -155,8 +167,8 @@ def place_of(x: Any) -> Any:
 
 def read(key: str) -> ExportedProgram | None:
     """The program of an entry; None if there is none that can be used."""
-    entries = compilation_cache.entries() if key else None
-    content = entries.get(key) if entries else None
+    shelf = _shelf.get()
+    content = shelf.entries.get(key) if shelf and key else None
     if content is None:
         return None
     header, _, program = content.partition(b"\n")
@@ -170,8 +182,8 @@ def write(
     key: str, traced: jax.stages.Traced, arguments: PyTree, compiler_options: dict[str, str | bool]
 ) -> ExportedProgram | None:
     """Keeps what was traced for these arguments; None if it is not to be kept, or cannot be."""
-    entries = compilation_cache.entries() if key else None
-    if entries is None:
+    shelf = _shelf.get()
+    if shelf is None or not key:
         return None
     try:
         structure = tree_json.encode(jax.tree.structure(traced.out_info))
@@ -179,7 +191,7 @@ def write(
     except (ValueError, NotImplementedError):  # of trees and operations
         return None
     header = {"structure": structure, "compiler_options": compiler_options}
-    entries.put(key, json.dumps(header).encode() + b"\n" + content)
+    shelf.entries.put(key, json.dumps(header).encode() + b"\n" + content)
     # as it will be read, so that it is compiled as the same program
     return ExportedProgram(export.deserialize(bytearray(content)), **header)
 

@@ -4,7 +4,7 @@ A treedef of JAX can be written in no other way without pickle, which runs whate
 """
 
 import dataclasses
-import importlib
+import pkgutil
 from typing import Any
 
 import jax
@@ -66,15 +66,6 @@ def name_of(kind: type) -> str:
     return name
 
 
-def class_of(name: str) -> type:
-    """The class with such a name."""
-    module, _, path = name.partition(":")
-    named: Any = importlib.import_module(module)
-    for part in path.split("."):
-        named = getattr(named, part)
-    return named
-
-
 def decode(code: Any, leaves: list[Any]) -> PyTree:
     """The tree of which `code` is the JSON, with these leaves."""
     if code is None:
@@ -90,4 +81,4 @@ def decode(code: Any, leaves: list[Any]) -> PyTree:
     if "static" in code:
         return code["static"]
     fields = {name: decode(x, leaves) for name, x in code["fields"].items()}
-    return class_of(code["class"])(**fields)
+    return pkgutil.resolve_name(code["class"])(**fields)
