@@ -18,15 +18,21 @@ def train(
     `steps` are those of all N environments together, rounded up to U whole updates. Returns the
     state of the agent and the metrics of each update, `[U]` and `[U, ...]`; the mean return of the
     episodes that ended in each is `metrics.finished["return"] / metrics.episodes`. `vmap` it over
-    seeds for many runs side by side. Raises ValueError for sizes that do not fit together.
+    seeds for many runs side by side. `jaxrl.agent_checker` checks an agent of your own first.
+
+    Raises ValueError for sizes that do not fit together and FloatingPointError for rollouts or
+    parameters that are not finite; under `vmap` these are only in the results (`metrics.origin`).
     """
     import jax
 
-    from jaxrl import loop  # whoever needs a part of the library alone starts without it
+    # whoever needs a part of the library alone starts without these
+    from jaxrl import loop
+    from jaxrl.numerics import nonfinite
 
     if steps < 1:
         raise ValueError(f"steps is {steps}, expected at least 1: the budget of the training")
     training = loop.make_loop(env, params, agent, config)
     chunk = loop.make_chunk(training.update, -(-steps // config.steps_per_update))
     state, metrics = jax.jit(lambda key: chunk(training.init(key)))(jax.random.key(seed))
+    nonfinite.refuse(state.agent, metrics.origin)
     return state.agent, metrics

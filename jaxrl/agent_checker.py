@@ -30,9 +30,11 @@ def agent_checker(
     """Lets an agent act and learn once, and raises AgentError at the first violation.
 
     Checked are: `act` keeps structure, shapes and dtypes of the memory, `update` those of the
-    state; all numbers are finite; the metrics are a dict of arrays; something of the state is below
-    a field named `params`. Of `greedy`, the same agent without exploration: the same action for
-    every key, and from the parameters alone. The rollout is `[num_steps, num_envs]`.
+    state; actions fit the `action_space` of the environment where that is a Discrete or a Box; all
+    numbers are finite; the metrics are a dict of arrays; something of the state is below a field
+    named `params`. Of `greedy`, the same agent without exploration: the same action for every key,
+    and from the parameters alone. The rollout is `[num_steps, num_envs]`; an agent that is made for
+    a number of environments, as one with a replay is, needs that number as `num_envs`.
     """
     env_params = narrow(env_params)
     reset_key, act_key, init_key, update_key = jax.random.split(jax.random.key(seed), 4)
@@ -47,9 +49,18 @@ def agent_checker(
         "act returns (action, memory, extras)",
     )
     require_same("memory", "act", act_output[1], memory)
+    space = env.action_space(env_params) if hasattr(env, "action_space") else None
+    check_action(space, act_output[0])
     world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)
-    update_output = jax.eval_shape(agent.update, state, rollout, update_key)
+    check_choices(space, rollout.action)
+    try:
+        update_output = jax.eval_shape(agent.update, state, rollout, update_key)
+    except ValueError as error:
+        message = f"update refuses a rollout of {num_envs} environments: {error}"
+        raise AgentError(
+            f"{message}; or check with num_envs=N, the number it is made for"
+        ) from error
     require(
         isinstance(update_output, tuple) and len(update_output) == 2,
         "update returns (state, metrics)",
@@ -73,6 +84,35 @@ def play(
         return world, transition
 
     return jax.jit(lambda world: jax.lax.scan(step, world, length=steps))(world)
+
+
+def check_action(space: Any, action: PyTree) -> None:
+    """The shape of an action is that of a Discrete or a Box; of a Discrete it is an integer."""
+    if not (taken := description(space)):
+        return
+    shape = () if hasattr(space, "n") else tuple(space.shape)
+    leaves = jax.tree.leaves(action)
+    fits = len(leaves) == 1 and jnp.shape(leaves[0]) == shape
+    if fits and hasattr(space, "n"):
+        fits = jnp.issubdtype(jnp.result_type(leaves[0]), jnp.integer)
+    names = ", ".join(f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in leaves)
+    require(fits, f"act returns the action {names}, the environment takes {taken}")
+
+
+def check_choices(space: Any, actions: PyTree) -> None:
+    """Actions `[T, N]` are choices that a Discrete has."""
+    if hasattr(space, "n"):
+        low, high = int(jnp.min(actions)), int(jnp.max(actions))
+        span = f"act returned actions from {low} to {high}"
+        message = f"{span}, the environment takes {description(space)}"
+        require(low >= 0 and high < space.n, message)
+
+
+def description(space: Any) -> str:
+    """The actions of a Discrete or a Box in words; empty for other spaces, and for none."""
+    if hasattr(space, "n"):
+        return f"an integer from 0 to {space.n - 1}"
+    return f"an array {list(space.shape)}" if hasattr(space, "low") else ""
 
 
 def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:

@@ -63,6 +63,11 @@ class StickyActions(Wrapper):
         return StickyParams(self.env.default_params, self.probability)
 
     def inner(self, params: StickyParams) -> Any:
+        if not isinstance(params, StickyParams):
+            raise TypeError(
+                f"StickyActions takes StickyParams, and was given {type(params).__name__}: use "
+                "default_params of the wrapped environment, or StickyParams(params)"
+            )
         return params.env
 
     def decide(

@@ -71,9 +71,10 @@ def lambda_returns(
 
     bootstrap_share = jnp.where(truncated, 1.0, 1.0 - lambda_)
     bootstrap = jnp.where(terminated, 0.0, discount * bootstrap_share * next_value)
-    decay = jnp.where(terminated | truncated, 0.0, discount * lambda_).astype(reward.dtype)
+    gain = reward + bootstrap
+    decay = jnp.where(terminated | truncated, 0.0, discount * lambda_).astype(gain.dtype)
     last_value = jnp.sum(next_value[-1:], axis=0)  # of the last row, or 0 where T = 0
-    return linear_recurrence(decay, reward + bootstrap, last_value, reverse=True)
+    return linear_recurrence(decay, gain, last_value, reverse=True)
 
 
 class NStep(NamedTuple):

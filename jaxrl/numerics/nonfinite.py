@@ -8,11 +8,19 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxrl.types import PyTree, Transition
+from jaxrl.types import AgentState, PyTree, Transition, below_params
 
 PARTS = ("obs", "action", "reward", "next_obs")
 """Fields of a transition, in the order in which they come to be."""
+HAPPENED = {
+    "obs": "environment {env} shows an observation that is not finite before its step {step}",
+    "action": "the policy gives environment {env} an action that is not finite for its step {step}",
+    "reward": "environment {env} pays a reward that is not finite in its step {step}",
+    "next_obs": "environment {env} shows an observation that is not finite after its step {step}",
+}
+"""By the part of a transition that was not finite first."""
 NEVER = jnp.iinfo(jnp.int32).max
 
 
@@ -55,3 +63,23 @@ def broken_environments(rollout: Transition) -> jax.Array:
     """`[N]`, whether an environment showed or paid what is not finite."""
     parts = (rollout.obs, rollout.reward, rollout.next_obs)
     return jnp.any(is_broken(parts), axis=0)
+
+
+def refuse(agent: AgentState, origin: Origin) -> None:
+    """Raises FloatingPointError unless a training of U updates, whose origin is `[U]`, is finite.
+
+    Names what was first in its rollouts, or the parameters. Traced, it cannot know and returns.
+    """
+    fields = jax.tree_util.tree_leaves_with_path(agent)
+    is_real = lambda x: jnp.issubdtype(x.dtype, jnp.inexact)
+    params = [x for path, x in fields if below_params(path) and is_real(x)]
+    if any(isinstance(x, jax.core.Tracer) for x in (*params, *origin)):
+        return
+    for update in np.flatnonzero(np.asarray(origin.step) != NEVER):
+        place = {"env": int(origin.env[update]), "step": int(origin.step[update]) + 1}
+        happened = HAPPENED[PARTS[origin.part[update]]].format(**place)
+        raise FloatingPointError(f"update {update + 1}: {happened}")
+    if not all(bool(jnp.all(jnp.isfinite(x))) for x in params):
+        raise FloatingPointError(
+            "parameters of the agent are not finite at the end: lower its learning rate"
+        )

@@ -2,7 +2,8 @@
 
 A row is one step of all N environments, so consecutive rows are consecutive in time and single
 transitions, n-step targets and trajectories are views of the same ring. The stored pytree may be
-any that has the boolean fields `terminated` and `truncated`, such as `jaxrl.types.Transition`.
+any; windows of several steps that stay within an episode need one with the boolean attributes
+`terminated` and `truncated`, such as `jaxrl.types.Transition`.
 
 Capacity and size are counted in rows; `rows_for` converts a number of transitions. Donate the
 state that holds the ring (`jax.jit(..., donate_argnums=0)`), or every call copies all of it.
@@ -69,7 +70,8 @@ def init(example: PyTree, capacity: int, num_envs: int, blocks: int = 1) -> Repl
             f"environments: use fewer than {2**31 // num_envs} rows"
         )
     in_blocks.check(num_envs, blocks)
-    data = jax.tree.map(lambda x: jnp.zeros((capacity, num_envs, *x.shape), x.dtype), example)
+    blank = lambda x: jnp.zeros((capacity, num_envs, *jnp.shape(x)), jnp.result_type(x))
+    data = jax.tree.map(blank, example)
     return Replay(data, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), blocks)
 
 
@@ -152,7 +154,13 @@ def _draw_starts(
 
 def first_end(replay: Replay, row: jax.Array, env: jax.Array) -> jax.Array:
     """`[1, B]` the first step of the windows `row [L, B]` that ends an episode, else L - 1."""
-    endings = (replay.data.terminated, replay.data.truncated)
+    try:
+        endings = (replay.data.terminated, replay.data.truncated)
+    except AttributeError as error:
+        raise TypeError(
+            f"the replay stores a {type(replay.data).__name__}, which does not say where episodes "
+            "end: store a NamedTuple with terminated and truncated, or use cross_episodes=True"
+        ) from error
     terminated, truncated = take(replay, endings, row, env)
     steps_before = jnp.cumprod(
         ~jnp.logical_or(terminated, truncated), axis=0

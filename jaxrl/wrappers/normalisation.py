@@ -107,6 +107,7 @@ def make(
             )
         returns, return_, metrics = state.returns, state.return_, {}
         if config.rewards:
+            check_environments(num_envs, rollout)
             returns, return_ = add_returns(state, rollout, config.discount)
             scaled = scaled._replace(reward=scale(returns, rollout.reward, config))
             metrics = {"return_deviation": jnp.sqrt(returns.variance)}
@@ -114,6 +115,16 @@ def make(
         return State(statistics, agent_state, returns, return_), agent_metrics | metrics
 
     return Agent(init, agent.memory, act, update, explain)
+
+
+def check_environments(num_envs: int, rollout: Transition) -> None:
+    """Raises ValueError, while traced, for a rollout of another number of environments."""
+    actual = rollout.terminated.shape[1]
+    if actual != num_envs:
+        raise ValueError(
+            f"returns are kept of {num_envs} environments, the rollout has {actual}: use "
+            f"normalisation.make(..., num_envs={actual})"
+        )
 
 
 def normalise(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import pytest
+from gymnax.environments import spaces
 
 import envs
 from jaxrl.agent_checker import AgentError, agent_checker
@@ -99,3 +100,40 @@ def test_a_broken_promise_is_named_in_one_line(kind: str):
 def test_greedy_agents_act_by_the_parameters_alone(action, message: str):
     with pytest.raises(AgentError, match=message):
         agent_checker(agent(), tiny.Walk(), (), agent(act=act(action)))
+
+
+class Choices(tiny.Walk):
+    """A walk that takes actions of a space."""
+
+    def __init__(self, space: Any):
+        self.space = space
+
+    def action_space(self, params):
+        return self.space
+
+
+@pytest.mark.parametrize(
+    ("space", "action", "message"),
+    [
+        (spaces.Discrete(2), jnp.float32(1), "action float32[], the environment takes an integer"),
+        (spaces.Discrete(2), jnp.int32([1]), "action int32[1], the environment takes an integer"),
+        (spaces.Discrete(2), jnp.int32(2), "actions from 2 to 2, the environment takes an integer"),
+        (spaces.Box(-1, 1, (2,)), jnp.zeros(3), "float32[3], the environment takes an array [2]"),
+    ],
+)
+def test_actions_that_the_environment_does_not_take_are_named(space, action, message: str):
+    with pytest.raises(AgentError) as error:
+        agent_checker(agent(act=act(lambda *_: action)), Choices(space), ())
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_agent_made_for_another_number_of_environments_is_told_to_name_it():
+    def update(state, rollout, key):
+        if rollout.reward.shape[1] != 2:
+            raise ValueError("made for 2 environments")
+        return state, {}
+
+    agent_checker(agent(update=update), tiny.Walk(), (), num_envs=2)
+    with pytest.raises(AgentError, match=r"rollout of 4 environments.*check with num_envs=N"):
+        agent_checker(agent(update=update), tiny.Walk(), ())

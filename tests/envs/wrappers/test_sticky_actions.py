@@ -1,10 +1,13 @@
 """Actions that stick execute what they draw, as often as they say."""
 
+import gymnax
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from envs.wrappers import StickyActions
+from envs.wrappers.sticky_actions import StickyParams
 from tests.envs.recorder import Recorder
 from tests.envs.wrappers.games import (
     T,
@@ -74,3 +77,11 @@ def test_actions_that_never_stick_change_nothing_but_keys(game):
     actual = play(env, env.default_params.replace(env=params))
     expected = play(game, params, lambda key: jax.random.split(key)[1])
     assert jax.tree.all(jax.tree.map(np.array_equal, actual, expected))
+
+
+def test_params_of_the_wrapped_environment_are_refused_in_one_line():
+    env, params = gymnax.make("CartPole-v1")
+    sticky = StickyActions(env)
+    with pytest.raises(TypeError, match="takes StickyParams, and was given EnvParams: use"):
+        sticky.reset(jax.random.key(0), params)
+    sticky.reset(jax.random.key(0), StickyParams(params))

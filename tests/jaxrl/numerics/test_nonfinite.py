@@ -1,12 +1,13 @@
 """Where numbers of a rollout cease to be finite, against a search by hand."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxrl
 from jaxrl import loop
 from jaxrl.numerics import nonfinite
 from jaxrl.types import Transition
@@ -87,3 +88,29 @@ def test_a_mending_loop_starts_broken_environments_anew_and_leaves_the_others():
     np.testing.assert_array_equal(mended.episode.length, np.where(broken, 0, 5))
     np.testing.assert_array_equal(mended.memory, np.where(broken, 0, 5))
     assert jnp.array_equal(jax.random.key_data(mended.key), jax.random.key_data(plain.key))
+
+
+@pytest.mark.slow
+def test_the_front_door_says_what_was_first_not_finite():
+    agent, sizes = counting_agent(2), loop.Config(num_envs=8, num_steps=5)
+    with pytest.raises(FloatingPointError, match=r"update 1: environment \d pays a reward that is"):
+        jaxrl.train(DecayingWorld(), (), agent, sizes, steps=40)
+    jax.vmap(lambda seed: jaxrl.train(DecayingWorld(), (), agent, sizes, 40, seed)[1])(
+        jnp.arange(2)
+    )
+
+
+def test_parameters_that_are_not_finite_are_refused_and_what_else_is_in_the_state_is_not():
+    class State(NamedTuple):
+        params: jax.Array
+        best: jax.Array
+
+    all_finite = nonfinite.Origin(*jnp.full((3, 4), nonfinite.NEVER))
+    nonfinite.refuse(State(jnp.ones(2), jnp.array(-jnp.inf)), all_finite)
+    with pytest.raises(FloatingPointError, match="parameters of the agent are not finite"):
+        nonfinite.refuse(State(jnp.array([1, jnp.nan]), jnp.zeros(())), all_finite)
+    origin = all_finite._replace(
+        part=jnp.array([0, 0, 2, 1]), env=jnp.full(4, 5), step=all_finite.step.at[2:].set(7)
+    )
+    with pytest.raises(FloatingPointError, match=r"update 3: environment 5 pays .* in its step 8"):
+        nonfinite.refuse(State(jnp.ones(2), jnp.zeros(())), origin)

@@ -267,3 +267,12 @@ def test_clear_words_for_what_does_not_fit():
         uniform.init(EXAMPLE, 0, N)
     with pytest.raises(ValueError, match="32 bits"):
         uniform.init(EXAMPLE, 2**30, 2)
+
+
+def test_plain_python_values_are_stored_and_windows_without_endings_are_refused():
+    replay = uniform.init({"reward": 1.0}, 4, 2)
+    replay = uniform.add(replay, {"reward": jnp.arange(8.0).reshape(4, 2)})
+    window = uniform.sample(replay, jax.random.key(0), 3, length=2, cross_episodes=True)
+    np.testing.assert_array_equal(window.data["reward"][1] - window.data["reward"][0], 2)
+    with pytest.raises(TypeError, match="stores a dict, which does not say where episodes end"):
+        uniform.sample(replay, jax.random.key(0), 3, length=2)

@@ -184,3 +184,12 @@ def test_one_number_that_is_not_finite_does_not_spoil_the_statistics(number):
     np.testing.assert_allclose(state.params.mean["x"][1], unbroken.mean(), rtol=1e-5)
     np.testing.assert_allclose(state.params.variance["x"][1], unbroken.var(), rtol=1e-5)
     assert abs(float(state.params.mean["x"][0]) - 3.0) < 3.0
+
+
+def test_rewards_of_another_number_of_environments_are_refused():
+    env, params = gymnax.make("CartPole-v1")
+    agent = ppo.make(ActorCritic(MLP((4,)), 2), ppo.Config(minibatches=1))
+    one = normalisation.make(agent, Config(rewards=True))
+    train_loop = make_loop(env, params, one, LoopConfig(num_envs=3, num_steps=2))
+    with pytest.raises(ValueError, match=r"kept of 1 environments, the rollout has 3: use"):
+        jax.eval_shape(train_loop.update, jax.eval_shape(train_loop.init, jax.random.key(0)))

@@ -38,6 +38,8 @@ class RunDirectory:
         if not directory:
             return cls(create_dated(Path("runs"), name))
         path = Path(directory)
+        if path.is_file():
+            raise UsageError(f"{path} is a file: name a directory that is new or empty")
         if path.exists() and not (path.is_dir() and _has_nothing(path)):
             raise UsageError(f"{path} exists already: name another, or continue it with --resume")
         path.mkdir(parents=True, exist_ok=True)

@@ -10,13 +10,6 @@ from train.host.compilation.compiled import Report
 from train.host.files.run_directory import resume_flag
 from train.host.plain_config import flag, flatten
 
-HAPPENED = {
-    "obs": "environment {env} shows an observation that is not finite before its step {step}",
-    "action": "the policy gives environment {env} an action that is not finite for its step {step}",
-    "reward": "environment {env} pays a reward that is not finite in its step {step}",
-    "next_obs": "environment {env} shows an observation that is not finite after its step {step}",
-}
-"""By the part of a transition that was not finite first."""
 DESCENDS = ("loss", "grad_norm", "elbo")
 """Ends of the names of measures of an agent that learns by gradient steps."""
 
@@ -41,7 +34,9 @@ def first_problem(report: Report, updates: int, seeds: Sequence[int]) -> Problem
     if origin and origin.step[u, s] != nonfinite.NEVER:
         part = nonfinite.PARTS[origin.part[u, s]]
         place = {"env": int(origin.env[u, s]), "step": int(origin.step[u, s]) + 1}
-        return Problem(f"{update}: {HAPPENED[part].format(**place)}", part != "action", learns)
+        return Problem(
+            f"{update}: {nonfinite.HAPPENED[part].format(**place)}", part != "action", learns
+        )
     measures = {**report.metrics.finished, **report.metrics.agent}
     names = [name for name, x in measures.items() if not np.all(np.isfinite(x[u, s]))]
     subject = " and ".join(names) or "the parameters"

@@ -159,6 +159,9 @@ def test_a_directory_in_use_is_refused(tmp_path: Path):
     assert RunDirectory.create(str(tmp_path / "a" / "b"), "snake").path.is_dir()  # still empty
     with pytest.raises(UsageError, match="exists already"):
         RunDirectory.create(str(tmp_path / "a"), "snake")
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is a file: name a directory that is new or empty"):
+        RunDirectory.create(str(tmp_path / "file"), "snake")
 
 
 @pytest.mark.parametrize("directory", ["runs/a", "my runs/größer", "it's"])
