@@ -57,6 +57,7 @@ NAMES = {
     "tail": TAIL,
     "near": [*TAIL, "hunger"],  # the cells around the head follow
     "far": [*TAIL, "hunger"],
+    "gaps": [*TAIL, "hunger"],
     "compass": COMPASS,
 }
 """By the name of the observation; those that are images of the board have none."""

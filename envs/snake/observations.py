@@ -17,6 +17,7 @@ either.
 | `tail` | 28 | danger (3) · reach (3) · tail reachable (3) · food reachable (3), each forward, left, right · food and tail offset (forward, right) · signs of each (4 + 4) · distance to the walls (3) · length |
 | `near` | 191 | `tail` · hunger · for each of the 9 × 9 cells around the head, rotated with it: blocked (81) · for how long (81) |
 | `far` | 913 | `near` · for each of the 19 × 19 cells around the head, rotated with it: free (361) · for how long blocked, 0 beyond the walls (361) |
+| `gaps` | 281 | `near` · one over the number of free cells · of the free cells nearest to the food and farthest from it: offset (forward, right), one over the distance from food and head (4 + 4) · for each of the 9 × 9 cells around the head: how soon it is free (81) |
 | `compass` | 19 | heading up, right, down, left · danger (4) · food along the longer way (4) · food right and down · length · head col, row · tail col, row |
 | `board` | rows × cols | one number per cell: body 1/3, head 2/3, food 1 |
 | `egocentric` | side × side × 5 | the whole board around the head, rotated with it: wall · place in the body · food · length · hunger |
@@ -30,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.snake import bitboard, rules
+from envs.snake import bitboard, gaps, rules
 from envs.snake.bitboard import Board
 from envs.snake.rules import State
 from envs.snake.scene import (
@@ -55,7 +56,8 @@ NEAR = 4
 """Cells that `near` sees each way."""
 FAR = 9
 """Cells that `far` sees each way: all of a board of 10×10, wherever the head is."""
-NEAR_SIZE = 29 + 2 * (2 * NEAR + 1) ** 2
+NUM_NEAR = (2 * NEAR + 1) ** 2
+NEAR_SIZE = 29 + 2 * NUM_NEAR
 
 
 def vector(parts: list[jax.Array]) -> jax.Array:
@@ -201,6 +203,13 @@ def far_view(scene: Scene) -> jax.Array:
     return jnp.concatenate([near_view(scene), is_free, surroundings.vacated])
 
 
+def gaps_view(scene: Scene) -> jax.Array:
+    """`near`, which free cells are left, and how soon those around the head are free."""
+    board, state = scene.board, scene.state
+    soon = gaps.soonness(view(board, state, NEAR), state)
+    return jnp.concatenate([near_view(scene), vector(gaps.free_cells(board, state)), soon])
+
+
 def egocentric_view(scene: Scene) -> jax.Array:
     """Float32 `[side, side, 5]`: the whole board as the head sees it."""
     square = view(scene.board, scene.state, full_radius(scene.board))
@@ -232,10 +241,17 @@ def reflect_far(obs: jax.Array) -> jax.Array:
     return jnp.concatenate([reflect_near(near), reflect_squares(squares, FAR)])
 
 
+def reflect_gaps(obs: jax.Array) -> jax.Array:
+    """`gaps` of the reflected game."""
+    near, free, soon = jnp.split(obs, [NEAR_SIZE, NEAR_SIZE + gaps.NUM_CELLS])
+    parts = [reflect_near(near), gaps.reflect_free_cells(free), reflect_squares(soon, NEAR)]
+    return jnp.concatenate(parts)
+
+
 def reflect_squares(cells: jax.Array, radius: int) -> jax.Array:
-    """Two squares of the cells around the head, `[2 * side * side]`, right for left."""
+    """Squares of the cells around the head, `[K * side * side]`, right for left."""
     side = 2 * radius + 1
-    return cells.reshape(2, side, side)[:, :, ::-1].reshape(-1)
+    return cells.reshape(-1, side, side)[:, :, ::-1].reshape(-1)
 
 
 class Observation(NamedTuple):
@@ -285,6 +301,14 @@ OBSERVATIONS = {
         sees_hunger=True,
         safe=_no_danger,
         reflect=reflect_far,
+    ),
+    "gaps": Observation(
+        gaps_view,
+        _entries(NEAR_SIZE + gaps.NUM_CELLS + NUM_NEAR),
+        needs_order=True,
+        sees_hunger=True,
+        safe=_no_danger,
+        reflect=reflect_gaps,
     ),
     "compass": Observation(compass_view, _entries(19), needs_regions=False),
     "board": Observation(board_view, lambda board: (board.num_cells,), needs_regions=False),

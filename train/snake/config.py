@@ -46,6 +46,7 @@ class Game:
         "tail",
         "near",
         "far",
+        "gaps",
         "compass",
         "board",
         "planes",
@@ -102,7 +103,8 @@ class Network:
     """Share all hidden layers between policy and value; with PPO."""
     equivariant: bool = False
     """Treat left and right alike by the weights, so that the policy of a mirrored game is the
-    mirrored policy: with PPO, relative actions, and `tail`, `near` or `far`. Others are as without
+    mirrored policy: with PPO, relative actions, and `tail`, `near`, `far` or `gaps`. Others are as
+    without
     it."""
     mask: bool = False
     """Mask moves that kill at once, unless all do; with PPO and relative actions."""

@@ -181,6 +181,35 @@ def far_view(game: Game) -> list[float]:
     ]
 
 
+def gaps_view(game: Game) -> list[float]:
+    """[281] near, what free cells are left, how soon the 9 × 9 cells around the head are free."""
+    cells = surrounding_cells(game, 4)
+    num_free = game.size - len(game.body) - len(game.obstacles)
+    steps_left = {cell: len(game.body) - i for i, cell in enumerate(game.body)}
+    soon = [
+        float(game.is_inside(cell) and cell not in game.obstacles) / (1 + steps_left.get(cell, 0))
+        for cell in cells
+    ]
+    nearest, farthest = (stray_cell(game, sign) for sign in (1, -1))
+    return [*near_view(game), 1 / max(num_free, 1), *nearest, *farthest, *soon]
+
+
+def stray_cell(game: Game, sign: int) -> list[float]:
+    """Of the free cell nearest to the food (1) or farthest from it (-1): offset, nearness."""
+    free = set(game.free_cells()) - {game.food}
+    if game.food is None or not free:
+        return [0.0] * 4
+    distance = lambda a, b: abs(a[0] - b[0]) + abs(a[1] - b[1])
+    ahead = lambda cell: head_frame(game, cell)[0]
+    rank = lambda c: (sign * distance(c, game.food), distance(c, game.head), -ahead(c))
+    first = min(map(rank, free))
+    tied = [cell for cell in free if rank(cell) == first]
+    side = max(game.rows, game.cols) - 1
+    offset = np.mean([head_frame(game, cell) for cell in tied], axis=0) / side
+    cell = tied[0]
+    return [*offset, 1 / distance(cell, game.food), 1 / (1 + distance(cell, game.head))]
+
+
 def egocentric_view(game: Game) -> np.ndarray:
     """[side, side, 5] wall, how long a body cell stays, food, length, hunger."""
     radius = max(game.rows, game.cols) - 1
@@ -250,6 +279,7 @@ VIEWS = {
     "tail": tail_view,
     "near": near_view,
     "far": far_view,
+    "gaps": gaps_view,
     "compass": compass_view,
     "board": board_view,
     "planes": planes_view,

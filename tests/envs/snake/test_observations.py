@@ -51,7 +51,7 @@ def test_random_and_played_snakes(rows, cols, count, name):
     views = (
         VIEWS
         if rows * cols <= 16
-        else ("tail", "enhanced", "planes", "near", "far", "compass", "egocentric")
+        else ("tail", "enhanced", "planes", "near", "far", "gaps", "compass", "egocentric")
     )
     envs = {view: Snake(rows, cols, view, fast) for view in views}
 
@@ -96,7 +96,7 @@ def test_in_play(view, rows, cols, name):
         assert tally["full boards"] > 3
 
 
-@pytest.mark.parametrize("view", ["tail", "far", "egocentric"])
+@pytest.mark.parametrize("view", ["tail", "far", "gaps", "egocentric"])
 def test_a_mirror_shows_the_mirrored_game(view):
     """What the mirror shows of a game is what the mirrored game shows, food or none."""
     rng = random.Random(1)

@@ -24,6 +24,7 @@ from tests.envs.snake.policies import greedy
         ("near", 6, 7, "modern"),
         ("enhanced", 9, 5, "modern"),
         ("far", 8, 8, "classic"),
+        ("gaps", 8, 8, "modern"),
         ("compass", 7, 9, "modern"),
     ],
 )

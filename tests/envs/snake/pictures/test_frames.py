@@ -96,7 +96,7 @@ def test_a_move_into_the_body_or_a_wall_is_a_danger():
 def test_every_number_of_an_observation_has_a_name(name):
     shape = OBSERVATIONS[name].shape(BOARD)
     assert len(shape) == 1
-    assert len(NAMES[name]) == shape[0] or name in ("near", "far")
+    assert len(NAMES[name]) == shape[0] or name in ("near", "far", "gaps")
     assert len(set(NAMES[name])) == len(NAMES[name])
 
 
