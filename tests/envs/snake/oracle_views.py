@@ -195,7 +195,7 @@ def gaps_view(game: Game) -> list[float]:
 
 
 def stray_cell(game: Game, sign: int) -> list[float]:
-    """Of the free cell nearest to the food (1) or farthest from it (-1): offset, nearness."""
+    """Offset and nearness of the free cell nearest to the food (1) or farthest from it (-1)."""
     free = set(game.free_cells()) - {game.food}
     if game.food is None or not free:
         return [0.0] * 4
