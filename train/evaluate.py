@@ -15,6 +15,7 @@ from jaxrl.checks import Seed
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
+from train.host.files.run_directory import refuse_unwritable
 from train.host.machine import jax_settings
 from train.host.plain_config import check_options
 from train.host.program import Run
@@ -49,6 +50,7 @@ def main(arguments: list[str]) -> int:
         if program and (own := program.evaluator):
             options = parse_flags("python -m train.evaluate", own.options, arguments)
             run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
+            refuse_unwritable(run.directory)
             with jax_settings.network_precision(run.config.run.precision):
                 Console().print(own.evaluate(run, options))
             tell_luck(run, options)
@@ -56,6 +58,7 @@ def main(arguments: list[str]) -> int:
         options = parse_flags("python -m train.evaluate", Options, arguments)
         check_options(options)
         run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
+        refuse_unwritable(run.directory)
         config, extra = requested_config(run, options)
         if options.sampled and (options.policy is not None or options.best):
             source = options.policy or str(run.directory)

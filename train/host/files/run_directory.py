@@ -6,6 +6,7 @@
 `train.host.files.snapshots`.
 """
 
+import os
 import shlex
 import time
 from dataclasses import dataclass
@@ -149,3 +150,14 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = in_one_line(error)
         raise UsageError(f"{path} is not the configuration of a run ({reason}): {ADVICE}") from None
+
+
+def refuse_unwritable(directory: Path) -> None:
+    """Raises UsageError if nothing can be written into a directory, which may not exist yet."""
+    places = (directory.absolute(), *directory.absolute().parents)
+    existing = next(place for place in places if place.exists())
+    if not os.access(existing, os.W_OK):
+        raise UsageError(
+            f"{directory} cannot be written, and its scores are kept there: copy it to a folder "
+            "that can, and evaluate the copy"
+        )

@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import io
 import json
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -162,6 +163,15 @@ def test_a_directory_in_use_is_refused(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="is a file: name a directory that is new or empty"):
         RunDirectory.create(str(tmp_path / "file"), "snake")
+
+
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch):
+    run_directory.refuse_unwritable(tmp_path / "a" / "b")
+    calls = []
+    monkeypatch.setattr(os, "access", lambda path, mode: calls.append((path, mode)))
+    with pytest.raises(UsageError, match="cannot be written, and its scores are kept there: copy"):
+        run_directory.refuse_unwritable(tmp_path / "a" / "b")
+    assert calls == [(tmp_path, os.W_OK)]
 
 
 @pytest.mark.parametrize("directory", ["runs/a", "my runs/größer", "it's"])
