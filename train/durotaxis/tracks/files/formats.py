@@ -54,7 +54,8 @@ def read(path: str, edges: str = "", pixel_size: float | None = None) -> Tracks:
     size = f"{quantity(len(tracks.parent), 'cells')} in {quantity(tracks.frames, 'frames')}"
     counts = f"{quantity(tracks.num_births, 'births')}, {quantity(tracks.num_deaths, 'deaths')}"
     line = f"{path}: {name}, places in {unit}; {size}, {counts}"
-    return tracks._replace(notes=(line, *tracks.notes))
+    pixel_size = pixel_size if unit == "µm" else None
+    return tracks._replace(notes=(line, *tracks.notes), pixel_size=pixel_size)
 
 
 def read_columns(path: str) -> Columns:
