@@ -137,7 +137,8 @@ def spaces_of(config: Config) -> tuple[tuple[StateSpace, ...], Any]:
         observation = recorded_training.observation_of(config, recording)
         network = make_network(config, recording.num_ids, observation)
         if recording.num_ids:
-            return (states.ids(recorded_training.inputs_of(recording, observation)),), network
+            inputs = recorded_training.inputs_of(recording, observation)
+            return (states.ids(inputs, recording.occurs),), network
         return (states.vectors(recording.middle, recording.scale),), network
     if config.env.id:
         problem = environment_training.make_problem(config)

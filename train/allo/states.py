@@ -69,13 +69,18 @@ def lie_free(layout: Layout, places: np.ndarray) -> np.ndarray:
     return inside & layout.free[rows, cols]
 
 
-def ids(inputs: np.ndarray) -> StateSpace:
-    """Ids 0..S-1 of recorded states; `inputs` `[S, ...]` are those of the network."""
+def ids(inputs: np.ndarray, occurs: np.ndarray) -> StateSpace:
+    """Ids 0..S-1 of recorded states; `inputs` `[S, ...]` are those of the network.
+
+    Ids that do not occur in the recording, bool `[S]`, are refused: nothing was learned of them.
+    """
     table = jnp.asarray(inputs)
 
     def refuse(states: np.ndarray) -> None:
         is_id = (states >= 0) & (states < len(inputs))
         refuse_first(states, is_id, f"an id from 0 to {len(inputs) - 1:,}")
+        count = f"{int(np.sum(occurs)):,} of {len(occurs):,}"
+        refuse_first(states, occurs[states], f"an id that a recorded transition has, as {count} do")
 
     return StateSpace("id", jax.ShapeDtypeStruct((), jnp.int32), lambda i: table[i], refuse)
 

@@ -107,6 +107,18 @@ def test_what_is_no_position_is_refused(of_positions):
             of_positions.encode(states)
 
 
+def test_ids_that_never_occurred_are_refused(tmp_path):
+    np.savez(tmp_path / "ids.npz", states=[0, 2, 5, 2])
+    encoder = make_encoder(f"sampled --transitions={tmp_path}/ids.npz {SMALL}")
+    assert encoder.encode([0, 2, 5]).shape == (3, 3)
+    for ids, message in (
+        ([0, 3], "state 1 is 3; expected an id that a recorded transition has, as 3 of 6 do"),
+        ([6], "state 0 is 6; expected an id from 0 to 5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            encoder.encode(ids)
+
+
 def test_a_frame_is_encoded_as_the_position_that_it_shows():
     encoder = make_encoder(
         f"frames --env.maze=GridMaze-9 --network.tile=2 --network.channels 4 {SMALL}"

@@ -26,7 +26,8 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     """Writes `eigenvectors.npz` and pictures into a run directory.
 
     The arrays: `learned` `[seeds, m, d]`, the features of each of the m `states` of the file, in
-    its order (without what fills rows up); for ids instead of all S ids. `learned_eigenvalues`
+    its order (without what fills rows up); for ids instead of all S ids, NaN of those in no
+    transition. `learned_eigenvalues`
     `[seeds, d]`, `true_eigenvalues` `[d]`, `seeds`. `true` `[S, d]` of ids, or `[P, d]` at the
     middles of `cells` `[P, D]` that vectors were divided into.
     """
@@ -65,17 +66,25 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
 
 
 def learned_features(problem: Problem, agent: AgentState) -> np.ndarray:
-    """Features of every recorded state in the file's order `[m, d]`, or of all ids `[S, d]`."""
+    """Features of every recorded state in the file's order `[m, d]`, or of all ids `[S, d]`.
+
+    They are NaN for ids that are in no transition.
+    """
     apply = partial(jax.jit(partial(allo_state.features, problem.network, problem.agent)), agent)
     inputs = problem.points if problem.recording.num_ids else problem.recording.places
     parts = range(0, len(inputs), AT_ONCE)
-    return np.concatenate([apply(jnp.asarray(inputs[i : i + AT_ONCE])) for i in parts])
+    features = np.concatenate([apply(jnp.asarray(inputs[i : i + AT_ONCE])) for i in parts])
+    if problem.recording.num_ids:
+        features[~problem.recording.occurs] = np.nan
+    return features
 
 
 def scatter(
     points: np.ndarray, features: np.ndarray, values: np.ndarray, path: Path, title: str
 ) -> None:
-    """Draws learned eigenvectors `[m, d]` as colours at points `[m, 2 or 3]`."""
+    """Draws learned eigenvectors `[m, d]` as colours at points `[m, 2 or 3]`; NaN is left out."""
+    is_known = np.isfinite(features).all(axis=1)
+    points, features = points[is_known], features[is_known]
     sample_indices = np.random.default_rng(0).permutation(len(points))[:POINTS]
     points, features = points[sample_indices], features[sample_indices]
     d = features.shape[1]

@@ -20,12 +20,12 @@ from jaxrl.spectral.learning import allo, allo_state, allo_walks, pair_replay
 from jaxrl.types import AgentState
 from train.allo import scores
 from train.allo.config import Config, check, learning_config, make_network
-from train.allo.recorded import recordings
+from train.allo.recorded import parts, recordings
 from train.allo.recorded.cells import Cells, divide
 from train.allo.recorded.recorded_scores import measures, table
 from train.allo.recorded.recordings import Recording
 from train.allo.scores import Truth
-from train.host.machine.progress import show_activity
+from train.host.machine.progress import print_once, show_activity
 from train.host.scoring import scores as host_scores
 from train.host.training import Evaluation, Score, TrainedAgents, Training
 
@@ -119,6 +119,10 @@ def make_problem(config: Config) -> Problem:
             )
         inputs, cells = (), divide(recording.state, recording.next_state, d)
         points, first, second = cells.middles, cells.first_cells, cells.second_cells
+    things = "ids" if recording.num_ids else "cells that vectors are divided into"
+    warning = parts.warning(config.transitions, first, second, things)
+    if warning:
+        print_once(warning)
     with show_activity(f"counting the pairs of {len(first):,} transitions"):
         law = recorded_pairs.pair_law(first, second, recording.left, agent.discount, len(points))
         eigensystem = laplacian.eigensystem(law, missing="drop")

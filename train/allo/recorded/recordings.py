@@ -51,6 +51,14 @@ class Recording(NamedTuple):
         return int(np.sum(self.left == 1))
 
     @property
+    def occurs(self) -> np.ndarray:
+        """Which ids are before or after a transition, bool `[S]`: of others nothing is learned."""
+        occurs = np.zeros(self.num_ids, bool)
+        if self.num_ids:
+            occurs[self.state] = occurs[self.next_state] = True
+        return occurs
+
+    @property
     def points(self) -> np.ndarray | None:
         """Where the recorded places are, in 2 or 3 dimensions; None if nobody can say."""
         if self.num_ids:
@@ -124,7 +132,9 @@ def _line(path: str, shape: tuple[int, ...], recording: Recording) -> str:
     amount += quantity(recording.trajectories, "trajectories")
     hint = "; if they are coordinates, save states.astype(float)"
     is_like_places = recording.num_ids > 0 and len(shape) == 2 and shape[1] in (2, 3)
-    return f"{path}: {amount}, between {contents}{hint * is_like_places}"
+    count = int(np.sum(recording.occurs))
+    occurring = f"; {count:,} of {recording.num_ids:,} ids occur" * (count < recording.num_ids)
+    return f"{path}: {amount}, between {contents}{hint * is_like_places}{occurring}"
 
 
 def read(path: str) -> dict[str, np.ndarray]:

@@ -23,7 +23,13 @@ from train.durotaxis.tracks.check import Check, check
 from train.durotaxis.tracks.files import formats
 from train.durotaxis.tracks.fitting import Fit
 from train.durotaxis.tracks.goodness import Test
-from train.durotaxis.tracks.ground import DESCRIPTION, OwnGround, ground_of, refuse_outside
+from train.durotaxis.tracks.ground import (
+    DESCRIPTION,
+    OwnGround,
+    ground_of,
+    refuse_flags,
+    refuse_outside,
+)
 from train.durotaxis.tracks.tables import Table
 from train.durotaxis.tracks.tracks import Tracks
 from train.host.command_line.command import command
@@ -55,7 +61,8 @@ class Options(OwnGround):
     edges: Annotated[str, tyro.conf.arg(metavar="FILE")] = ""
     """TrackMate's table of edges, which says where cells divide."""
     pixel_size: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
-    """µm of a px of the ground: places in µm are divided by it, and results are told in µm."""
+    """µm of a px of the ground: places in µm are divided by it, of tracks and of a table of
+    stiffness beside them, and results are told in µm."""
     stiffness_unit: Annotated[Positive, tyro.conf.arg(metavar="FLOAT")] = 1.0
     """kPa of a unit of stiffness, for results in µm and kPa."""
     goal: str = "right"
@@ -109,8 +116,9 @@ def main(arguments: Sequence[str]) -> int:
 def analyse(options: Options) -> Result:
     """Reads, fits, simulates and tests. Raises ValueError, in one line, for unusable input."""
     options = with_example(options)
-    ground = ground_of(options, options.goal)
+    refuse_flags(options)
     tracks = formats.read(options.tracks, options.edges, options.pixel_size)
+    ground = ground_of(options, options.goal, tracks)
     refuse_outside(tracks, ground)
     for note in tracks.notes:
         print_line(note)

@@ -1,15 +1,12 @@
 """The ground under recorded cells: a law, or stiffness from an array, an image or a table."""
 
-import csv
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
-from scipy import interpolate
 
 from envs.durotaxis import placement, rules, substrate
 from envs.durotaxis.substrate import Law
@@ -17,9 +14,10 @@ from envs.durotaxis.tracks.simulation import Ground
 from jaxrl.checks import NonNegative, Positive
 from train.durotaxis.config import Height, Stiffness, Width
 from train.durotaxis.field import read_field
+from train.durotaxis.tracks import scattered
 from train.durotaxis.tracks.tracks import Tracks
+from train.host.machine.progress import print_once
 
-TABLE_COLUMNS = (("x", "stiffness"), ("x", "y", "stiffness"))
 DESCRIPTION = ("ground", "slope", "base", "field_file", "field_pixel_size", "field_range")
 """The flags that say how stiff it is."""
 
@@ -38,7 +36,9 @@ class OwnGround:
     """Measured stiffness instead: an .npy file, [height, width], an image in grey, or a CSV table
     with columns x and stiffness, or x, y and stiffness."""
     field_pixel_size: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
-    """Width of a pixel of that file, or unit of x and y of a table, px of the ground."""
+    """How many px of the ground (not µm) a pixel of that file is wide, or a unit of x and y of a
+    table. None: a pixel is a px, and x and y of a table are in the unit of the tracks' places: µm,
+    which --pixel-size divides, or px."""
     field_range: Annotated[
         tuple[NonNegative, NonNegative] | None, tyro.conf.arg(metavar="BLACK WHITE")
     ] = None
@@ -49,15 +49,13 @@ class OwnGround:
     """Height of the ground, px."""
 
 
-def ground_of(options: OwnGround, goal: str = "right") -> Ground:
-    """The ground that flags describe. Raises ValueError for none, and for two."""
+def refuse_flags(options: OwnGround) -> None:
+    """Raises ValueError for flags that describe no ground, and for those of two."""
     has_law = options.slope is not None or options.base is not None
     if options.field_file:
         if has_law:
             raise ValueError("--slope and --base have no effect with --field-file: leave them out")
-        size = (options.width, options.height)
-        file, scale = options.field_file, options.field_pixel_size
-        return measured_ground(file, scale, options.field_range, size, goal)
+        return
     if options.field_pixel_size is not None or options.field_range is not None:
         raise ValueError("--field-pixel-size and --field-range have no effect without --field-file")
     if options.slope is None or options.base is None:
@@ -65,6 +63,18 @@ def ground_of(options: OwnGround, goal: str = "right") -> Ground:
             "the stiffness of the ground is not known: give --slope and --base of its law, or "
             "--field-file"
         )
+
+
+def ground_of(options: OwnGround, goal: str = "right", tracks: Tracks | None = None) -> Ground:
+    """The ground that flags describe. Raises ValueError for none, for two, and for a table that
+    does not reach all cells of the tracks, whose unit it has."""
+    refuse_flags(options)
+    if options.field_file:
+        size = (options.width, options.height)
+        file, scale = options.field_file, options.field_pixel_size
+        return measured_ground(file, scale, options.field_range, size, goal, tracks)
+    assert options.slope is not None
+    assert options.base is not None
     law = (options.ground == "exponential", options.slope, options.base)
     return law_ground(*law, options.width, options.height, goal)
 
@@ -85,60 +95,28 @@ def measured_ground(
     greys: tuple[float, float] | None,
     size: tuple[int, int],
     goal: str = "right",
+    tracks: Tracks | None = None,
 ) -> Ground:
     """Ground from a file; of a table of points, which has no size, `size` is width and height, px.
 
-    Raises ValueError for any other file.
+    Without `scale` a table is in the unit of the tracks. Says once what was read. Raises ValueError
+    for any other file, and for a table that does not reach all cells of the tracks.
     """
-    if Path(path).suffix.lower() in (".csv", ".txt", ".tsv"):
+    if scattered.is_table(path):
         if greys is not None:
             raise ValueError(
                 f"--field-range belongs to images, and {path} is a table: leave it out"
             )
-        field = read_table(path, 1.0 if scale is None else scale, *size)
+        points = scattered.read_points(path, scale, tracks)
+        print_once(scattered.line(points))
+        if tracks is not None:
+            scattered.refuse_beyond(tracks, points)
+        field = scattered.fill(points, *size)
     else:
         field = read_field(path, scale, greys)
     height, width = field.shape
     law = Law(exponential=np.bool_(False), slope=jnp.float32(0), base=jnp.float32(1))
     return Ground(law, field, jnp.float32(width), jnp.float32(height), direction(goal))
-
-
-def read_table(path: str, scale: float, width: int, height: int) -> np.ndarray:
-    """Stiffness `[height, width]` in cells of 1 px from a table of x, perhaps y, and stiffness.
-
-    A unit of x and y is `scale` px. Linear between points; beyond them that of the nearest one.
-    """
-    if not Path(path).is_file():
-        raise ValueError(
-            f"there is no file {path}; expected a table of x, perhaps y, and stiffness"
-        )
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    columns = {name.strip().lower(): name for name in (rows[0] if rows else {}) if name}
-    names = next((x for x in TABLE_COLUMNS[::-1] if set(x) <= columns.keys()), None)
-    if names is None or len(rows) < 2:
-        raise ValueError(
-            f"{path} has the columns {', '.join(columns) or 'of no table'}; expected x, stiffness "
-            "or x, y, stiffness, two points at least"
-        )
-    try:
-        points = np.array([[float(row[columns[name]]) for name in names] for row in rows])
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} has a value that is no number ({error})") from None
-    if not np.isfinite(points).all() or points[:, -1].min() < 0 or points[:, -1].max() <= 0:
-        raise ValueError(f"{path} has stiffness that is not finite or below 0")
-    points[:, :-1] *= scale
-    x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
-    if len(names) == 2:
-        order = np.argsort(points[:, 0])
-        row = np.interp(x, points[order, 0], points[order, 1])
-        return np.tile(row.astype(np.float32), (height, 1))
-    at = np.stack(np.meshgrid(x, y), axis=-1)
-    nearest = interpolate.NearestNDInterpolator(points[:, :2], points[:, 2])(at)
-    if len(points) < 4 or np.ptp(points[:, 0]) == 0 or np.ptp(points[:, 1]) == 0:
-        return nearest.astype(np.float32)
-    inside = interpolate.LinearNDInterpolator(points[:, :2], points[:, 2])(at)
-    return np.where(np.isnan(inside), nearest, inside).astype(np.float32)
 
 
 def direction(goal: str) -> jax.Array:

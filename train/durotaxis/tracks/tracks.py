@@ -27,6 +27,7 @@ class Tracks(NamedTuple):
     last: np.ndarray  # int [C], last frame
     frames: int  # of the recording
     notes: tuple[str, ...] = ()  # what was done to bring the file into this form
+    pixel_size: float | None = None  # µm of a px, of a file in µm
 
     @property
     def places(self) -> tuple[np.ndarray, np.ndarray]:

@@ -10,12 +10,13 @@ import pytest
 from PIL import Image
 
 from jaxrl.spectral import laplacian
+from jaxrl.spectral.learning import allo_state
 from tests.train.host import crashes
 from train import evaluate, render
 from train.allo import scene
 from train.allo.config import Config
 from train.allo.program import PROGRAM
-from train.allo.recorded import recorded_scores, recorded_training
+from train.allo.recorded import parts, recorded_pictures, recorded_scores, recorded_training
 from train.host.command_line import command
 from train.host.running import saved_runs
 
@@ -246,3 +247,49 @@ def test_ids_without_positions_are_seen_one_hot(tmp_path):
     config = parse_config(f"--transitions={tmp_path}/ids.npz --agent.num-features=4")
     problem = recorded_training.make_problem(config)
     np.testing.assert_array_equal(problem.points, np.eye(RING))
+
+
+def test_features_of_ids_that_never_occur_are_nan(tmp_path):
+    np.savez(tmp_path / "gaps.npz", states=[0, 1, 2, 1, 0, 1, 2, 5], positions=np.eye(8)[:, :2])
+    config = parse_config(f"sampled --transitions={tmp_path}/gaps.npz --agent.num-features=3")
+    problem = recorded_training.make_problem(config)
+    params = problem.network.init(jax.random.key(0), problem.points[0])
+    learner = allo_state.first_learner(problem.agent, params, 8)
+    agent = allo_state.State(learner, (), (), ())
+    features = recorded_pictures.learned_features(problem, agent)
+    unknown = np.isnan(features).all(axis=1)
+    np.testing.assert_array_equal(np.flatnonzero(unknown), [3, 4, 6, 7])
+    assert np.isfinite(features[~unknown]).all()
+    path = tmp_path / "map.png"
+    recorded_pictures.scatter(np.eye(8)[:, :2], features, np.zeros(3), path, "gaps")
+    with Image.open(path) as picture:
+        assert np.ptp(np.asarray(picture)) > 0
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ([8], ""),
+        (
+            [3, 3, 2],
+            "3 parts of the data, of 3 and 2 and 2 ids; the first 3 eigenvectors then only",
+        ),
+    ],
+)
+def test_parts_that_never_meet_are_told(tmp_path, lengths, message, capsys):
+    path = tmp_path / "parts.npz"
+    np.savez(path, states=[0, 1, 2, 4, 5, 4, 8, 7], lengths=lengths)
+    config = parse_config(f"--transitions={path} --agent.num-features=3")
+    for _ in range(2):
+        recorded_training.make_problem(config)
+    error = capsys.readouterr().err
+    assert error.count("eigenvectors then only tell the parts apart") == bool(message)
+    assert message in error
+
+
+def test_the_largest_parts_are_told():
+    first = np.arange(0, 20, 2)
+    assert parts.sizes(first, first + 1) == [2] * 10
+    assert "of 2 and 2 and 2 and 2 and 2 and 2 ids in the largest" in parts.warning(
+        "mine.npz", first, first + 1, "ids"
+    )

@@ -99,6 +99,12 @@ def test_what_was_read_is_said_once(tmp_path, capsys):
     assert "6 transitions in 1 trajectory, between vectors of 2" in capsys.readouterr().out
 
 
+def test_ids_that_never_occur_are_counted(tmp_path, capsys):
+    recording = save_and_load(tmp_path, states=[0, 1, 57, 30], lengths=[3, 1])
+    np.testing.assert_array_equal(np.flatnonzero(recording.occurs), [0, 1, 57])
+    assert "between 58 ids; 3 of 58 ids occur\n" in capsys.readouterr().out
+
+
 def test_positions_number_the_ids(tmp_path):
     recording = save_and_load(tmp_path, states=IDS, positions=np.eye(6)[:, :2])
     assert recording.num_ids == 6

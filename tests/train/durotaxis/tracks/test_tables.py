@@ -91,6 +91,55 @@ def test_a_table_of_stiffness_is_interpolated(tmp_path):
             measured_ground(str(path), None, None, (60, 50))
 
 
+def test_a_table_of_stiffness_has_the_unit_of_the_tracks(tmp_path, capsys):
+    path = tmp_path / "afm.csv"
+    path.write_text("x,y,stiffness\n0,0,1\n30,0,7\n0,25,1\n30,25,7\n")
+    (tmp_path / "tracks.csv").write_text(track_files.OWN.replace("x,y", "x_um,y_um"))
+    tracks = formats.read(str(tmp_path / "tracks.csv"), pixel_size=2.0)  # x from 5 to 20 px
+    stiffness = lambda scale, tracks: float(
+        measured_ground(str(path), scale, None, (60, 50), "right", tracks).stiffness(10.0, 7.0)
+    )
+    assert stiffness(1.0, tracks) == pytest.approx(3.1, abs=1e-5)
+    assert stiffness(0.5, None) == pytest.approx(5.2, abs=1e-5)
+    path.write_text("x,y,stiffness\n0,0,1\n60,0,7\n0,50,1\n60,50,7\n")
+    assert stiffness(None, tracks) == pytest.approx(3.1, abs=1e-5)
+    line = "places in µm, x from 0 to 60 and y from 0 to 50 (x from 0 to 30 and y from 0 to 25 px"
+    assert line in capsys.readouterr().err
+    assert stiffness(None, tracks._replace(pixel_size=None)) == pytest.approx(2.05, abs=1e-5)
+    assert "places in px, x from 0 to 60 and y from 0 to 50, stiff" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("x,stiffness\n0,1\n30,5\n", "x from 10 to 40 px, and the ground's points go from 0 to 30"),
+        ("x,y,stiffness\n0,0,1\n60,25,7\n", "y from 20 to 30 px, and the ground's points go fr"),
+        ("x,y,stiffness\n0,9,1\n60,9,7\n", "from 9 to 9 in .*afm.csv: leave y out, shift y, or"),
+        ("x,y,stiffness\n9,30,1\n40,30,7\n9,30,1\n40,19,7\n", ""),  # in the box, not in the hull
+    ],
+)
+def test_cells_beyond_a_table_of_stiffness_are_refused(tmp_path, table, message):
+    (tmp_path / "afm.csv").write_text(table)
+    tracks = read(tmp_path, track_files.OWN)
+    ground = lambda: measured_ground(
+        str(tmp_path / "afm.csv"), None, None, (60, 50), "right", tracks
+    )
+    if not message:
+        assert float(ground().stiffness(10.0, 20.0)) == 1
+        return
+    with pytest.raises(ValueError, match=message) as refused:
+        ground()
+    assert "\n" not in str(refused.value)
+
+
+def test_cells_and_tables_in_um_are_compared_in_um(tmp_path):
+    (tmp_path / "afm.csv").write_text("x,stiffness\n0,1\n30,5\n")
+    tracks = read(tmp_path, track_files.OWN)
+    tracks = tracks._replace(x=tracks.x / 2, y=tracks.y / 2, pixel_size=2.0)
+    with pytest.raises(ValueError, match="x from 10 to 40 µm, and the ground's points go from 0"):
+        measured_ground(str(tmp_path / "afm.csv"), None, None, (60, 50), "right", tracks)
+
+
 @pytest.mark.slow
 def test_laws_of_events_are_recovered():
     """Intervals of 24 colonies hold nearly all coefficients; one compilation serves them all."""

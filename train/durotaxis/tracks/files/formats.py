@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from train.durotaxis.tracks.files import label_images, trackmate
+from train.durotaxis.tracks.files import label_images, missing, trackmate
 from train.durotaxis.tracks.tracks import Rows, Tracks, assemble
 from train.host.numbers import quantity
 
@@ -54,7 +54,10 @@ def read(path: str, edges: str = "", pixel_size: float | None = None) -> Tracks:
     size = f"{quantity(len(tracks.parent), 'cells')} in {quantity(tracks.frames, 'frames')}"
     counts = f"{quantity(tracks.num_births, 'births')}, {quantity(tracks.num_deaths, 'deaths')}"
     line = f"{path}: {name}, places in {unit}; {size}, {counts}"
-    return tracks._replace(notes=(line, *tracks.notes))
+    has_spans_alone = bool(rows.spans) and {"X", "Y"} <= upper.keys()  # a place for each track
+    gaps = () if has_spans_alone else missing.notes(tracks)
+    pixel_size = pixel_size if unit == "µm" else None
+    return tracks._replace(notes=(line, *tracks.notes, *gaps), pixel_size=pixel_size)
 
 
 def read_columns(path: str) -> Columns:

@@ -33,6 +33,23 @@ def test_a_row_for_each_cell_and_frame(tmp_path):
     np.testing.assert_allclose(2 * halved.x, tracks.x)
 
 
+@pytest.mark.parametrize(
+    ("lost", "expected"),
+    [
+        ((), []),
+        (("3,3,",), ["1 of 12 detections is missing between the first and last frame of their c"]),
+        (("1,1,", "2,3,"), ["2 of 12 detections are missing between the first and last frame of"]),
+        (("1,",), ["2 of 12 detections are missing", "1 of 5 frames between the first and the l"]),
+        (("4,",), []),
+    ],
+)
+def test_missing_detections_are_counted(tmp_path, lost, expected):
+    rows = [row for row in track_files.OWN.splitlines() if not row.startswith(lost)]
+    (tmp_path / "tracks.csv").write_text("\n".join(rows))
+    notes = formats.read(str(tmp_path / "tracks.csv")).notes[1:]
+    assert [note[: len(text)] for note, text in zip(notes, expected, strict=True)] == expected
+
+
 def test_frames_that_are_numbered_by_two_are_steps(tmp_path):
     head, *rows = track_files.OWN.splitlines()
     doubled = [f"{2 * int(row[0]) + 6}{row[1:]}" for row in rows]
@@ -63,7 +80,9 @@ def test_lineages_with_label_images(tmp_path):
 def test_lineages_with_places(tmp_path):
     rows = zip(track_files.LINEAGE.splitlines(), ("10 20", "14 20", "40 30", "10 20"), strict=True)
     (tmp_path / "man_track.txt").write_text("\n".join(" ".join(row) for row in rows))
-    assert is_the_colony(formats.read(str(tmp_path / "man_track.txt")))
+    tracks = formats.read(str(tmp_path / "man_track.txt"))
+    assert is_the_colony(tracks)
+    assert not any("missing" in note for note in tracks.notes)
 
 
 @pytest.mark.parametrize(

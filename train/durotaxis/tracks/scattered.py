@@ -1,0 +1,116 @@
+"""Stiffness that was measured at points: a CSV table of x, perhaps y, and stiffness.
+
+Axes: n points.
+"""
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import interpolate
+
+from train.durotaxis.tracks.tracks import Tracks
+
+TABLE_COLUMNS = (("x", "stiffness"), ("x", "y", "stiffness"))
+SUFFIXES = (".csv", ".txt", ".tsv")
+
+
+class Points(NamedTuple):
+    """A table, in its own unit of length."""
+
+    path: str
+    places: np.ndarray  # float [n, 1] or [n, 2], x and perhaps y
+    stiffness: np.ndarray  # float [n]
+    scale: float  # px of a unit of x and y
+    unit: str  # its name
+
+
+def is_table(path: str) -> bool:
+    return Path(path).suffix.lower() in SUFFIXES
+
+
+def read_points(path: str, field_pixel_size: float | None, tracks: Tracks | None) -> Points:
+    """The points of a table. Raises ValueError, in one line, for any other file.
+
+    A unit of x and y is `field_pixel_size` px; None: that of the places in the file of tracks, and
+    px without tracks.
+    """
+    scale, unit = 1.0, "px"
+    if field_pixel_size is not None:
+        scale, unit = field_pixel_size, f"units of {field_pixel_size:g} px"
+    elif tracks is not None and tracks.pixel_size is not None:
+        scale, unit = 1 / tracks.pixel_size, "µm"
+    if not Path(path).is_file():
+        raise ValueError(
+            f"there is no file {path}; expected a table of x, perhaps y, and stiffness"
+        )
+    with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = {name.strip().lower(): name for name in (rows[0] if rows else {}) if name}
+    names = next((x for x in TABLE_COLUMNS[::-1] if set(x) <= columns.keys()), None)
+    if names is None or len(rows) < 2:
+        raise ValueError(
+            f"{path} has the columns {', '.join(columns) or 'of no table'}; expected x, stiffness "
+            "or x, y, stiffness, two points at least"
+        )
+    try:
+        points = np.array([[float(row[columns[name]]) for name in names] for row in rows])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} has a value that is no number ({error})") from None
+    if not np.isfinite(points).all() or points[:, -1].min() < 0 or points[:, -1].max() <= 0:
+        raise ValueError(f"{path} has stiffness that is not finite or below 0")
+    return Points(path, points[:, :-1], points[:, -1], scale, unit)
+
+
+def fill(points: Points, width: int, height: int) -> np.ndarray:
+    """Stiffness `[height, width]` in cells of 1 px, float32.
+
+    Linear between points; beyond them that of the nearest one.
+    """
+    places, stiffness = points.places * points.scale, points.stiffness
+    x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
+    if places.shape[1] == 1:
+        order = np.argsort(places[:, 0])
+        row = np.interp(x, places[order, 0], stiffness[order])
+        return np.tile(row.astype(np.float32), (height, 1))
+    at = np.stack(np.meshgrid(x, y), axis=-1)
+    nearest = interpolate.NearestNDInterpolator(places, stiffness)(at)
+    if len(places) < 4 or np.ptp(places[:, 0]) == 0 or np.ptp(places[:, 1]) == 0:
+        return nearest.astype(np.float32)
+    inside = interpolate.LinearNDInterpolator(places, stiffness)(at)
+    return np.where(np.isnan(inside), nearest, inside).astype(np.float32)
+
+
+def line(points: Points) -> str:
+    """What a table was taken for: its unit, where its points lie, and their stiffness."""
+    in_px = f" ({extents(points.places * points.scale)} px of the ground)" * (points.unit != "px")
+    least, most = points.stiffness.min(), points.stiffness.max()
+    return (
+        f"{points.path}: {len(points.places):,} points, places in {points.unit}, "
+        f"{extents(points.places)}{in_px}, stiffness from {least:g} to {most:g}"
+    )
+
+
+def extents(places: np.ndarray) -> str:
+    """Where points `[n, 1]` or `[n, 2]` lie, in words."""
+    sides = zip("xy", places.T, strict=False)
+    return " and ".join(f"{name} from {v.min():.4g} to {v.max():.4g}" for name, v in sides)
+
+
+def refuse_beyond(tracks: Tracks, points: Points) -> None:
+    """Raises ValueError for cells beside the box around all points: nothing was measured there."""
+    unit = points.unit if points.unit in ("px", "µm") else "px"
+    scale = points.scale if unit == "px" else 1.0
+    size = points.scale / scale  # px of that unit
+    for name, values, column in zip("xy", (tracks.x, tracks.y), points.places.T, strict=False):
+        values, ends = values / size, scale * column
+        low, high = ends.min(), ends.max()
+        slack = 1e-6 * max(abs(low), abs(high), 1.0)  # of rounding, where units differ
+        if values.min() < low - slack or values.max() > high + slack:
+            way = "leave y out" if name == "y" and low == high else "measure there, too"
+            raise ValueError(
+                f"cells have {name} from {values.min():.4g} to {values.max():.4g} {unit}, and the "
+                f"ground's points go from {low:.4g} to {high:.4g} in {points.path}: {way}, shift "
+                f"{name}, or say how many px a unit of x and y is with --field-pixel-size"
+            )
