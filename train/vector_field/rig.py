@@ -32,6 +32,7 @@ class LimitFlags(NamedTuple):
 
 def question(model: FittedModel, state: tuple[float, ...], flags: LimitFlags) -> Question:
     """From where, and within which limits. Raises UsageError, in one line, for what cannot be."""
+    refuse_unknown_field(model)
     low, high = box(model, flags)
     z, before = start(model, state)
     near = np.clip(before, low, high)
@@ -43,6 +44,16 @@ def question(model: FittedModel, state: tuple[float, ...], flags: LimitFlags) ->
     single = lambda x: jnp.asarray(x, jnp.float32)
     limits = Limits(single(low), single(high), flags.rate, flags.charge, model.time.length)
     return Question(model.planning, single(z), single(before), limits)
+
+
+def refuse_unknown_field(model: FittedModel) -> None:
+    """Raises UsageError for a model whose velocities are no numbers."""
+    velocity = np.asarray(model.velocity(np.zeros(model.dims, np.float32)))
+    if not np.isfinite(velocity).all():
+        raise UsageError(
+            f"the model's velocities are {_format_numbers(velocity)}, expected finite ones: its "
+            "fit has failed; look at its data with --look, and fit them again"
+        )
 
 
 def box(model: FittedModel, flags: LimitFlags) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -58,6 +59,13 @@ def test_one_input_needs_no_axis(tmp_path):
     ):
         np.savez(tmp_path / "u.npz", u=inputs)
         np.testing.assert_array_equal(rig.read_inputs(str(tmp_path / "u.npz"), question), expected)
+
+
+def test_a_model_without_velocities_is_refused_in_one_line():
+    nowhere: Any = SimpleNamespace(dims=2, velocity=lambda z: jnp.full(z.shape, jnp.nan))
+    flags = rig.LimitFlags((1.0,), (), np.inf, np.inf)
+    with pytest.raises(UsageError, match="velocities are nan, nan, expected finite ones"):
+        rig.question(nowhere, (0.0, 0.0), flags)
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -35,6 +35,19 @@ def read_npz(path: str | Path, names: Collection[str] | None = None) -> dict[str
         raise
     except Exception as error:  # a damaged archive makes zipfile and numpy raise almost anything
         raise ValueError(_reason(error)) from None
+
+
+def npz_headers(path: str | Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    """Shape and kind of each array of an .npz file that can be read; others are objects."""
+    headers: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            headers[name] = (), np.dtype(object)
+            with suppress(Exception), archive.open(member) as file:  # as above
+                shape, _, dtype = _read_header(file, name)
+                headers[name] = shape, dtype
+    return headers
 
 
 def read_npy(path: str | Path) -> np.ndarray:
@@ -84,11 +97,7 @@ def to_integers(array: np.ndarray) -> np.ndarray | None:
 
 def _read(file: IO[bytes], name: str) -> np.ndarray:
     """The array of an open file; its header says how large it is."""
-    version = npy.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"{name} has the format {version}; expected 1.0 or 2.0")
-    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, in_columns, dtype = read_header(file, max_header_size=MAX_HEADER)
+    shape, in_columns, dtype = _read_header(file, name)
     if dtype.kind not in "fiub":
         raise ValueError(f"{name} holds {dtype}; expected real numbers")
     if not all(isinstance(x, int) and x >= 0 for x in shape):
@@ -104,6 +113,15 @@ def _read(file: IO[bytes], name: str) -> np.ndarray:
     if len(content) < count * dtype.itemsize:
         raise ValueError(f"{name} is cut short: its header promises shape {shape} of {dtype}")
     return np.frombuffer(content, dtype).reshape(shape, order="F" if in_columns else "C")
+
+
+def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether it is stored in columns, and kind of the array of an open file."""
+    version = npy.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"{name} has the format {version}; expected 1.0 or 2.0")
+    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    return read_header(file, max_header_size=MAX_HEADER)
 
 
 def _reason(error: Exception) -> str:

@@ -15,8 +15,7 @@ from train.host.files.whole_files import write_arrays
 from train.host.machine.progress import print_once
 from train.vector_field.data import data_checks, spike_times
 from train.vector_field.data.data_checks import spans
-from train.vector_field.data.files import recording_file
-from train.vector_field.data.files.content import join
+from train.vector_field.data.files import npz, recording_file
 from train.vector_field.data.files.names import Names
 
 USUAL = (1e-3, 1e3)
@@ -205,23 +204,9 @@ def _arrays(path: str, bin_width: float, names: Names, inputs: str) -> dict[str,
         return content.arrays
     if inputs:
         raise ValueError(f"{path} holds its inputs: leave out --inputs")
-    expected = [x for x in ("y", "u", "lengths", *spike_times.ARRAYS) if not getattr(names, x, ())]
-    try:
-        arrays = array_files.read_npz(path, (*expected, *names.y, *names.u))
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read ({error}); {EXPECTED_FILE}") from None
-    for what in ("y", "u"):
-        chosen = getattr(names, what)
-        if absent := [x for x in chosen if x not in arrays]:
-            raise ValueError(f"{path} has no array {absent[0]!r}, which --names.{what} asks for")
-        if chosen:
-            parts = [arrays[x] for x in chosen]
-            arrays[what] = parts[0] if len(parts) == 1 else join(parts)
-    if "u" not in arrays:
-        raise ValueError(f"{path} has no array 'u'; {EXPECTED_FILE}; without inputs, of zeros")
-    if ("y" in arrays) == ("spike_times" in arrays):
-        which = "both y and" if "y" in arrays else "no array 'y' and no"
-        raise ValueError(f"{path} has {which} spike_times; {EXPECTED_FILE}")
+    arrays, notes = npz.read(path, names)
+    if notes:
+        print_once(f"{path}: {'; '.join(notes)}")
     return arrays
 
 

@@ -1,7 +1,8 @@
 """How long a step of recorded data lasts: what axes, tables and advice say of time.
 
-A file may hold `dt`, a number, and `time_unit`, a text such as "s"; flags say the same of files
-that do not. The model has a time of its own, `env.dt`, so that learning does not depend on units.
+A file may hold `dt`, a number, and `time_unit`, a text such as "s"; without `dt` a rate `fs`, or
+the times of its rows, say how long a step is. Flags say the same of files that do not. The model
+has a time of its own, `env.dt`, so that learning does not depend on units.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from train.host.machine.progress import print_line
-from train.vector_field.data.files import recording_file
+from train.vector_field.data.files import npz, recording_file
 from train.vector_field.data.files.names import Names
 
 LONGEST = 24
@@ -63,6 +64,8 @@ def load(
                 lengths.append((f"dt in {path}", _length(path, _entry(archive, path, "dt"))))
             if "spike_times" in present:
                 lengths.append((f"--env.bin-width, for spike times in {path},", bin_width))
+            elif "dt" not in present and (step := npz.step_of_rows(path, names)) is not None:
+                lengths.append((f"the time of a step in {path}", step))
             if "time_unit" in present:
                 name = f"time_unit in {path}"
                 units.append((name, _unit(name, _entry(archive, path, "time_unit"))))

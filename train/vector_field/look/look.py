@@ -58,10 +58,11 @@ def main(program: Program, arguments: Sequence[str]) -> int:
         if not config.data:
             raise UsageError(f"{FLAG} shows what is in files: give --data FILE")
         looks, errors = looks_at(config)
-        for error in errors:
+        *others, last = errors or [""]
+        for error in errors if looks else others:
             print_line(f"cannot be read together: {error}" if looks else error)
         if not looks:
-            raise UsageError(errors[-1])
+            raise UsageError(last)
         for each in looks:
             tell(config, each)
             for path in write(directory_of(config, each, len(looks)), each):
@@ -89,7 +90,7 @@ def looks_at(config: Config) -> tuple[list[Look], list[str]]:
             looks.append(look_at(alone))
         except ValueError as error:
             errors.append(in_one_line(error))
-    return looks, errors
+    return looks, list(dict.fromkeys(errors))  # that of all together may be that of a single file
 
 
 def look_at(config: Config) -> Look:

@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -216,6 +218,14 @@ def test_what_was_learned_is_a_model_in_units_of_the_user(long_loop):
     assert (model.low, model.high, model.dt) == (-2.0, 2.0, 0.5)
     with pytest.raises(UsageError, match="no seed, policy, field or session"):
         fitted.load(loop.directory, policy="myopic")
+
+
+@pytest.mark.parametrize("value", [1e30, -1e16])
+def test_a_sample_that_would_make_the_model_nan_is_refused(value):
+    loop: Any = SimpleNamespace(options=OPTIONS)
+    with pytest.raises(BadSample, match=r"y holds values up to 1e\+.*, expected at most 1e\+15"):
+        ClosedLoop._check(loop, [value, math.nan, 0.0, 0.0, 0.0, 0.0])
+    ClosedLoop._check(loop, [1e14] * 6)
 
 
 @pytest.mark.slow

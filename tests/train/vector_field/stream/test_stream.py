@@ -20,6 +20,7 @@ from train.host.errors import FAILED
 from train.host.files.run_directory import RunDirectory
 from train.vector_field.stream import settings
 from train.vector_field.stream.journal import Journal
+from train.vector_field.stream.learning import learner_process
 from train.vector_field.stream.learning.learner import first_state, in_units, rollout_of
 from train.vector_field.stream.simulated_rig import Options, play
 
@@ -51,6 +52,29 @@ class Stream:
         self.process.send_signal(number)
         output, _ = self.process.communicate(timeout=300)
         return self.process.returncode, output
+
+
+GREETER = """
+import os, socket, sys
+loop = socket.create_connection(("127.0.0.1", int(sys.argv[2])))
+loop.sendall(os.environ["JAXRL_STREAM_TOKEN"].encode())
+loop.recv(1)
+"""
+
+
+def test_a_signal_to_the_group_of_the_loop_does_not_reach_the_learner(tmp_path, monkeypatch):
+    """Ctrl-C in a terminal is one. The learner ends with the socket of the loop."""
+    (tmp_path / "greeter.py").write_text(GREETER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(learner_process, "MODULE", "greeter")
+    learner = learner_process.LearnerProcess(settings.Options(2, 1, bound=(1.0,)), tmp_path)
+    learner.start()
+    process = learner._process
+    assert process is not None
+    group = os.getpgid(process.pid)
+    learner.close()
+    assert group == process.pid != os.getpgid(0)
+    assert process.returncode == 0  # by itself
 
 
 @pytest.mark.slow

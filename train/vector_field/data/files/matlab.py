@@ -16,17 +16,15 @@ from train.vector_field.data.files.content import (
     Content,
     join,
     listing,
-    rows_on_grid,
     spikes_content,
-    spread_rows,
 )
 from train.vector_field.data.files.names import Names
+from train.vector_field.data.files.row_times import step_of, time_name, with_times
 
 Variable = np.ndarray | list[np.ndarray]
 """An array of numbers, or a cell of them."""
 OBSERVED = re.compile(r"(.*\.)?(y|counts|rates|spikes|spike_?times|dff|lfp|traces|data)", re.I)
 INPUTS = re.compile(r"(.*\.)?(u|inputs?|stim|stimulus|stimuli)", re.I)
-TIMES = re.compile(r"(.*\.)?(t|times?|timestamps?)", re.I)
 AS_NPZ = ("spike_units", "spike_episodes", "duration", "num_units", "lengths")
 
 
@@ -53,18 +51,11 @@ def read(path: str, names: Names, bin_width: float) -> Content:
     arrays, notes = series_of(observed, inputs)
     if "lengths" in variables and "lengths" not in arrays:
         arrays["lengths"] = to_plain(variables["lengths"])
-    time = names.time or next(iter(x for x in variables if TIMES.fullmatch(x)), "")
-    if names.time and names.time not in variables:
-        raise ValueError(f"there is no {names.time}; there are {listing(list(variables))}")
+    time = time_name(names.time, variables)
     times = to_vector(to_plain(variables[time])) if time else np.zeros(0)
     if arrays["y"].ndim == 2 and len(times) == len(arrays["y"]) > 1:
-        places, step = rows_on_grid(time, times.astype(float))
-        arrays |= {
-            "y": spread_rows(places, arrays["y"].astype(float), np.nan),
-            "u": arrays["u"][np.searchsorted(places, np.arange(places[-1] + 1), "right") - 1],
-        }
-        missing = len(arrays["y"]) - len(times)
-        notes.append(f"times from {time}" + (f", {missing:,} steps missing" if missing else ""))
+        arrays, step, note = with_times(arrays, time, times)
+        notes.append(note)
     return Content(arrays, step, unit, "; ".join([about, *notes]))
 
 
@@ -233,15 +224,3 @@ def _episodes(
     joined = {name: np.concatenate([x[name] for x in rows]) for name in ("y", "u")}
     joined["lengths"] = np.array([len(x["y"]) for x in rows])
     return joined, [f"{len(rows)} episodes", *sorted(notes)]
-
-
-def step_of(variables: dict[str, Variable]) -> float | None:
-    """The time of a step by `dt`, or by a sampling rate `fs`; None if there is neither."""
-    for name, variable in variables.items():
-        last = name.split(".")[-1].lower()
-        if last in ("dt", "fs", "sampling_rate") and not isinstance(variable, list):
-            if variable.size != 1 or not 0 < variable.item() < np.inf:
-                raise ValueError(f"{name} is {variable.ravel()[:3]}; expected one time above 0")
-            number = float(variable.item())
-            return number if last == "dt" else 1 / number
-    return None

@@ -4,6 +4,9 @@ It reads samples in the journal (`learner_worker`). Over a local socket it is se
 letter and a number: `s` END, samples up to before END are in the journal; `f` END, learn from all
 of them and save. Back come `k` COUNT (or, in answer to the latter, `f` COUNT) and the bytes of what
 is known after COUNT samples: at the start and after each fit.
+
+It has a session of its own: Ctrl-C in a terminal, and what `timeout` and batch systems signal to a
+group, is for the loop alone. It ends when its socket does, so with the loop, however that ends.
 """
 
 import os
@@ -59,7 +62,9 @@ class LearnerProcess:
             port = str(listener.getsockname()[1])
             command = [sys.executable, "-m", MODULE, str(self._directory), port]
             environment = {**os.environ, TOKEN: token, "PYTHONPATH": os.pathsep.join(sys.path)}
-            self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+            )
             listener.settimeout(0.2)
             self._socket = self._accept(listener, token.encode(), self._process)
 

@@ -7,7 +7,6 @@ is started by `learner_process.LearnerProcess`, where the frames are described.
 
 import contextlib
 import os
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -119,7 +118,6 @@ def _nothing(options: Options) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the loop, which ends this process
     leave_a_core()
     return command(lambda _: serve(Path(arguments[0]), int(arguments[1])))
 
