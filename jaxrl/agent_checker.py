@@ -49,7 +49,8 @@ def agent_checker(
         "act returns (action, memory, extras)",
     )
     require_same("memory", "act", act_output[1], memory)
-    space = env.action_space(env_params) if hasattr(env, "action_space") else None
+    space_of = getattr(env, "action_space", lambda params: None)  # gymnax's, no part of ours
+    space = space_of(env_params)
     check_action(space, act_output[0])
     world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)

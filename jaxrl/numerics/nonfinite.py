@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxrl.types import AgentState, PyTree, Transition, below_params
 
@@ -73,7 +74,7 @@ def refuse(agent: AgentState, origin: Origin) -> None:
     fields = jax.tree_util.tree_leaves_with_path(agent)
     is_real = lambda x: jnp.issubdtype(x.dtype, jnp.inexact)
     params = [x for path, x in fields if below_params(path) and is_real(x)]
-    if any(isinstance(x, jax.core.Tracer) for x in (*params, *origin)):
+    if any(isinstance(x, Tracer) for x in (*params, *origin)):
         return
     for update in np.flatnonzero(np.asarray(origin.step) != NEVER):
         place = {"env": int(origin.env[update]), "step": int(origin.step[update]) + 1}

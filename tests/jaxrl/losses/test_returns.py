@@ -175,6 +175,6 @@ def test_endings_must_be_bool():
 
 
 def test_returns_of_whole_rewards_are_those_of_the_same_real_ones():
-    no, value = np.zeros(3, bool), np.zeros(3, np.float32)
-    target = returns.lambda_returns(np.ones(3, np.int32), value, no, no, 0.9, 0.9)
+    no, value = jnp.zeros(3, bool), jnp.zeros(3)
+    target = returns.lambda_returns(jnp.ones(3, jnp.int32), value, no, no, 0.9, 0.9)
     np.testing.assert_allclose(target, [1 + 0.81 * 1.81, 1.81, 1], rtol=1e-6)
