@@ -44,7 +44,8 @@ def free_cells(board: Board, state: State) -> list[jax.Array]:
         rank = (distance * 2 * AHEAD + from_head) * 2 * AHEAD + AHEAD - ahead
         rank = jnp.where(candidates, rank, jnp.iinfo(jnp.int32).max)
         is_first = candidates & (rank == jnp.min(rank))
-        return list(facts @ real(is_first) / real(jnp.maximum(jnp.sum(is_first), 1)))
+        sums = jnp.sum(jnp.where(is_first, facts, 0.0), axis=1)
+        return list(sums / real(jnp.maximum(jnp.sum(is_first), 1)))
 
     return [1 / real(jnp.maximum(num_free, 1)), *of_first(from_food), *of_first(-from_food)]
 
