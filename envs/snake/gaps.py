@@ -14,18 +14,19 @@ from envs.snake.rules import State
 from envs.snake.scene import offset_from_head
 from envs.snake.views import View
 
-NUM_CELLS = 9
-"""Numbers of `free_cells`."""
+NUM_STRAYS = 9
+"""Numbers of `stray_cells`."""
 AHEAD = 64  # more than any distance on a board in one direction
 
 
-def free_cells(board: Board, state: State) -> list[jax.Array]:
-    """One over the number of free cells, and of the nearest to the food and the farthest from it:
+def stray_cells(board: Board, state: State) -> list[jax.Array]:
+    """One over the number of free cells, and four facts each of two of them.
 
-    how far ahead of the head and to its right they lie, over the longer side of the board; one
-    over their distance from the food; one over one more than that from the head. Of several as
-    near to the food, they are of the nearest to the head, and of these of the foremost. Of one cell
-    to the left and one to the right, it is their mean. 0 where there is no free cell but the food.
+    These are the free cells nearest to the food and farthest from it, the food's own apart: how far
+    ahead of the head and to its right they lie, over the longer side of the board; one over their
+    distance from the food; one over one more than that from the head. Of several as near to the
+    food, the nearest to the head is meant, and of these the foremost; of one to the left and one to
+    the right, their mean. All are 0 where there is no such cell.
     """
     num_free = rules.num_open(board, state) - state.length
     cells = jnp.asarray(board.indices)  # [C]
@@ -50,8 +51,8 @@ def free_cells(board: Board, state: State) -> list[jax.Array]:
     return [1 / real(jnp.maximum(num_free, 1)), *of_first(from_food), *of_first(-from_food)]
 
 
-def reflect_free_cells(numbers: jax.Array) -> jax.Array:
-    """`free_cells` of the reflected game."""
+def reflect_stray_cells(numbers: jax.Array) -> jax.Array:
+    """`stray_cells` of the reflected game."""
     signs = jnp.array([1, 1, -1, 1, 1, 1, -1, 1, 1], numbers.dtype)
     return numbers * signs
 

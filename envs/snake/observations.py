@@ -207,7 +207,7 @@ def gaps_view(scene: Scene) -> jax.Array:
     """`near`, which free cells are left, and how soon those around the head are free."""
     board, state = scene.board, scene.state
     soon = gaps.soonness(view(board, state, NEAR), state)
-    return jnp.concatenate([near_view(scene), vector(gaps.free_cells(board, state)), soon])
+    return jnp.concatenate([near_view(scene), vector(gaps.stray_cells(board, state)), soon])
 
 
 def egocentric_view(scene: Scene) -> jax.Array:
@@ -243,8 +243,8 @@ def reflect_far(obs: jax.Array) -> jax.Array:
 
 def reflect_gaps(obs: jax.Array) -> jax.Array:
     """`gaps` of the reflected game."""
-    near, free, soon = jnp.split(obs, [NEAR_SIZE, NEAR_SIZE + gaps.NUM_CELLS])
-    parts = [reflect_near(near), gaps.reflect_free_cells(free), reflect_squares(soon, NEAR)]
+    near, free, soon = jnp.split(obs, [NEAR_SIZE, NEAR_SIZE + gaps.NUM_STRAYS])
+    parts = [reflect_near(near), gaps.reflect_stray_cells(free), reflect_squares(soon, NEAR)]
     return jnp.concatenate(parts)
 
 
@@ -304,7 +304,7 @@ OBSERVATIONS = {
     ),
     "gaps": Observation(
         gaps_view,
-        _entries(NEAR_SIZE + gaps.NUM_CELLS + NUM_NEAR),
+        _entries(NEAR_SIZE + gaps.NUM_STRAYS + NUM_NEAR),
         needs_order=True,
         sees_hunger=True,
         safe=_no_danger,
