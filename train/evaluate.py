@@ -49,16 +49,14 @@ def main(arguments: list[str]) -> int:
         program = saved_policies.program_of(arguments) or saved_runs.program_of(arguments)
         if program and (own := program.evaluator):
             options = parse_flags("python -m train.evaluate", own.options, arguments)
-            run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
-            refuse_unwritable(run.directory)
+            run = load(options)
             with jax_settings.network_precision(run.config.run.precision):
                 Console().print(own.evaluate(run, options))
             tell_luck(run, options)
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
         check_options(options)
-        run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
-        refuse_unwritable(run.directory)
+        run = load(options)
         config, extra = requested_config(run, options)
         if options.sampled and (options.policy is not None or options.best):
             source = options.policy or str(run.directory)
@@ -73,6 +71,13 @@ def main(arguments: list[str]) -> int:
         tell_luck(run, options)
 
     return command(evaluate, arguments)
+
+
+def load(options: Any) -> Run:
+    """The run or policy of the options. Raises UsageError, also if no scores can be kept there."""
+    run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
+    refuse_unwritable(run.directory)
+    return run
 
 
 def tell_luck(run: Run, options: Any) -> None:
