@@ -16,7 +16,10 @@ from envs.snake.views import View
 
 NUM_STRAYS = 9
 """Numbers of `stray_cells`."""
-AHEAD = 64  # more than any distance on a board in one direction
+SPAN = 128
+"""A power of two above all distances on a board, of 32×32 cells at most: shifts divide by it."""
+NO_CELL = jnp.iinfo(jnp.int32).max
+"""The rank of no cell."""
 
 
 def stray_cells(board: Board, state: State) -> list[jax.Array]:
@@ -35,20 +38,27 @@ def stray_cells(board: Board, state: State) -> list[jax.Array]:
     from_food = bitboard.distance(board, cells, state.food)
     from_head = bitboard.distance(board, cells, state.head)
     ahead, right = offset_from_head(board, state, cells)
-    real = lambda x: jnp.asarray(x, jnp.float32)
-    side = real(rules.longer_side(board, state) - 1)
-    nearness = 1 / real(jnp.maximum(from_food, 1)), 1 / real(1 + from_head)
-    facts = jnp.stack([real(ahead) / side, real(right) / side, *nearness])  # [4, C]
+    side = (rules.longer_side(board, state) - 1) * jnp.float32(1)
 
     def of_first(distance: jax.Array) -> list[jax.Array]:
         """The facts of the candidates that come first, by distance, then nearness to the head."""
-        rank = (distance * 2 * AHEAD + from_head) * 2 * AHEAD + AHEAD - ahead
-        rank = jnp.where(candidates, rank, jnp.iinfo(jnp.int32).max)
-        is_first = candidates & (rank == jnp.min(rank))
-        sums = jnp.sum(jnp.where(is_first, facts, 0.0), axis=1)
-        return list(sums / real(jnp.maximum(jnp.sum(is_first), 1)))
+        rank = (distance * SPAN + from_head) * SPAN + (SPAN // 2 - ahead)
+        least = lambda chosen: jnp.min(jnp.where(candidates & chosen, rank, NO_CELL))
+        return _facts(least(right >= 0), least(right <= 0), side)
 
-    return [1 / real(jnp.maximum(num_free, 1)), *of_first(from_food), *of_first(-from_food)]
+    inverse_count = 1 / jnp.maximum(num_free, 1).astype(jnp.float32)
+    return [inverse_count, *of_first(from_food), *of_first(-from_food)]
+
+
+def _facts(least_right: jax.Array, least_left: jax.Array, side: jax.Array) -> list[jax.Array]:
+    """The facts of the least rank, from the least to either side; a cell ahead is of both."""
+    rank = jnp.minimum(least_right, least_left)
+    from_food, from_head = jnp.abs(rank // SPAN**2), rank // SPAN % SPAN
+    ahead = SPAN // 2 - rank % SPAN
+    is_right, is_left = least_right == rank, least_left == rank
+    right = (from_head - jnp.abs(ahead)) * (is_right * 1 - is_left * 1)
+    facts = [ahead / side, right / side, 1 / from_food, 1 / (1 + from_head)]
+    return [jnp.where(rank == NO_CELL, 0.0, fact) for fact in facts]
 
 
 def reflect_stray_cells(numbers: jax.Array) -> jax.Array:
