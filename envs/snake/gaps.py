@@ -3,33 +3,59 @@
 What decides whether a board is filled is in small numbers: with two free cells left, food may be
 eaten only where the other one lies beside it, as nothing else becomes free for the head. Shares of
 the length or of the board tell one or two moves, or free cells, hardly apart; reciprocals do.
+
+A free cell that the snake surrounds can be moved only where its way turns around that cell: instead
+of the corner the head takes the free cell, and the corner is left free, diagonally beside it.
 """
+
+from dataclasses import replace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from envs.snake import bitboard, rules
 from envs.snake.bitboard import Board
 from envs.snake.rules import State
-from envs.snake.scene import offset_from_head
-from envs.snake.views import View
+from envs.snake.scene import cell_from_head, offset_from_head
+from envs.snake.views import View, look
 
-NUM_STRAYS = 9
+NUM_STRAYS = 18
 """Numbers of `stray_cells`."""
 SPAN = 128
 """A power of two above all distances on a board, of 32×32 cells at most: shifts divide by it."""
 NO_CELL = jnp.iinfo(jnp.int32).max
 """The rank of no cell."""
+CORNERS = ((1, 2, 5), (5, 8, 7), (7, 6, 3), (3, 0, 1))
+"""Ways around the middle of 3×3 cells: ahead and right, right and behind, and so on around it."""
+
+
+class Stray(NamedTuple):
+    """A free cell, or two of them that differ in nothing but on which side of the head they lie."""
+
+    exists: jax.Array  # bool
+    ahead: jax.Array  # int32, how far ahead of the head
+    aside: jax.Array  # int32, how far to its side
+    on_side: jax.Array  # bool [2], whether to the right and to the left
+    from_food: jax.Array  # int32, distance
+    from_head: jax.Array  # int32
+
+    @property
+    def right(self) -> jax.Array:
+        """How far to the right of the head, int32; 0 of two, which is their mean."""
+        return self.aside * (self.on_side[0] * 1 - self.on_side[1] * 1)
 
 
 def stray_cells(board: Board, state: State) -> list[jax.Array]:
-    """One over the number of free cells, and four facts each of two of them.
+    """One over the number of free cells, and facts of two of them, the food's own apart.
 
-    These are the free cells nearest to the food and farthest from it, the food's own apart: how far
-    ahead of the head and to its right they lie, over the longer side of the board; one over their
-    distance from the food; one over one more than that from the head. Of several as near to the
-    food, the nearest to the head is meant, and of these the foremost; of one to the left and one to
-    the right, their mean. All are 0 where there is no such cell.
+    These are the free cells nearest to the food and farthest from it. One over their distance from
+    each other comes first, 0 where they are the same. Then of each how far ahead of the head and to
+    its right it lies, over the longer side of the board; one over its distance from the food; one
+    over one more than that from the head; and its `corners`. Of several as near to the food, the
+    nearest to the head is meant, and of these the foremost; of one to the left and one to the
+    right, the mean of both. All are 0 where there is no such cell.
     """
     num_free = rules.num_open(board, state) - state.length
     cells = jnp.asarray(board.indices)  # [C]
@@ -38,33 +64,65 @@ def stray_cells(board: Board, state: State) -> list[jax.Array]:
     from_food = bitboard.distance(board, cells, state.food)
     from_head = bitboard.distance(board, cells, state.head)
     ahead, right = offset_from_head(board, state, cells)
-    side = (rules.longer_side(board, state) - 1) * jnp.float32(1)
 
-    def of_first(distance: jax.Array) -> list[jax.Array]:
-        """The facts of the candidates that come first, by distance, then nearness to the head."""
+    def first(distance: jax.Array) -> Stray:
+        """The candidates that come first, by distance, then nearness to the head."""
         rank = (distance * SPAN + from_head) * SPAN + (SPAN // 2 - ahead)
         least = lambda chosen: jnp.min(jnp.where(candidates & chosen, rank, NO_CELL))
-        return _facts(least(right >= 0), least(right <= 0), side)
+        return _decode(least(right >= 0), least(right <= 0))
 
-    inverse_count = 1 / jnp.maximum(num_free, 1).astype(jnp.float32)
-    return [inverse_count, *of_first(from_food), *of_first(-from_food)]
+    nearest, farthest = first(from_food), first(-from_food)
+    apart = jnp.abs(nearest.ahead - farthest.ahead) + jnp.abs(nearest.right - farthest.right)
+    closeness = jnp.where(apart > 0, 1 / jnp.maximum(apart, 1), 0.0)
+    facts = [1 / jnp.maximum(num_free, 1).astype(jnp.float32), closeness]
+    side = (rules.longer_side(board, state) - 1) * jnp.float32(1)
+    for stray in (nearest, farthest):
+        place = stray.ahead / side, stray.right / side, 1 / stray.from_food
+        numbers = [*place, 1 / (1 + stray.from_head), *corners(board, state, stray)]
+        facts += [jnp.where(stray.exists, number, 0.0) for number in numbers]
+    return facts
 
 
-def _facts(least_right: jax.Array, least_left: jax.Array, side: jax.Array) -> list[jax.Array]:
-    """The facts of the least rank, from the least to either side; a cell ahead is of both."""
+def _decode(least_right: jax.Array, least_left: jax.Array) -> Stray:
+    """The cells of the least ranks to the right and to the left; one ahead or behind is of both."""
     rank = jnp.minimum(least_right, least_left)
-    from_food, from_head = jnp.abs(rank // SPAN**2), rank // SPAN % SPAN
-    ahead = SPAN // 2 - rank % SPAN
-    is_right, is_left = least_right == rank, least_left == rank
-    right = (from_head - jnp.abs(ahead)) * (is_right * 1 - is_left * 1)
-    facts = [ahead / side, right / side, 1 / from_food, 1 / (1 + from_head)]
-    return [jnp.where(rank == NO_CELL, 0.0, fact) for fact in facts]
+    ahead, from_head = SPAN // 2 - rank % SPAN, rank // SPAN % SPAN
+    return Stray(
+        exists=rank != NO_CELL,
+        ahead=ahead,
+        aside=from_head - jnp.abs(ahead),
+        on_side=jnp.stack([least_right, least_left]) == rank,
+        from_food=jnp.abs(rank // SPAN**2),
+        from_head=from_head,
+    )
+
+
+def corners(board: Board, state: State, stray: Stray) -> list[jax.Array]:
+    """Whether the body turns around a free cell: its way over each of `CORNERS`, 0 or 1.
+
+    Of two cells, the mean. Raises ValueError unless the game keeps the order of the body.
+    """
+    if state.order is None:
+        raise ValueError("the game was started without the order of its body: use keep_order=True")
+
+    def turns(right: jax.Array) -> jax.Array:
+        cell = cell_from_head(board, state, stray.ahead, right)
+        _, order = look(board, replace(state, head=cell), 1, state.order, np.int16(0))
+        before, corner, after = (order[np.array(places)] for places in zip(*CORNERS, strict=True))
+        follows = (corner - before == after - corner) & (jnp.abs(after - corner) == 1)
+        return (follows & (jnp.minimum(before, after) > 0)).astype(jnp.float32)
+
+    weights = stray.on_side.astype(jnp.float32)
+    of_both = jnp.stack([turns(stray.aside), turns(-stray.aside)])
+    return list(jnp.sum(weights[:, None] * of_both, axis=0) / jnp.sum(weights))
 
 
 def reflect_stray_cells(numbers: jax.Array) -> jax.Array:
     """`stray_cells` of the reflected game."""
-    signs = jnp.array([1, 1, -1, 1, 1, 1, -1, 1, 1], numbers.dtype)
-    return numbers * signs
+    reflected_corners = [7, 6, 5, 4]  # of what is told of one cell
+    places = np.array([0, 1, 2, 3, *reflected_corners])
+    signs = jnp.array([1, 1, *(1, -1, 1, 1, 1, 1, 1, 1) * 2], numbers.dtype)
+    return numbers[np.array([0, 1, *(2 + places), *(10 + places)])] * signs
 
 
 def soonness(surroundings: View, state: State) -> jax.Array:

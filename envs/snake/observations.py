@@ -17,7 +17,7 @@ either.
 | `tail` | 28 | danger (3) · reach (3) · tail reachable (3) · food reachable (3), each forward, left, right · food and tail offset (forward, right) · signs of each (4 + 4) · distance to the walls (3) · length |
 | `near` | 191 | `tail` · hunger · for each of the 9 × 9 cells around the head, rotated with it: blocked (81) · for how long (81) |
 | `far` | 913 | `near` · for each of the 19 × 19 cells around the head, rotated with it: free (361) · for how long blocked, 0 beyond the walls (361) |
-| `gaps` | 281 | `near` · one over the number of free cells · of the free cells nearest to the food and farthest from it: offset (forward, right), one over the distance from food and head (4 + 4) · for each of the 9 × 9 cells around the head: how soon it is free (81) |
+| `gaps` | 290 | `near` · one over the number of free cells · one over the distance between the free cells nearest to the food and farthest from it · of each: offset (forward, right), one over the distance from food and head, whether the body turns around it (4) (8 + 8) · for each of the 9 × 9 cells around the head: how soon it is free (81) |
 | `compass` | 19 | heading up, right, down, left · danger (4) · food along the longer way (4) · food right and down · length · head col, row · tail col, row |
 | `board` | rows × cols | one number per cell: body 1/3, head 2/3, food 1 |
 | `egocentric` | side × side × 5 | the whole board around the head, rotated with it: wall · place in the body · food · length · hunger |

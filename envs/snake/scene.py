@@ -134,6 +134,14 @@ def offset_from_head(board: Board, body: Body, cell: jax.Array) -> tuple[jax.Arr
     return jnp.where(cell >= 0, ahead, 0), jnp.where(cell >= 0, aside, 0)
 
 
+def cell_from_head(board: Board, body: Body, ahead: jax.Array, aside: jax.Array) -> jax.Array:
+    """The cell so far forward and right of the head, or the nearest to that on the board."""
+    down = _select_by_heading(body.heading, -ahead, aside, ahead, -aside)
+    right = _select_by_heading(body.heading, aside, ahead, -aside, -ahead)
+    row = jnp.clip(board.row(body.head) + down, 0, board.rows - 1)
+    return board.index(row, jnp.clip(board.col(body.head) + right, 0, board.cols - 1))
+
+
 def offset_signs(ahead: jax.Array, aside: jax.Array) -> list[jax.Array]:
     """Whether a cell lies ahead of the head, behind it, to its right, and to its left."""
     return [ahead > 0, ahead < 0, aside > 0, aside < 0]

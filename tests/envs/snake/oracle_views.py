@@ -182,7 +182,7 @@ def far_view(game: Game) -> list[float]:
 
 
 def gaps_view(game: Game) -> list[float]:
-    """[281] near, what free cells are left, how soon the 9 × 9 cells around the head are free."""
+    """[290] near, what free cells are left, how soon the 9 × 9 cells around the head are free."""
     cells = surrounding_cells(game, 4)
     num_free = game.size - len(game.body) - len(game.obstacles)
     steps_left = {cell: len(game.body) - i for i, cell in enumerate(game.body)}
@@ -190,24 +190,51 @@ def gaps_view(game: Game) -> list[float]:
         float(game.is_inside(cell) and cell not in game.obstacles) / (1 + steps_left.get(cell, 0))
         for cell in cells
     ]
-    nearest, farthest = (stray_cell(game, sign) for sign in (1, -1))
-    return [*near_view(game), 1 / max(num_free, 1), *nearest, *farthest, *soon]
+    nearest, farthest = (stray_cells(game, sign) for sign in (1, -1))
+    centres = [
+        np.mean([head_frame(game, cell) for cell in cells], axis=0)
+        for cells in (nearest, farthest)
+        if cells
+    ]
+    apart = np.abs(np.subtract(*centres)).sum() if centres else 0
+    facts = [1 / max(num_free, 1), 1 / apart if apart else 0.0]
+    for cells in (nearest, farthest):
+        facts += (
+            np.mean([stray_facts(game, cell) for cell in cells], axis=0).tolist()
+            if cells
+            else [0.0] * 8
+        )
+    return [*near_view(game), *facts, *soon]
 
 
-def stray_cell(game: Game, sign: int) -> list[float]:
-    """Offset and nearness of the free cell nearest to the food (1) or farthest from it (-1)."""
+def stray_cells(game: Game, sign: int) -> list[Cell]:
+    """The free cell nearest to the food (1) or farthest from it (-1), or both that are."""
     free = set(game.free_cells()) - {game.food}
     if game.food is None or not free:
-        return [0.0] * 4
-    distance = lambda a, b: abs(a[0] - b[0]) + abs(a[1] - b[1])
+        return []
     ahead = lambda cell: head_frame(game, cell)[0]
     rank = lambda c: (sign * distance(c, game.food), distance(c, game.head), -ahead(c))
     first = min(map(rank, free))
-    tied = [cell for cell in free if rank(cell) == first]
+    return [cell for cell in free if rank(cell) == first]
+
+
+def stray_facts(game: Game, cell: Cell) -> list[float]:
+    """[8] Offset and nearness of a free cell, and around which sides of it the body turns."""
     side = max(game.rows, game.cols) - 1
-    offset = np.mean([head_frame(game, cell) for cell in tied], axis=0) / side
-    cell = tied[0]
-    return [*offset, 1 / distance(cell, game.food), 1 / (1 + distance(cell, game.head))]
+    ahead, right = head_frame(game, cell)
+    nearness = 1 / distance(cell, game.food), 1 / (1 + distance(cell, game.head))
+    ways = {*zip(game.body, game.body[1:], game.body[2:], strict=False)}
+    turns = []
+    for turn in range(4):
+        one, other = (STEPS[(game.heading + turn + i) % 4] for i in range(2))
+        shift = lambda *steps: tuple(map(sum, zip(cell, *steps, strict=True)))
+        way = shift(one), shift(one, other), shift(other)
+        turns.append(float(way in ways or way[::-1] in ways))
+    return [ahead / side, right / side, *nearness, *turns]
+
+
+def distance(one: Cell, other: Cell) -> int:
+    return abs(one[0] - other[0]) + abs(one[1] - other[1])
 
 
 def egocentric_view(game: Game) -> np.ndarray:
