@@ -289,7 +289,7 @@ def test_checker_catches(broken, message):
 
 class DeclaresFloat64(Recorder):
     def observation_space(self, params=None):
-        return spaces.Box(-1.0, np.inf, (2,), np.float64)
+        return spaces.Box(-1.0, np.inf, (2,), jnp.float64)
 
 
 class HasNoNumber(Recorder):
