@@ -20,7 +20,7 @@ from envs.contract import (
     with_fields,
 )
 from envs.gymnax_corrections import observation_space
-from envs.spaces import check_inside, check_space, contains
+from envs.spaces import check_inside, check_num_actions, check_space, contains
 
 NUM_ENVS, NUM_STEPS = 3, 64
 REQUIRED_FIELDS = {
@@ -60,13 +60,15 @@ def check_contract(env: Any, params: Any) -> None:
     """The part of `env_checker` that tracing alone tells: nothing is compiled or played.
 
     The environment can be hashed; `params` holds numbers, and a time limit from 1 step on; spaces
-    are gymnax's; `reset` and `step` agree with each other and with the spaces; and `step` returns
-    what it should. Raises ContractError; what the environment itself raises passes through.
+    are gymnax's, and a discrete one has `num_actions`; `reset` and `step` agree with each other and
+    with the spaces; and `step` returns what it should. Raises ContractError; what the environment
+    itself raises passes through.
     """
     check_hash(env)
     check_params(params)
     observation = check_space(env, "observation_space", params)
     action = check_space(env, "action_space", params)
+    check_num_actions(env, action)
     first = jax.eval_shape(lambda key: env.reset(key, params), jax.random.key(0))
     is_pair = isinstance(first, tuple) and len(first) == 2
     require(is_pair, f"reset returns {description(first)}; expected an observation and a state")

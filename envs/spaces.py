@@ -118,6 +118,20 @@ def check_box(name: str, box: spaces.Box) -> None:
     )
 
 
+def check_num_actions(env: Any, space: Any) -> None:
+    """An environment that has `num_actions` has as many as its space, where that is a Discrete."""
+    if not isinstance(space, spaces.Discrete):
+        return
+    try:
+        count = env.num_actions
+    except (NotImplementedError, AttributeError):
+        return
+    require(
+        count == space.n,
+        f"num_actions is {count}, but action_space has {space.n} actions: make them agree",
+    )
+
+
 def check_inside(value: Any, space: Any, place: str = "") -> None:
     """An observation, or its shapes, has the structure, shapes and dtypes of its space.
 
@@ -156,7 +170,12 @@ def check_array(x: Any, space: Any, what: str) -> None:
     # a network scales by the space: an image from 0 to 1 would be divided by 255 again
     dtype = jnp.dtype(getattr(space, "dtype", x.dtype))
     require(
-        not is_real or jnp.issubdtype(dtype, jnp.floating),
+        not is_real or in_32_bits(x.dtype) == in_32_bits(dtype),
         f"{what} is {x.dtype}, but observation_space says {dtype}: convert it, or declare a space "
         f"of {x.dtype} with its bounds",
     )
+
+
+def in_32_bits(dtype: Any) -> np.dtype:
+    """A dtype as where JAX has 32 bits: whether it has 64 changes float64 in arrays alone."""
+    return np.dtype(np.float32) if dtype == np.float64 else jnp.dtype(dtype)

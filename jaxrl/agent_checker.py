@@ -55,13 +55,7 @@ def agent_checker(
     world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)
     check_choices(space, rollout.action)
-    try:
-        update_output = jax.eval_shape(agent.update, state, rollout, update_key)
-    except ValueError as error:
-        message = f"update refuses a rollout of {num_envs} environments: {error}"
-        raise AgentError(
-            f"{message}; or check with num_envs=N, the number it is made for"
-        ) from error
+    update_output = trace_update(agent, state, rollout, update_key)
     require(
         isinstance(update_output, tuple) and len(update_output) == 2,
         "update returns (state, metrics)",
@@ -85,6 +79,37 @@ def play(
         return world, transition
 
     return jax.jit(lambda world: jax.lax.scan(step, world, length=steps))(world)
+
+
+def trace_update(agent: Agent, state: AgentState, rollout: Transition, key: jax.Array) -> Any:
+    """The shapes of what `update` returns.
+
+    Raises AgentError for a ValueError. It advises another number of environments where the message
+    speaks of them, or is another one for twice as many.
+    """
+    try:
+        return jax.eval_shape(agent.update, state, rollout, key)
+    except ValueError as error:
+        message = str(error)
+        if "environment" in message or message != refusal_of_twice(agent, state, rollout, key):
+            num_envs = rollout.terminated.shape[1]
+            raise AgentError(
+                f"update refuses a rollout of {num_envs} environments: {message}; or check with "
+                "num_envs=N, the number it is made for"
+            ) from error
+        raise AgentError(f"update raises ValueError: {message}") from error
+
+
+def refusal_of_twice(
+    agent: Agent, state: AgentState, rollout: Transition, key: jax.Array
+) -> str | None:
+    """What `update` says of a rollout of twice as many environments; None: it takes it."""
+    double = lambda x: jax.ShapeDtypeStruct((len(x), 2 * x.shape[1], *x.shape[2:]), x.dtype)
+    try:
+        jax.eval_shape(agent.update, state, jax.tree.map(double, rollout), key)
+    except Exception as error:  # of whatever kind, it is compared
+        return str(error)
+    return None
 
 
 def check_action(space: Any, action: PyTree) -> None:

@@ -158,7 +158,7 @@ def make(
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
         output = jax.eval_shape(network.apply, params, obs)
-        q_learning.check_output(output.shape, config.categorical, obs)
+        q_learning.check_output(output, config.categorical, obs)
         # A copy: the same buffer twice in a state could not be donated.
         target_params = jax.tree.map(jnp.copy, params)
         no_transitions = jnp.zeros((), jnp.int32)

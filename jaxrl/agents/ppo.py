@@ -83,8 +83,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     # What an agent begins with.
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
-        policy, value = jax.eval_shape(network.apply, params, obs)
-        check_output(policy, value, obs)
+        check_output(jax.eval_shape(network.apply, params, obs), obs)
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
     # Acting: a sample of the policy, and what the loss needs to know of it.

@@ -94,7 +94,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
         output = jax.eval_shape(network.apply, params, obs)
-        q_learning.check_output(output.shape, False, obs)
+        q_learning.check_output(output, False, obs)
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
     # Acting: ε-greedy, and the value that the λ-returns need.

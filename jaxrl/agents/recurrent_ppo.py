@@ -77,8 +77,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     def init(key: jax.Array, obs: PyTree) -> State:
         memory = network.initial_memory()
         params = network.init(key, obs, memory)
-        policy, value, _ = jax.eval_shape(network.apply, params, obs, memory)
-        policy_gradient.check_output(policy, value, obs)
+        output = jax.eval_shape(network.apply, params, obs, memory)
+        policy_gradient.check_output(output, obs, ("policy", "value", "memory"))
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
     # Acting also records the memory that it was given, from which sequences are run again.

@@ -66,19 +66,28 @@ class Batch(NamedTuple):
     target: jax.Array  # [B] or [B, K]; what the critic should have said
 
 
-def check_output(policy: Any, value: Any, obs: PyTree) -> None:
+def check_output(output: Any, obs: PyTree, names: tuple[str, ...] = ("policy", "value")) -> None:
     """Raises ValueError unless a network gives one policy and one value for one observation.
 
-    `policy` and `value` are what it returned, or their shapes. Actions may be a number or a vector,
-    or one number for each node of a graph; values `[]`, or `[K]` of the components of the reward.
+    `output` is what it returned, or its shapes, with a part for each of `names`. Actions may be a
+    number or a vector, or one number for each node of a graph; values `[]`, or `[K]` of the
+    components of the reward.
     """
+    shapes_of = lambda tree: jax.tree.map(lambda x: list(jnp.shape(x)), tree)
+    has_parts = isinstance(output, tuple | list) and len(output) == len(names)
+    if not has_parts or not hasattr(output[0], "entropy") or not hasattr(output[1], "shape"):
+        raise ValueError(
+            f"the network returns {shapes_of(output)} for one observation of shape "
+            f"{shapes_of(obs)}, expected ({', '.join(names)}), the policy one of "
+            "losses.distributions: put heads on it, such as networks.mlp.ActorCritic"
+        )
+    policy, value, *_ = output
     shape, entropy = jnp.shape(value), jax.eval_shape(lambda x: x.entropy(), policy).shape
     if len(shape) > 1 or entropy:
-        obs_shape = jax.tree.map(lambda x: list(jnp.shape(x)), obs)
         raise ValueError(
             f"the network returns values of shape {list(shape)} and policies of shape "
-            f"{list(entropy)} for one observation of shape {obs_shape}, expected one of each: put "
-            "Conv or Flatten below a network of vectors"
+            f"{list(entropy)} for one observation of shape {shapes_of(obs)}, expected one of each: "
+            "put Conv or Flatten below a network of vectors"
         )
 
 

@@ -91,13 +91,22 @@ def loss(
     return jnp.mean(weighted_loss), (q, size)
 
 
-def check_output(shape: tuple[int, ...], categorical: bool, obs: PyTree) -> None:
-    """Raises ValueError unless the output for `obs` is `[A]`, or `[A, K]` of logits."""
-    if len(shape) != 1 + categorical:
-        obs_shape = jax.tree.map(lambda x: list(jnp.shape(x)), obs)
-        expected = "[A, K] of a distribution" if categorical else "[A]"
-        raise ValueError(
-            f"the network returns {list(shape)} for one observation of shape {obs_shape}, expected "
-            f"{expected}: put Conv or Flatten below a network of vectors, and give it atoms only "
-            "where the agent is categorical"
+def check_output(output: Any, categorical: bool, obs: PyTree) -> None:
+    """Raises ValueError unless the output for `obs` is `[A]`, or `[A, K]` of logits.
+
+    `output` is what the network returned, or its shapes.
+    """
+    advice = "use networks.dueling.QNetwork"
+    if hasattr(output, "shape"):
+        if len(output.shape) == 1 + categorical:
+            return
+        advice = (
+            "put Conv or Flatten below a network of vectors, and give it atoms only where the "
+            "agent is categorical"
         )
+    obs_shape, output_shape = (jax.tree.map(lambda x: list(jnp.shape(x)), x) for x in (obs, output))
+    expected = "[A, K] of a distribution" if categorical else "[A]"
+    raise ValueError(
+        f"the network returns {output_shape} for one observation of shape {obs_shape}, expected "
+        f"{expected}: {advice}"
+    )

@@ -6,7 +6,8 @@ C67). Only `update` changes them: they stand still within a rollout, so that an 
 what it saw when it acted, and in evaluation. They are part of the state of the agent; those of the
 observations are below `params`, so that a policy keeps them.
 
-An agent with a replay would remember observations as they were scaled long ago: do not wrap it.
+An agent with a replay would remember observations and rewards as they were scaled long ago, those
+of the first rollout as they came: it is refused.
 """
 
 from typing import Annotated, NamedTuple
@@ -19,6 +20,7 @@ from jaxrl import checks
 from jaxrl.checks import Positive, Share, Span
 from jaxrl.dependent_fields import needs
 from jaxrl.numerics.recurrence import linear_recurrence
+from jaxrl.replay.uniform import Replay
 from jaxrl.types import Agent, AgentState, Memory, Metrics, Observation, PyTree, Transition
 
 
@@ -69,7 +71,7 @@ def make(
     `num_envs` is the N of the rollouts to come. Integers are normalised only on request: they may
     be counts or grey values, or categories, whose networks expect them as they are. `chosen`, bool
     in the shapes of one observation, says which numbers are normalised; None: all. Raises
-    ValueError for out-of-range numbers.
+    ValueError for out-of-range numbers and, in `init`, for an agent with a replay.
     """
     checks.config(config)
 
@@ -84,11 +86,13 @@ def make(
         return jax.tree.map(choose, chosen, scaled, obs)
 
     def init(key: jax.Array, obs: Observation) -> State:
+        agent_state = agent.init(key, obs)
+        check_memory(config, agent_state)
         # nothing known of any number: of mean 0 and variance 1
         blank = Statistics(jnp.zeros(()), jnp.zeros(()), jnp.ones(()))
         fill_obs = lambda fill: jax.tree.map(lambda x: fill(jnp.shape(x), jnp.float32), obs)
         statistics = Statistics(jnp.zeros(()), fill_obs(jnp.zeros), fill_obs(jnp.ones))
-        return State(statistics, agent.init(key, obs), blank, jnp.zeros(num_envs))
+        return State(statistics, agent_state, blank, jnp.zeros(num_envs))
 
     def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
         return agent.act(state.agent, memory, normalise_obs(state.params, obs), key)
@@ -115,6 +119,17 @@ def make(
         return State(statistics, agent_state, returns, return_), agent_metrics | metrics
 
     return Agent(init, agent.memory, act, update, explain)
+
+
+def check_memory(config: Config, agent_state: AgentState) -> None:
+    """Raises ValueError if what is scaled by other statistics later would be kept in a replay."""
+    is_replay = lambda x: isinstance(x, Replay)
+    has_replay = any(map(is_replay, jax.tree.leaves(agent_state, is_leaf=is_replay)))
+    if has_replay and (config.observations or config.rewards):
+        raise ValueError(
+            "the agent has a replay, which would keep what is normalised on the scale of its time: "
+            "leave out the normalisation, or use an agent that learns from its newest rollout alone"
+        )
 
 
 def check_environments(num_envs: int, rollout: Transition) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from flax import struct
 from gymnax.environments import environment as gymnax_environment
+from gymnax.environments import spaces
 from gymnax.wrappers import FlattenObservationWrapper, LogWrapper
 
 import envs
@@ -211,6 +212,17 @@ class ShowsOneMore(Snake):
         return jnp.append(super().describe(state, features, params), 0.0)
 
 
+class DeclaresAnotherFloat(Recorder):
+    def observation_space(self, params=None):
+        return spaces.Box(-1.0, jnp.inf, (2,), jnp.float16)
+
+
+class CountsAnotherAction(Recorder):
+    @property
+    def num_actions(self):
+        return 5
+
+
 class AddsNothingUp(Snake):
     outcome_kinds: ClassVar = {"score": "total"}
 
@@ -263,6 +275,8 @@ class Place:
         (ForgetsDtype, "observation is float32.* after step, but int32.* after reset"),
         (LeavesItsSpace, "outside observation_space"),
         (ShowsOneMore, r"shape \(11,\), but observation_space says \(10,\)"),
+        (DeclaresAnotherFloat, "observation is float32, but observation_space says float16: conv"),
+        (CountsAnotherAction, "num_actions is 5, but action_space has 4 actions: make them agree"),
         (AddsNothingUp, r"outcome_kinds\['score'\] is 'total'; expected one of last, sum, mean"),
         (AddsWhatIsNotThere, "outcome_kinds has 'food', which info.* has not; it has .*score"),
         (IsNeverEqual, "not equal, so each would compile again"),
@@ -271,6 +285,22 @@ class Place:
 def test_checker_catches(broken, message):
     with pytest.raises(ContractError, match=message):
         env_checker(broken(5, 5, "features") if issubclass(broken, Snake) else broken())
+
+
+class DeclaresFloat64(Recorder):
+    def observation_space(self, params=None):
+        return spaces.Box(-1.0, np.inf, (2,), jnp.float64)
+
+
+class HasNoNumber(Recorder):
+    @property
+    def num_actions(self):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("kind", [DeclaresFloat64, HasNoNumber])
+def test_float64_is_float32_and_the_number_of_actions_may_be_missing(kind):
+    check_contract(kind(), Recorder().default_params)
 
 
 @pytest.mark.parametrize("goals", [np.array([3, 7]), [3, 7], (3, np.array([7])), {"a": 1}])

@@ -137,3 +137,23 @@ def test_an_agent_made_for_another_number_of_environments_is_told_to_name_it():
     agent_checker(agent(update=update), tiny.Walk(), (), num_envs=2)
     with pytest.raises(AgentError, match=r"rollout of 4 environments.*check with num_envs=N"):
         agent_checker(agent(update=update), tiny.Walk(), ())
+
+
+def test_a_message_that_changes_with_the_environments_advises_their_number():
+    def update(state, rollout, key):
+        raise ValueError(f"{rollout.reward.shape[1]} columns, expected 2")
+
+    with pytest.raises(
+        AgentError, match=r"environments: 4 columns, expected 2; or check with num_"
+    ):
+        agent_checker(agent(update=update), tiny.Walk(), ())
+
+
+def test_other_errors_of_an_update_are_passed_on_without_advice():
+    def update(state, rollout, key):
+        raise ValueError("the temperature is 0, expected a number above 0")
+
+    with pytest.raises(AgentError) as error:
+        agent_checker(agent(update=update), tiny.Walk(), ())
+    expected = "update raises ValueError: the temperature is 0, expected a number above 0"
+    assert str(error.value) == expected

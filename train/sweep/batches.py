@@ -105,7 +105,8 @@ def train(
         display.say(f"{title}: compiling for {quantity(len(members.seeds), 'members')}")
         programs = compile_within_memory(traced, config)
         display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
-        meta = {"name": title, "config": plain(config), **provenance()}
+        sources = provenance() | {"devices": devices.count_of(traced.like)}
+        meta = {"name": title, "config": plain(config), **sources}
         session_parts = training, config.run, members, RunDirectory(directory), programs, None
         session_options = {"leaves_behind": True, "resumed": sweep}
         with StopRequest(display.say) as stop:

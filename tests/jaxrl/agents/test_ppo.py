@@ -13,6 +13,7 @@ import pytest
 from jaxrl.agents import ppo
 from jaxrl.blocks import BlockBatch
 from jaxrl.losses.distributions import Categorical
+from jaxrl.networks.heads import DiscreteHead
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Transition
 from tests.jaxrl import toy_environments as toy
@@ -203,6 +204,30 @@ def test_the_horizon_grows_by_one_factor_per_update():
 def test_numbers_that_nothing_can_be_learned_with_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         ppo.make(ActorCritic(MLP((8,)), 2), ppo.Config(**wrong))
+
+
+class Logits:
+    """A policy that is no distribution yet."""
+
+    init = lambda self, key, obs: ()
+    apply = lambda self, params, obs: (obs, obs[0])
+
+
+@pytest.mark.parametrize(
+    ("network", "shapes"),
+    [
+        (MLP((4,)), "[4]"),
+        (DiscreteHead(2), "Categorical(logits=[2])"),
+        (Logits(), "([3], [])"),
+    ],
+)
+def test_a_network_without_heads_is_refused_in_one_line(network, shapes: str, key):
+    with pytest.raises(
+        ValueError, match="expected \\(policy, value\\), the policy one of"
+    ) as error:
+        ppo.make(network, ppo.Config()).init(key, jnp.zeros(3))
+    assert f"the network returns {shapes} for one observation of shape [3]" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_minibatches_must_divide_the_rollout(key):

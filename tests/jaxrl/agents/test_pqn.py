@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from jaxrl import loop
-from jaxrl.agents import pqn
+from jaxrl.agents import dqn, pqn
 from jaxrl.blocks import flatten
 from jaxrl.networks.dueling import QNetwork
-from jaxrl.networks.mlp import MLP
+from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Transition
 from tests.jaxrl import toy_environments as toys
 
@@ -121,3 +121,13 @@ def test_a_network_of_boards_is_refused(key):
     agent = pqn.make(QNetwork(MLP((4,)), 2), pqn.Config())
     with pytest.raises(ValueError, match=r"returns \[5, 6, 2\] for one observation"):
         agent.init(key, jnp.zeros((5, 6, 3)))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda x: pqn.make(x, pqn.Config()), lambda x: dqn.make(x, dqn.Config())]
+)
+def test_a_network_of_policies_is_refused(make, key):
+    agent = make(ActorCritic(MLP((4,)), 2))
+    message = r"\(Categorical\(logits=\[2\]\), \[\]\) for .*, expected \[A\]: use .*QNetwork"
+    with pytest.raises(ValueError, match=message):
+        agent.init(key, jnp.zeros(3))

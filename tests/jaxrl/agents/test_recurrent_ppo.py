@@ -259,6 +259,18 @@ def test_a_network_with_the_wrong_output_is_refused_when_it_is_made(key):
         recurrent_ppo.make(Rows(), USUAL).init(key, jnp.zeros((4, A)))
 
 
+def test_a_network_without_heads_is_refused(key):
+    class Cell:
+        """Returns what it saw and the memory."""
+
+        initial_memory = lambda self: jnp.zeros(H)
+        init = lambda self, key, obs, memory: ()
+        apply = lambda self, params, obs, memory: (obs, memory)
+
+    with pytest.raises(ValueError, match=r"expected \(policy, value, memory\)"):
+        recurrent_ppo.make(Cell(), USUAL).init(key, jnp.zeros(A))
+
+
 DISCRETE = ActorCritic(MLP(()), 2)
 GAUSSIAN = GaussianActorCritic(MLP((5,)), MLP(()), 1, low=-1.0, high=1.0)
 

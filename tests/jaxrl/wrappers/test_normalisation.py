@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from jaxrl.agent_checker import agent_checker
-from jaxrl.agents import ppo
+from jaxrl.agents import dqn, ppo
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import make_loop
+from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent, Transition
 from jaxrl.wrappers import normalisation
@@ -84,6 +85,17 @@ def test_statistics_are_those_of_the_whole_history(components):
     np.testing.assert_allclose(state.params.variance["x"], all_observations.var(0), rtol=1e-5)
     np.testing.assert_allclose(state.returns.variance, np.var(returns), rtol=1e-5)
     np.testing.assert_allclose(state.return_, running, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["observations", "rewards"])
+def test_an_agent_with_a_replay_is_refused(name: str):
+    """It would keep what it was shown on the scale of that time."""
+    dqn_agent = dqn.make(QNetwork(MLP((4,)), 2), dqn.Config(capacity=8), num_envs=N)
+    init = normalisation.make(dqn_agent, Config(**{name: True}), N).init
+    with pytest.raises(ValueError, match="the agent has a replay, which would keep what is norm"):
+        jax.eval_shape(init, jax.random.key(0), jnp.zeros(D))
+    init = normalisation.make(dqn_agent, Config(), N).init
+    jax.eval_shape(init, jax.random.key(0), jnp.zeros(D))  # nothing is normalised
 
 
 def test_before_anything_is_known_nothing_is_changed():

@@ -14,7 +14,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh
 
 from jaxrl import sharding
-from jaxrl.types import AgentState, PyTree, below_params
+from jaxrl.types import AgentState, PyTree, RunState, below_params
 from train.host.errors import UsageError, in_one_line
 from train.host.machine import control_groups
 from train.host.numbers import quantity
@@ -97,6 +97,11 @@ def mesh_shape(count: int, members: int, blocks: int) -> tuple[int, int]:
         if members % m == 0 and blocks % b == 0
     ]
     return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[0]))
+
+
+def count_of(state: RunState) -> int:
+    """The devices that share a run, given its state or the shapes of it."""
+    return len(state.key.sharding.device_set)
 
 
 def layout(mesh: Mesh | None, state: PyTree, members: bool) -> Any:

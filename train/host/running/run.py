@@ -99,10 +99,10 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
                     training, settings, settings.members, directory.best, traced.like.agent
                 )
                 snapshot_writer = make_snapshot_writer(training, settings, directory, traced.like)
-            device_count = len(traced.like.key.sharding.device_set)
+            device_count = devices.count_of(traced.like)
             share = f", for {device_count} devices" if device_count > 1 else ""
             display.say(f"{name}: compiled in {clock(time.perf_counter() - start_time)}{share}")
-            meta = {"name": name, "config": plain(config), **provenance()}
+            meta = {"name": name, "config": plain(config), **provenance(), "devices": device_count}
             parts = training, settings, settings.members, directory, programs, policy
             stop = StopRequest(display.say)
             return train_and_evaluate(

@@ -33,6 +33,9 @@ from train.host.training import Config, Evaluation, PlayConfig, Training
 MAX_RESTORES = 3
 """How often `on_nonfinite="restore"` returns to the same checkpoint."""
 
+SOURCES = ("versions", "device", "devices", "settings")
+"""Entries of `meta` that the exact numbers depend on."""
+
 FOLD_IN_EACH = jax.vmap(jax.random.fold_in, in_axes=(0, None))
 _log = logging.getLogger(__name__)
 
@@ -216,7 +219,7 @@ class Session:
             state, meta, _ = checkpoint.restore(self.directory.checkpoints, self.programs.like)
             jax_settings.refuse_other_draws(self.directory.path, meta)
             counters = Counters(**meta["counters"])
-            current = {name: self.meta[name] for name in ("versions", "device", "settings")}
+            current = {name: self.meta[name] for name in SOURCES}
             for change in differences(
                 {name: meta.get(name, current[name]) for name in current}, current
             ):

@@ -200,6 +200,37 @@ def test_a_run_goes_on_with_the_kind_of_keys_that_it_began_with(
     assert capsys.readouterr().err.strip().endswith(advice)
 
 
+@pytest.mark.parametrize(
+    ("past", "cautions"),
+    [
+        (
+            {"devices": 4},
+            ["devices: 4 -> 1 since the run was saved: it may not continue bit for bit"],
+        ),
+        ({"devices": 1}, []),
+        ({}, []),  # from before it was saved
+    ],
+)
+def test_another_number_of_devices_is_told(
+    past: dict,
+    cautions: list,
+    tmp_path: Path,
+    whole_run: Result,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    restore = checkpoint.restore
+
+    def restore_from_others(*arguments: Any) -> Any:
+        state, meta, step = restore(*arguments)
+        assert meta.pop("devices") == 1
+        return state, meta | past, step
+
+    monkeypatch.setattr(checkpoint, "restore", restore_from_others)
+    train(configure(resume=shutil.copytree(whole_run.directory, tmp_path / "run")))
+    assert [x.getMessage() for x in caplog.records if x.levelno == logging.WARNING] == cautions
+
+
 def test_an_edited_config_file_is_noticed(tmp_path: Path, whole_run: Result):
     directory = shutil.copytree(whole_run.directory, tmp_path / "run")
     path = directory / "config.yaml"
