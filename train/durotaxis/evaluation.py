@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -26,10 +27,21 @@ from train.host.files.run_directory import create_dated
 from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
-from train.host.plain_config import check_options, plain
+from train.host.plain_config import check_options, flag, plain
 from train.host.program import Run
 from train.host.scoring import games, scores
 from train.host.training import Games
+
+FIELDS = {
+    "substrate": "ground",
+    "m": "slope",
+    "b": "base",
+    "max_steps": "max_steps_in_episode",
+    **{name: name for name in ("field_file", "field_pixel_size", "field_range", "goal")},
+    **{name: name for name in ("units", "pixel_size", "stiffness_unit", "width", "height")},
+    **{name: name for name in ("num_founders", "threshold_nodes")},
+}
+"""What the experiment calls the options that change it."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ def evaluate(run: Run, options: Options) -> Table:
     try:
         env, params, agent = make_parts(config, greedy=not options.sampled)
     except ValueError as error:
-        raise UsageError(in_one_line(error)) from error
+        raise UsageError(with_own_flags(in_one_line(error))) from error
     # All episodes of each seed.
     started = time.perf_counter()
     episodes_by_seed: list[list[Episode]] = []
@@ -152,24 +164,15 @@ def measured_ground(experiment: Experiment, params: Params) -> dict[str, Any]:
 
 def apply_options(experiment: Experiment, options: Options) -> Experiment:
     """The experiment as the options change it. Raises UsageError for flags without effect."""
-    names = {
-        "substrate": "ground",
-        "m": "slope",
-        "b": "base",
-        "max_steps": "max_steps_in_episode",
-        **{name: name for name in ("field_file", "field_pixel_size", "field_range", "goal")},
-        **{name: name for name in ("units", "pixel_size", "stiffness_unit", "width", "height")},
-        **{name: name for name in ("num_founders", "threshold_nodes")},
-    }
     overrides = {
-        name: getattr(options, name) for name in names if getattr(options, name) is not None
+        name: getattr(options, name) for name in FIELDS if getattr(options, name) is not None
     }
     if "substrate" in overrides:
         if "field_file" in overrides:
             raise UsageError("--substrate and --field-file exclude each other: leave one out")
         experiment = replace(experiment, field_file="", field_pixel_size=None, field_range=None)
     changed_experiment = replace(
-        experiment, **{names[name]: value for name, value in overrides.items()}
+        experiment, **{FIELDS[name]: value for name, value in overrides.items()}
     )
     _refuse_idle(changed_experiment, overrides)
     room = max(
@@ -178,6 +181,13 @@ def apply_options(experiment: Experiment, options: Options) -> Experiment:
         math.ceil(changed_experiment.threshold_nodes),
     )
     return replace(changed_experiment, capacity=room)
+
+
+def with_own_flags(message: str) -> str:
+    """A message about an experiment, with the flags of this command for those of a training."""
+    for option, field in FIELDS.items():
+        message = re.sub(rf"{flag(f'env.{field}')}(?![\w-])", flag(option), message)
+    return message
 
 
 def _refuse_idle(experiment: Experiment, overrides: dict[str, Any]) -> None:

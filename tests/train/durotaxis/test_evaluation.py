@@ -144,6 +144,8 @@ def test_the_room_for_nodes_grows_with_what_is_asked_for():
         ("--field-file FIELD --b 1 --width 50", "--b and --width would have no effect"),
         ("--field-file FIELD --substrate linear", "exclude each other"),
         ("--field-file nowhere.npy", "there is no file nowhere.npy"),
+        ("--field-file FIELD --field-range 1 2", "--field-range tells the stiffness of"),
+        ("--field-file FIELD --field-pixel-size 500 --pixel-size 0.5", "give a larger --pixel-siz"),
         ("--width 10", "--width is 10, expected a number at least 20"),
         ("--num-founders 0", "--num-founders is 0"),
         ("--threshold-nodes nan", "--threshold-nodes is nan"),
