@@ -66,9 +66,8 @@ def refuse_flags(options: OwnGround) -> None:
 
 
 def ground_of(options: OwnGround, goal: str = "right", tracks: Tracks | None = None) -> Ground:
-    """The ground that flags describe. Raises ValueError for none, for two, and for a table that
-    does not reach all cells of the tracks, whose unit it has."""
-    refuse_flags(options)
+    """The ground that flags describe, which `refuse_flags` has let pass. Raises ValueError for a
+    table that does not reach all cells of the tracks, whose unit it has."""
     if options.field_file:
         size = (options.width, options.height)
         file, scale = options.field_file, options.field_pixel_size
