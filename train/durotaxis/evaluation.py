@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,6 +30,7 @@ from train.host.numbers import quantity
 from train.host.plain_config import check_options, flag, plain
 from train.host.program import Run
 from train.host.scoring import games, scores
+from train.host.scoring.scores_file import ScoresFile, write_scores
 from train.host.training import Games
 
 FIELDS = {
@@ -45,12 +46,12 @@ FIELDS = {
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ScoresFile):
     """Plays colonies with the agents of a run, on its own ground or another.
 
     Writes a new folder RUN/eval-GROUND-...: trajectory.csv and .npz (a row for every node and
     step), episodes.csv, summary.json and trajectories.png; for the run's own experiment also
-    RUN/eval.json. Flags that are not given are as in the run.
+    RUN/eval.json. --out gets what summary.json does. Flags that are not given are as in the run.
     """
 
     run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
@@ -127,7 +128,7 @@ def evaluate(run: Run, options: Options) -> Table:
     content = {
         "experiment": plain(experiment) | measured_ground(experiment, params),
         "units": look_of(experiment)[1]._asdict(),
-        "options": asdict(options),
+        "options": plain(options),
         "updates": run.updates,
         "seconds": seconds,
         **provenance(),
@@ -149,6 +150,7 @@ def evaluate(run: Run, options: Options) -> Table:
     folder = fresh_folder(run.directory, experiment)
     look = look_of(experiment)
     write(folder, run.seeds, episodes_by_seed, content, look, env.component_names)
+    write_scores(content, options.out)
     if options.graphml:
         write_graphs(folder / "graphs", run.seeds, episodes_by_seed, look)
     return table(content, folder)

@@ -119,7 +119,11 @@ def test_evaluation_on_other_ground(run: Run, capsys):
 
 
 def test_evaluation_of_the_runs_own_experiment(run: Run):
-    assert evaluate_command.main([str(run.directory), f"--episodes={COUNT}", "--key=4"]) == 0
+    out = run.directory / "scores.json"
+    flags = [f"--episodes={COUNT}", "--key=4", f"--out={out}"]
+    assert evaluate_command.main([str(run.directory), *flags]) == 0
+    (summary,) = run.directory.glob("eval-*/summary.json")
+    assert json.loads(out.read_text()) == json.loads(summary.read_text())
     content = json.loads((run.directory / "eval.json").read_text())
     assert (content["key"], content["updates"], content["score"]) == (4, 7, "arrived")
     assert content["seeds"][0]["games"] == COUNT
