@@ -20,14 +20,15 @@ from train.host.machine import jax_settings
 from train.host.plain_config import check_options
 from train.host.program import Run
 from train.host.running import saved_policies, saved_runs
-from train.host.scoring import best
+from train.host.scoring import best, scores_file
 from train.host.scoring.scores import evaluation_keys, read_evaluation, write_evaluation
+from train.host.scoring.scores_file import ScoresFile
 from train.host.training import Games
 from train.policies import dependence
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ScoresFile):
     """Evaluates the newest checkpoint and writes RUN/eval.json."""
 
     run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
@@ -66,7 +67,8 @@ def main(arguments: list[str]) -> int:
         keys = evaluation_keys(options.key, run.seeds)
         with jax_settings.network_precision(config.run.precision):
             evaluation = training.evaluate(run.agents, run.seeds, keys)
-        write_evaluation(run.directory, evaluation, updates=run.updates, key=options.key, **extra)
+        about = {"updates": run.updates, "key": options.key, **extra}
+        write_evaluation(run.directory, evaluation, options.out, **about)
         Console().print(evaluation.table)
         tell_luck(run, options)
 
@@ -74,7 +76,9 @@ def main(arguments: list[str]) -> int:
 
 
 def load(options: Any) -> Run:
-    """The run or policy of the options. Raises UsageError, also if no scores can be kept there."""
+    """The run or policy of the options. Raises UsageError, also if scores cannot be kept there, or
+    where `--out` says."""
+    scores_file.refuse(options)
     run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
     refuse_unwritable(run.directory)
     return run

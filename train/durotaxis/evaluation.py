@@ -2,9 +2,10 @@
 
 import json
 import math
+import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,19 +27,31 @@ from train.host.files.run_directory import create_dated
 from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.machine.progress import show_activity
 from train.host.numbers import quantity
-from train.host.plain_config import check_options, plain
+from train.host.plain_config import check_options, flag, plain
 from train.host.program import Run
 from train.host.scoring import games, scores
+from train.host.scoring.scores_file import ScoresFile, write_scores
 from train.host.training import Games
+
+FIELDS = {
+    "substrate": "ground",
+    "m": "slope",
+    "b": "base",
+    "max_steps": "max_steps_in_episode",
+    **{name: name for name in ("field_file", "field_pixel_size", "field_range", "goal")},
+    **{name: name for name in ("units", "pixel_size", "stiffness_unit", "width", "height")},
+    **{name: name for name in ("num_founders", "threshold_nodes")},
+}
+"""What the experiment calls the options that change it."""
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ScoresFile):
     """Plays colonies with the agents of a run, on its own ground or another.
 
     Writes a new folder RUN/eval-GROUND-...: trajectory.csv and .npz (a row for every node and
     step), episodes.csv, summary.json and trajectories.png; for the run's own experiment also
-    RUN/eval.json. Flags that are not given are as in the run.
+    RUN/eval.json. --out gets what summary.json does. Flags that are not given are as in the run.
     """
 
     run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
@@ -99,7 +112,7 @@ def evaluate(run: Run, options: Options) -> Table:
     try:
         env, params, agent = make_parts(config, greedy=not options.sampled)
     except ValueError as error:
-        raise UsageError(in_one_line(error)) from error
+        raise UsageError(with_own_flags(in_one_line(error))) from error
     # All episodes of each seed.
     started = time.perf_counter()
     episodes_by_seed: list[list[Episode]] = []
@@ -115,7 +128,7 @@ def evaluate(run: Run, options: Options) -> Table:
     content = {
         "experiment": plain(experiment) | measured_ground(experiment, params),
         "units": look_of(experiment)[1]._asdict(),
-        "options": asdict(options),
+        "options": plain(options),
         "updates": run.updates,
         "seconds": seconds,
         **provenance(),
@@ -137,6 +150,7 @@ def evaluate(run: Run, options: Options) -> Table:
     folder = fresh_folder(run.directory, experiment)
     look = look_of(experiment)
     write(folder, run.seeds, episodes_by_seed, content, look, env.component_names)
+    write_scores(content, options.out)
     if options.graphml:
         write_graphs(folder / "graphs", run.seeds, episodes_by_seed, look)
     return table(content, folder)
@@ -152,24 +166,15 @@ def measured_ground(experiment: Experiment, params: Params) -> dict[str, Any]:
 
 def apply_options(experiment: Experiment, options: Options) -> Experiment:
     """The experiment as the options change it. Raises UsageError for flags without effect."""
-    names = {
-        "substrate": "ground",
-        "m": "slope",
-        "b": "base",
-        "max_steps": "max_steps_in_episode",
-        **{name: name for name in ("field_file", "field_pixel_size", "field_range", "goal")},
-        **{name: name for name in ("units", "pixel_size", "stiffness_unit", "width", "height")},
-        **{name: name for name in ("num_founders", "threshold_nodes")},
-    }
     overrides = {
-        name: getattr(options, name) for name in names if getattr(options, name) is not None
+        name: getattr(options, name) for name in FIELDS if getattr(options, name) is not None
     }
     if "substrate" in overrides:
         if "field_file" in overrides:
             raise UsageError("--substrate and --field-file exclude each other: leave one out")
         experiment = replace(experiment, field_file="", field_pixel_size=None, field_range=None)
     changed_experiment = replace(
-        experiment, **{names[name]: value for name, value in overrides.items()}
+        experiment, **{FIELDS[name]: value for name, value in overrides.items()}
     )
     _refuse_idle(changed_experiment, overrides)
     room = max(
@@ -178,6 +183,13 @@ def apply_options(experiment: Experiment, options: Options) -> Experiment:
         math.ceil(changed_experiment.threshold_nodes),
     )
     return replace(changed_experiment, capacity=room)
+
+
+def with_own_flags(message: str) -> str:
+    """A message about an experiment, with the flags of this command for those of a training."""
+    for option, field in FIELDS.items():
+        message = re.sub(rf"{flag(f'env.{field}')}(?![\w-])", flag(option), message)
+    return message
 
 
 def _refuse_idle(experiment: Experiment, overrides: dict[str, Any]) -> None:

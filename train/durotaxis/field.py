@@ -1,6 +1,7 @@
 """Measured ground from a file: an array of stiffness, or the grey values of an image."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -15,8 +16,22 @@ LARGEST_GROUND = 10**8
 IMAGES = (".png", ".tif", ".tiff")
 
 
+class Flags(NamedTuple):
+    """What messages say of the flags of the command that reads a file."""
+
+    range: str = "--env.field-range"  # stiffness of black and white
+    fewer_px: str = "a larger --env.pixel-size"  # of ground that is too large
+
+
+OF_TRAINING = Flags()
+OF_TRACKS = Flags("--field-range", "a smaller --field-pixel-size")
+
+
 def read_field(
-    path: str, scale: float | None = None, stiffness: tuple[float, float] | None = None
+    path: str,
+    scale: float | None = None,
+    stiffness: tuple[float, float] | None = None,
+    flags: Flags = OF_TRAINING,
 ) -> np.ndarray:
     """Stiffness `[height, width]` in cells of 1 px, float32; `[0, 0]` without a path.
 
@@ -29,7 +44,7 @@ def read_field(
     if not path:
         return np.zeros((0, 0), np.float32)
     is_image = Path(path).suffix.lower() in IMAGES
-    values = _read_image(path, stiffness) if is_image else _read_array(path, stiffness)
+    values = (_read_image if is_image else _read_array)(path, stiffness, flags)
     if not (np.isfinite(values).all() and np.all(np.abs(values) <= LARGEST_STIFFNESS)):
         gaps = int(np.sum(~np.isfinite(values)))
         what = f"{gaps:,} values that are not finite" if gaps else f"values up to {values.max():g}"
@@ -42,12 +57,17 @@ def read_field(
             f"{path} has stiffness from {values.min():g} to {values.max():g}; expected none below "
             "0 and some above: raise negative values to 0"
         )
-    ground = resample(values, scale, path)
+    ground = resample(values, scale, path, flags)
     print_once(_line(path, values, scale or 1.0, ground))
     return ground
 
 
-def resample(values: np.ndarray, scale: float | None, name: str = "the field") -> np.ndarray:
+def resample(
+    values: np.ndarray,
+    scale: float | None,
+    name: str = "the field",
+    flags: Flags = OF_TRAINING,
+) -> np.ndarray:
     """Values of pixels that are `scale` px wide and high, at cells of 1 px; float32.
 
     Bilinear between the middles of pixels; where several fall into a cell, their weighted mean.
@@ -59,7 +79,7 @@ def resample(values: np.ndarray, scale: float | None, name: str = "the field") -
     if height * width > LARGEST_GROUND:
         raise ValueError(
             f"{name} makes ground of {width} x {height} px at {scale:g} px for each of its pixels; "
-            f"expected at most {LARGEST_GROUND:,} px: cut it, or give a larger --env.pixel-size"
+            f"expected at most {LARGEST_GROUND:,} px: cut it, or give {flags.fewer_px}"
         )
     if min(height, width) < 1:
         raise ValueError(f"{name} makes ground of {width} x {height} px; expected 1 px at least")
@@ -67,7 +87,7 @@ def resample(values: np.ndarray, scale: float | None, name: str = "the field") -
     return np.asarray(image.resize((width, height), Image.Resampling.BILINEAR), np.float32)
 
 
-def _read_array(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
+def _read_array(path: str, stiffness: tuple[float, float] | None, flags: Flags) -> np.ndarray:
     try:
         values = array_files.read_npy(path)
     except FileNotFoundError:
@@ -81,7 +101,7 @@ def _read_array(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
         ) from None
     if stiffness is not None:
         raise ValueError(
-            f"--env.field-range tells the stiffness of black and white, but {path} is no image: "
+            f"{flags.range} tells the stiffness of black and white, but {path} is no image: "
             f"its numbers are stiffness; leave it out, or give an image ({', '.join(IMAGES)})"
         )
     if values.ndim != 2:
@@ -89,19 +109,19 @@ def _read_array(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
     return values.astype(np.result_type(values, np.float32))  # of whole numbers and booleans, too
 
 
-def _read_image(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
+def _read_image(path: str, stiffness: tuple[float, float] | None, flags: Flags) -> np.ndarray:
     values, white = greys.read(path)
     if white is None:
         if stiffness is not None:
             raise ValueError(
-                f"--env.field-range tells the stiffness of black and white, but the floats of "
-                f"{path} are stiffness already: leave it out"
+                f"{flags.range} tells the stiffness of black and white, but the floats of {path} "
+                "are stiffness already: leave it out"
             )
         return values
     if stiffness is None:
         raise ValueError(
             f"{path} has grey values; say what stiffness black and white are with "
-            "--env.field-range BLACK WHITE"
+            f"{flags.range} BLACK WHITE"
         )
     print_once(
         f"{path}: its greys are {values.min():,.0f} to {values.max():,.0f}, white is {white:,}"

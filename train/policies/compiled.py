@@ -21,7 +21,6 @@ import tyro
 from jax import export
 
 from train.host import abilities
-from train.host.errors import UsageError
 from train.host.files import whole_files
 from train.host.files.provenance import provenance
 from train.host.program import Run
@@ -57,8 +56,7 @@ def write(options: Compile) -> list[Path]:
         path = path.with_name(f"{path.name}{saved_policies.COMPILED}")
     paths = [path, path.with_suffix(".json")]
     for file in paths:
-        if file.exists() and not options.overwrite:
-            raise UsageError(f"{file} exists already: choose another --out, or give --overwrite")
+        whole_files.refuse_existing(file, options.overwrite)
     program, description = compile_policy(run)
     with whole_files.replacement_file(path) as file:
         file.write(program)

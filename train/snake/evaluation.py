@@ -1,6 +1,5 @@
 """`python -m train.evaluate` for runs and policies of `train.snake`: any board, any rules."""
 
-import json
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -13,11 +12,11 @@ from envs.snake.observations import OBSERVATIONS
 from envs.snake.players import PLAYERS
 from jaxrl.checks import Count, CountOrZero, Seed
 from train.host.errors import UsageError
-from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.plain_config import check_options
 from train.host.program import Run
 from train.host.running import saved_runs
 from train.host.scoring import scores
+from train.host.scoring.scores_file import ScoresFile, write_scores
 from train.host.training import Games
 from train.snake import rule_based
 from train.snake.config import PPO, Game, Side, board_text
@@ -26,7 +25,7 @@ from train.snake.training import make_training
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ScoresFile):
     """Plays games with the agents of a run or a policy, on its own board or others.
 
     Writes eval.json into the run directory, eval-ROWSxCOLS-RULES-STEPS.json for another game (with
@@ -165,7 +164,7 @@ def write(
     about = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
     game = games[0]
     if game == run.config.env and not options.sizes:
-        scores.write_evaluation(run.directory, evaluations[0], **about)
+        scores.write_evaluation(run.directory, evaluations[0], options.out, **about)
         return
     boards = [
         {
@@ -180,7 +179,7 @@ def write(
     kind += f"-{game.obstacles}-obstacles" * (game.obstacles > 0)
     kind += f"-{game.foods}-foods" * (game.foods > 1)
     name = "transfer.json" if options.sizes else f"eval-{kind}.json"
-    write_whole(run.directory / name, json.dumps(finite_or_null(content), indent=1) + "\n")
+    write_scores(content, run.directory / name, options.out)
 
 
 def table(games: list[Game], contents: list[dict[str, Any]], by_size: bool) -> Table:

@@ -15,6 +15,7 @@ from train.host.program import Evaluator, Program, Run, Views
 from train.host.running import saved_runs
 from train.host.running.run import Result, train_program
 from train.host.scoring import scores
+from train.host.scoring.scores_file import ScoresFile
 from train.host.showing import outcomes
 from train.host.training import Evaluation, Games
 from train.two_snake import evaluation, pictures, scene, tournament
@@ -24,7 +25,7 @@ from train.two_snake.training import ENDINGS, make_training
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(ScoresFile):
     """Plays the tournament with the newest checkpoint and writes RUN/eval.json."""
 
     run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
@@ -51,7 +52,7 @@ def evaluate(run: Run, options: Options) -> RenderableType:
     learned = [parameters(agent) for agent in run.agents]
     tournament_result = evaluation.tournament(config, learned, run.seeds, keys)
     extra = {"updates": run.updates, "key": options.key, "greedy": greedy}
-    scores.write_evaluation(run.directory, tournament_result, **extra)
+    scores.write_evaluation(run.directory, tournament_result, options.out, **extra)
     return tournament_result.table
 
 

@@ -119,7 +119,11 @@ def test_evaluation_on_other_ground(run: Run, capsys):
 
 
 def test_evaluation_of_the_runs_own_experiment(run: Run):
-    assert evaluate_command.main([str(run.directory), f"--episodes={COUNT}", "--key=4"]) == 0
+    out = run.directory / "scores.json"
+    flags = [f"--episodes={COUNT}", "--key=4", f"--out={out}"]
+    assert evaluate_command.main([str(run.directory), *flags]) == 0
+    (summary,) = run.directory.glob("eval-*/summary.json")
+    assert json.loads(out.read_text()) == json.loads(summary.read_text())
     content = json.loads((run.directory / "eval.json").read_text())
     assert (content["key"], content["updates"], content["score"]) == (4, 7, "arrived")
     assert content["seeds"][0]["games"] == COUNT
@@ -144,6 +148,8 @@ def test_the_room_for_nodes_grows_with_what_is_asked_for():
         ("--field-file FIELD --b 1 --width 50", "--b and --width would have no effect"),
         ("--field-file FIELD --substrate linear", "exclude each other"),
         ("--field-file nowhere.npy", "there is no file nowhere.npy"),
+        ("--field-file FIELD --field-range 1 2", "--field-range tells the stiffness of"),
+        ("--field-file FIELD --field-pixel-size 500 --pixel-size 0.5", "give a larger --pixel-siz"),
         ("--width 10", "--width is 10, expected a number at least 20"),
         ("--num-founders 0", "--num-founders is 0"),
         ("--threshold-nodes nan", "--threshold-nodes is nan"),

@@ -111,6 +111,31 @@ def test_it_is_evaluated_and_drawn_without_games(finished_run: Path, capsys):
         assert_drawn(Path(path))
 
 
+def test_scores_go_into_a_file_of_any_name(finished_run: Path, tmp_path: Path, capsys):
+    out, written = tmp_path / "scores.json", finished_run / "eval.json"
+    flags = [str(finished_run), f"--out={out}"]
+    assert evaluate.main([*flags, "--key=3"]) == 0
+    assert out.read_bytes() == written.read_bytes()
+    assert json.loads(out.read_text())["key"] == 3
+    assert evaluate.main([*flags, "--key=4", "--overwrite"]) == 0
+    assert json.loads(out.read_text())["key"] == 4
+    capsys.readouterr()
+    messages = {
+        f"--out={out}": "scores.json exists already: choose another --out, or give --overwrite",
+        f"--out={tmp_path / 'none' / 'a.json'}": "lies in no folder; create that first",
+        f"--out={tmp_path / 'a.csv'}": "a.csv is no .json file, as scores are: name one",
+        "--overwrite": "--overwrite has no effect without --out",
+    }
+    (tmp_path / "folder.json").mkdir()
+    messages[f"--out={tmp_path / 'folder.json'}"] = "is a folder; name a file in it"
+    before = written.stat().st_mtime_ns
+    for flag, message in messages.items():
+        assert evaluate.main([str(finished_run), flag]) == 2
+        assert message in (error := capsys.readouterr().err)
+        assert error.count("\n") == 1
+    assert written.stat().st_mtime_ns == before  # they are refused before anything is evaluated
+
+
 @pytest.mark.parametrize("flags", [("--games", "3"), ("--sampled",)])
 def test_it_has_no_games_to_choose(finished_run: Path, capsys, flags: tuple[str, ...]):
     assert evaluate.main([str(finished_run), *flags]) == 2

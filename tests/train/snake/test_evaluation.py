@@ -67,8 +67,9 @@ def test_a_table_of_sizes_says_how_games_end_on_each(run, capsys):
 def test_a_policy_plays_another_game_beside_players_by_rule(policy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flags = ["--rows=4", "--rules=modern", "--max-steps=1", "--games=8", "--players", "random"]
-    assert evaluate.main(["--policy", str(policy), *flags]) == 0
+    assert evaluate.main(["--policy", str(policy), *flags, "--out=scores.json"]) == 0
     (path,) = Path("runs/policy-forward").iterdir()  # no eval.json, which is of its own game
+    assert Path("scores.json").read_bytes() == path.read_bytes()
     assert path.name == "eval-4x7-modern-1.json"
     content = read(path)
     assert (content["updates"], content["key"], content["greedy"]) == (UPDATES, 1, True)

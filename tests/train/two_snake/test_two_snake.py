@@ -117,7 +117,10 @@ def test_a_resumed_run_is_the_same_run(finished_run: Path, tmp_path: Path):
 @pytest.mark.slow
 def test_a_tournament_is_played_by_command(finished_run: Path, capsys):
     before = json.loads((finished_run / "eval.json").read_text())
-    assert evaluate_command.main([str(finished_run), "--games=7", "--key=5"]) == 0
+    out = finished_run.parent / "scores.json"
+    flags = ["--games=7", "--key=5", f"--out={out}"]
+    assert evaluate_command.main([str(finished_run), *flags]) == 0
+    assert out.read_bytes() == (finished_run / "eval.json").read_bytes()
     assert "0 defensive" in capsys.readouterr().out
     after = json.loads((finished_run / "eval.json").read_text())
     assert (after["key"], after["updates"], after["greedy"]) == (5, 6, True)

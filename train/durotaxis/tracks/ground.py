@@ -13,7 +13,7 @@ from envs.durotaxis.substrate import Law
 from envs.durotaxis.tracks.simulation import Ground
 from jaxrl.checks import NonNegative, Positive
 from train.durotaxis.config import Height, Stiffness, Width
-from train.durotaxis.field import read_field
+from train.durotaxis.field import OF_TRACKS, read_field
 from train.durotaxis.tracks import scattered
 from train.durotaxis.tracks.tracks import Tracks
 from train.host.machine.progress import print_once
@@ -66,9 +66,8 @@ def refuse_flags(options: OwnGround) -> None:
 
 
 def ground_of(options: OwnGround, goal: str = "right", tracks: Tracks | None = None) -> Ground:
-    """The ground that flags describe. Raises ValueError for none, for two, and for a table that
-    does not reach all cells of the tracks, whose unit it has."""
-    refuse_flags(options)
+    """The ground that flags describe, which `refuse_flags` has let pass. Raises ValueError for a
+    table that does not reach all cells of the tracks, whose unit it has."""
     if options.field_file:
         size = (options.width, options.height)
         file, scale = options.field_file, options.field_pixel_size
@@ -113,7 +112,7 @@ def measured_ground(
             scattered.refuse_beyond(tracks, points)
         field = scattered.fill(points, *size)
     else:
-        field = read_field(path, scale, greys)
+        field = read_field(path, scale, greys, OF_TRACKS)
     height, width = field.shape
     law = Law(exponential=np.bool_(False), slope=jnp.float32(0), base=jnp.float32(1))
     return Ground(law, field, jnp.float32(width), jnp.float32(height), direction(goal))

@@ -21,7 +21,7 @@ from envs.durotaxis.tracks.simulation import Ground, Laws, Register
 from jaxrl.checks import Count, NonNegative, Positive, Seed, TwoOrMore
 from train.durotaxis.config import Height, Width
 from train.durotaxis.tracks import recording
-from train.durotaxis.tracks.ground import DESCRIPTION, OwnGround, ground_of
+from train.durotaxis.tracks.ground import DESCRIPTION, OwnGround, ground_of, refuse_flags
 from train.durotaxis.tracks.tracks import Rows, assemble
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
@@ -158,6 +158,7 @@ def laws_of(options: Options) -> Laws:
 
 def simulate(options: Options) -> Rows:
     """What a microscope sees of the colony. Raises ValueError if that is too much for a file."""
+    refuse_flags(options)
     laws, ground, key = laws_of(options), ground_of(options), jax.random.key(options.seed)
     register = roomy_register(options, laws, ground, key)
     last = np.minimum(np.asarray(register.last), options.frames - 1)

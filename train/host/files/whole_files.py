@@ -63,3 +63,9 @@ def refuse_no_file(path: Path) -> None:
         raise UsageError(f"--out {path} is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"--out {path} lies in no folder; create that first")
+
+
+def refuse_existing(path: Path, overwrite: bool) -> None:
+    """Raises UsageError for a file that exists and is not to be replaced."""
+    if path.exists() and not overwrite:
+        raise UsageError(f"{path} exists already: choose another --out, or give --overwrite")

@@ -18,8 +18,8 @@ from jaxrl.types import AgentState, RunState
 from train.host.compilation.compiled import keys_of
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
-from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.numbers import quantity
+from train.host.scoring.scores_file import write_scores
 from train.host.training import Config, Evaluation, Training
 
 
@@ -66,13 +66,17 @@ def evaluate_by_measure(
     return Evaluation(content, table(content))
 
 
-def write_evaluation(directory: Path, evaluation: Evaluation, **extra: Any) -> None:
-    """Writes `eval.json` into a directory, made if needed; `extra` entries are of all seeds."""
+def write_evaluation(
+    directory: Path, evaluation: Evaluation, out: Path | None = None, **extra: Any
+) -> None:
+    """Writes `eval.json` into a directory, made if needed, and the same to `out`, if there is one.
+
+    `extra` entries are of all seeds.
+    """
     content = {**evaluation.content, **extra}
     content["seeds"] = content.pop("seeds")  # last: they are long
     directory.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(finite_or_null(content), indent=1) + "\n"
-    write_whole(RunDirectory(directory).evaluation, text)
+    write_scores(content, RunDirectory(directory).evaluation, out)
 
 
 def read_evaluation(directory: Path) -> dict[str, Any] | None:

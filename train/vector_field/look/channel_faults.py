@@ -36,7 +36,7 @@ step."""
 SHOWN = 8
 
 
-def list_of(numbers: Sequence[int] | np.ndarray) -> str:
+def list_of(numbers: Sequence[object] | np.ndarray) -> str:
     """`3, 7, …`: the first of them, counted from 0."""
     return ", ".join(map(str, numbers[:SHOWN])) + ", …" * (len(numbers) > SHOWN)
 

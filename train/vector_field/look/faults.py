@@ -16,6 +16,7 @@ from train.vector_field.look.channel_faults import (
     broken_counts,
     clipped_channels,
     drifts,
+    jumps,
     list_of,
     means_of,
     outliers,
@@ -23,6 +24,7 @@ from train.vector_field.look.channel_faults import (
     twins,
 )
 from train.vector_field.look.facts import Channels, Spectrum, Table
+from train.vector_field.look.sentinels import find_sentinels, sentinels
 
 LINES_HZ = (50.0, 60.0)
 LINE = 20.0
@@ -40,12 +42,15 @@ def faults(
     time: StepTime,
 ) -> list[str]:
     """All lines; `standard` `[N, n]` are the channels with mean 0 and variance 1."""
+    is_sentinel = find_sentinels(table, jumps(standard))
+    others = table._replace(y=np.where(is_sentinel, np.nan, table.y))
     lines = [
         *silent_channels(table, channels),
         *twins(table, standard),
-        *clipped_channels(table),
+        *sentinels(table, is_sentinel),
+        *clipped_channels(others),
         *drifts(table, channels),
-        *outliers(table, standard),
+        *outliers(others, standard),
         *broken_counts(table),
         *artefacts(standard),
         *line_noise(table, spectrum, time),

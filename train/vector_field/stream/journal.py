@@ -12,10 +12,13 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from train.host.errors import os_errors_with_path
+from train.host.errors import UsageError, os_errors_with_path
 from train.host.files.locks import lock
+from train.vector_field.data.data_checks import HUGE
 
 FILE = "samples.bin"
+BLOCK = 4_096
+"""Rows that are checked at once."""
 
 
 class Rows(NamedTuple):
@@ -23,6 +26,17 @@ class Rows(NamedTuple):
 
     y: np.ndarray  # float32 [T, n], NaN where missing
     u: np.ndarray  # float64 [T, m]
+
+
+def what_is_huge(y: np.ndarray) -> str:
+    """What is wrong with y `[..., n]` for numbers that are beyond `HUGE`; empty without such."""
+    largest = np.fmax.reduce(np.abs(y), axis=None, initial=0)
+    if largest <= HUGE:
+        return ""
+    return (
+        f"y holds values up to {largest:.2g}, expected at most {HUGE:g}: send NaN or null where "
+        "missing, or divide y by its standard deviation"
+    )
 
 
 class Journal:
@@ -67,6 +81,15 @@ class Journal:
             content = file.read(max(0, end - start) * size)
         rows = np.frombuffer(content[: len(content) // size * size], self._row)
         return Rows(rows["y"], rows["u"])
+
+    def refuse_huge(self) -> None:
+        """Raises UsageError for a sample that was taken before such samples were refused."""
+        for start in range(0, self.count, BLOCK):
+            y = self.rows(start, start + BLOCK).y
+            if what_is_huge(y):
+                row = int(np.argmax((np.abs(y) > HUGE).any(axis=1)))
+                message = what_is_huge(y[row])
+                raise UsageError(f"{self.path}, sample {start + row}: {message}, in a new stream")
 
     def flush(self) -> None:
         """Waits until all is on the disk."""

@@ -22,11 +22,10 @@ import numpy as np
 
 from train.host.errors import in_one_line
 from train.host.machine.progress import show_activity
-from train.vector_field.data.data_checks import HUGE
 from train.vector_field.stream import settings
 from train.vector_field.stream.forecast_scores import ForecastScores
 from train.vector_field.stream.guard import Account, Input
-from train.vector_field.stream.journal import Journal, Rows
+from train.vector_field.stream.journal import Journal, Rows, what_is_huge
 from train.vector_field.stream.learning.learner import (
     Learner,
     PromptLearner,
@@ -161,12 +160,8 @@ class ClosedLoop:
             raise BadSample(f"y has shape {list(values.shape)}, expected [{count}] numbers")
         if np.isinf(values).any():
             raise BadSample("y holds infinity: expected numbers, and NaN or null where missing")
-        largest = np.abs(values[~np.isnan(values)]).max(initial=0)
-        if largest > HUGE:
-            raise BadSample(
-                f"y holds values up to {largest:.2g}, expected at most {HUGE:g}: send NaN or null "
-                "where missing, or divide y by its standard deviation"
-            )
+        if message := what_is_huge(values):
+            raise BadSample(message)
         if self.options.noise == "poisson":
             numbers = values[np.isfinite(values)]
             if (numbers < 0).any() or (numbers != np.round(numbers)).any():

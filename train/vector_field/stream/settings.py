@@ -22,6 +22,7 @@ from train.host.plain_config import check_options, flag, plain, rebuild
 from train.vector_field.config import Config, Online, OnlineField, World
 from train.vector_field.factories import make_models, policy
 from train.vector_field.stream.guard import Input, RigLimits
+from train.vector_field.stream.journal import Journal
 
 FILE = "stream.yaml"
 """Of the settings, in the directory of a stream."""
@@ -166,7 +167,7 @@ def refuse_idle(options: Options, problem: Problem) -> None:
 def begin(options: Options) -> tuple[Options, Path]:
     """Checked options and a directory of theirs: a new one, or the one that goes on.
 
-    Raises UsageError, in one line.
+    Raises UsageError, in one line, also for samples there that would not be taken now.
     """
     check_options(options)
     if options.resume:
@@ -177,6 +178,7 @@ def begin(options: Options) -> tuple[Options, Path]:
                 f"--resume {options.resume} has settings of its own: of other flags only --port "
                 "and --silence may be given"
             )
+        Journal(Path(options.resume), saved.channels, saved.inputs).refuse_huge()
         return saved, Path(options.resume)
     refuse_idle(options, problem(options))
     directory = RunDirectory.create(options.directory, "vector_field-stream").path

@@ -10,7 +10,7 @@ from scipy import optimize
 
 from envs.durotaxis.tracks import spawning
 from jaxrl.numerics.max_likelihood import DROP
-from train.durotaxis.tracks import check, command, fitting, goodness, recording, tables
+from train.durotaxis.tracks import check, command, fitting, goodness, ground, recording, tables
 from train.durotaxis.tracks.ground import law_ground
 from train.durotaxis.tracks.recording import FRAMES, TRUTH
 
@@ -147,6 +147,16 @@ def test_an_envelope_ranks_a_curve_among_those_simulated():
     assert [test.p > 0.05 for test in usual] == [True] * 4
     far = check.envelope_tests(bundle(curves[0] + 40), bundle(curves[1:]))
     assert far[0].p == pytest.approx(1 / 199)
+
+
+def test_flags_of_the_ground_are_checked_once(monkeypatch):
+    checked = []
+    for module in (command, ground):
+        monkeypatch.setattr(module, "refuse_flags", checked.append)
+    monkeypatch.setitem(recording.EXAMPLE_GROUND, "width", 50)
+    with pytest.raises(ValueError, match="give its size with --width"):
+        command.analyse(command.Options(tracks="example"))
+    assert len(checked) == 1
 
 
 @pytest.mark.parametrize(

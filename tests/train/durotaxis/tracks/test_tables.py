@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from PIL import Image
 
 from envs.durotaxis.tracks import events
 from tests.train.durotaxis.tracks import track_files
@@ -138,6 +139,25 @@ def test_cells_and_tables_in_um_are_compared_in_um(tmp_path):
     tracks = tracks._replace(x=tracks.x / 2, y=tracks.y / 2, pixel_size=2.0)
     with pytest.raises(ValueError, match="x from 10 to 40 µm, and the ground's points go from 0"):
         measured_ground(str(tmp_path / "afm.csv"), None, None, (60, 50), "right", tracks)
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "greys", "message"),
+    [
+        ("gel.png", None, None, "say what stiffness black and white are with --field-range BLACK"),
+        ("gel.npy", None, (1.0, 2.0), "--field-range tells the stiffness of black and white, but"),
+        ("gel.tif", None, (1.0, 2.0), "--field-range tells the stiffness of black and white, but"),
+        ("gel.npy", 9000.0, None, "cut it, or give a smaller --field-pixel-size"),
+    ],
+)
+def test_mistakes_about_measured_ground_name_flags_of_fit(tmp_path, name, scale, greys, message):
+    values, path = np.ones((3, 2), np.float32), tmp_path / name
+    np.save(tmp_path / "gel.npy", values)
+    Image.fromarray(values).save(tmp_path / "gel.tif")
+    Image.fromarray(values.astype(np.uint8)).save(tmp_path / "gel.png")
+    with pytest.raises(ValueError, match=message) as refused:
+        measured_ground(str(path), scale, greys, (60, 50))
+    assert "--env." not in str(refused.value)
 
 
 @pytest.mark.slow

@@ -44,6 +44,12 @@ def test_nothing_is_broken_in_clean_data():
     assert lines_of(CLEAN) == lines_of(COUNTS) == lines_of(COUNTS, 0 * INPUTS, episodes=3) == []
     gap = change((slice(900, 990),), np.nan)
     assert lines_of(gap) == []
+    tails = np.random.default_rng(1).standard_t(2, CLEAN.shape)
+    bursts = COUNTS + np.where(
+        RNG.uniform(size=COUNTS.shape) < 0.005, RNG.poisson(25, COUNTS.shape), 0
+    )
+    for y in (RNG.normal(size=CLEAN.shape), np.round(tails, 1), np.clip(tails, -20, 20), bursts):
+        assert not [line for line in lines_of(y) if "of just" in line]
     whole = np.round(10 * CLEAN)  # of a converter, which rounds and also gives negative numbers
     assert lines_of(whole) == []
 
@@ -64,6 +70,18 @@ FAULTS = {
         "drift in 2 channels (0, 5), most in",
     ),
     "outliers": (change(([5, 700], [1, 1]), 90.0), "2 outliers in 1 channel (1)"),
+    "sentinel": (
+        change((np.arange(7, 7 + 13 * 15, 15), 4), -999.0),
+        "13 values of just -999 in 1 channel (4), far from all others",
+    ),
+    "filled": (
+        change((slice(100, 105), 2), 0.0, CLEAN + 50),
+        "5 values of just 0 in 1 channel (2), far from all others",
+    ),
+    "filled counts": (
+        change((slice(100, 119), 2), -1e4, COUNTS + RNG.poisson(2.0, COUNTS.shape).astype(float)),
+        "19 values of just -10000 in 1 channel (2)",
+    ),
     "corrected": (
         change((slice(0, 90), 2), COUNTS[:90, 2] + 0.3, COUNTS),
         "almost counts in 1 channel (2)",

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from train.host.errors import UsageError
+from train.vector_field.stream import settings
 from train.vector_field.stream.journal import FILE, Journal
+from train.vector_field.stream.settings import Options
 
 
 def test_what_is_appended_is_read_again_also_by_others_meanwhile(tmp_path):
@@ -47,3 +49,22 @@ def test_a_row_that_was_cut_short_is_dropped(tmp_path):
     again.append(np.zeros((1, 3)), np.zeros((1, 2)))
     again.close()
     np.testing.assert_array_equal(again.rows(0, 9).u, [[1, 1], [1, 1], [0, 0]])
+
+
+@pytest.mark.parametrize("number", [0, 6000])
+def test_a_sample_that_would_not_be_taken_now_is_refused_with_its_number(tmp_path, number):
+    options, directory = settings.begin(Options(channels=3, directory=str(tmp_path / "stream")))
+    y = np.ones((6001, 3), np.float32)
+    y[5], y[number, 1] = np.nan, -1e20
+    journal = Journal(directory, options.channels, options.inputs)
+    journal.begin_writing()
+    journal.append(y[:number], np.ones((number, 2)))
+    journal.close()
+    resumed = Options(resume=str(directory))
+    assert settings.begin(resumed) == (options, directory)
+    journal.begin_writing()
+    journal.append(y[number:], np.ones((6001 - number, 2)))
+    journal.close()
+    place = rf"samples.bin, sample {number}: y holds values up to 1e\+20, expected at most 1e\+15: "
+    with pytest.raises(UsageError, match=place):
+        settings.begin(resumed)

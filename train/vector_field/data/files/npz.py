@@ -15,6 +15,8 @@ from train.vector_field.data.files.row_times import RATES, STEP, step_of, time_n
 
 ARRAYS = ("y", "u", "lengths", *spike_times.ARRAYS)
 UNIT = "time_unit"
+WRITTEN = ({"y", "u", "z", "belief"}, {"y", "u", "z", "seconds"})
+"""All arrays of the recordings of a run and of the simulated rig: theirs are no mistake."""
 Headers = dict[str, tuple[tuple[int, ...], np.dtype]]
 """Shape and kind of each array."""
 
@@ -31,7 +33,8 @@ def read(path: str, names: Names) -> tuple[dict[str, np.ndarray], list[str]]:
             arrays, _, note = with_times({**arrays, "y": y}, time, _times(path, time))
         notes.append(note)
     usual = (*_names_read(names), STEP, UNIT, time)
-    if unread := [x for x in headers if x not in usual and x.lower() not in RATES]:
+    unread = [x for x in headers if x not in usual and x.lower() not in RATES]
+    if unread and set(headers) not in WRITTEN:
         notes.append(
             f"not read: {listing(unread)}; read are y or spike_times, u, lengths, t, dt, fs and "
             "time_unit, or what --names.y, --names.u and --names.time name"

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from train.vector_field.data import recordings, step_time
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.step_time import StepTime
+from train.vector_field.experiment.experiments import Sample
+from train.vector_field.stream.simulated_rig import RigRecord
 
 RNG = np.random.default_rng(0)
 Y, U = RNG.normal(size=(40, 3)), RNG.normal(size=(40, 2))
@@ -268,3 +271,15 @@ def test_npz_arrays_that_are_not_read_are_named(tmp_path, more, names, capsys):
     line = capsys.readouterr().err
     assert line.startswith(f"{path}: not read: {names} read are y or" if names else "")
     assert len(line.splitlines()) == bool(names)
+
+
+@pytest.mark.parametrize("arrays", [Sample._fields, RigRecord._fields])
+def test_arrays_that_the_library_writes_are_not_reported(tmp_path, arrays, capsys):
+    path = str(tmp_path / "own.npz")
+    beside: dict[str, Any] = {x: Y for x in arrays if x not in ("y", "u")}
+    np.savez(path, y=Y, u=U, **beside)
+    recordings.load(path)
+    assert capsys.readouterr().err == ""
+    np.savez(path, y=Y, u=U, Z=Y, **beside)  # which is no longer a file of the library
+    recordings.load(path)
+    assert f"not read: Z, {', '.join(beside)};" in capsys.readouterr().err
