@@ -102,13 +102,14 @@ def corners(board: Board, state: State, stray: Stray) -> list[jax.Array]:
 
     Of two cells, the mean. Raises ValueError unless the game keeps the order of the body.
     """
-    if state.order is None:
+    places = state.order
+    if places is None:
         raise ValueError("the game was started without the order of its body: use keep_order=True")
 
     def turns(right: jax.Array) -> jax.Array:
         cell = cell_from_head(board, state, stray.ahead, right)
-        _, order = look(board, replace(state, head=cell), 1, state.order, np.int16(0))
-        before, corner, after = (order[np.array(places)] for places in zip(*CORNERS, strict=True))
+        _, square = look(board, replace(state, head=cell), 1, places, np.int16(0))
+        before, corner, after = (square[np.array(way)] for way in zip(*CORNERS, strict=True))
         follows = (corner - before == after - corner) & (jnp.abs(after - corner) == 1)
         return (follows & (jnp.minimum(before, after) > 0)).astype(jnp.float32)
 

@@ -139,7 +139,8 @@ def cell_from_head(board: Board, body: Body, ahead: jax.Array, aside: jax.Array)
     down = _select_by_heading(body.heading, -ahead, aside, ahead, -aside)
     right = _select_by_heading(body.heading, aside, ahead, -aside, -ahead)
     row = jnp.clip(board.row(body.head) + down, 0, board.rows - 1)
-    return board.index(row, jnp.clip(board.col(body.head) + right, 0, board.cols - 1))
+    col = jnp.clip(board.col(body.head) + right, 0, board.cols - 1)
+    return row * board.stride + col
 
 
 def offset_signs(ahead: jax.Array, aside: jax.Array) -> list[jax.Array]:

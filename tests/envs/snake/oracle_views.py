@@ -190,36 +190,30 @@ def gaps_view(game: Game) -> list[float]:
         float(game.is_inside(cell) and cell not in game.obstacles) / (1 + steps_left.get(cell, 0))
         for cell in cells
     ]
-    nearest, farthest = (stray_cells(game, sign) for sign in (1, -1))
-    centres = [
-        np.mean([head_frame(game, cell) for cell in cells], axis=0)
-        for cells in (nearest, farthest)
-        if cells
-    ]
-    apart = np.abs(np.subtract(*centres)).sum() if centres else 0
-    facts = [1 / max(num_free, 1), 1 / apart if apart else 0.0]
-    for cells in (nearest, farthest):
-        facts += (
-            np.mean([stray_facts(game, cell) for cell in cells], axis=0).tolist()
-            if cells
-            else [0.0] * 8
-        )
-    return [*near_view(game), *facts, *soon]
+    nearest, farthest = stray_cells(game, 1), stray_cells(game, -1)
+    facts, apart = [[0.0] * 8] * 2, 0.0
+    if nearest:
+        mean = lambda function, cells: np.mean([function(game, cell) for cell in cells], axis=0)
+        facts = [mean(stray_facts, cells) for cells in (nearest, farthest)]
+        apart = np.abs(mean(head_frame, nearest) - mean(head_frame, farthest)).sum()
+    numbers = [1 / max(num_free, 1), 1 / apart if apart else 0.0, *facts[0], *facts[1]]
+    return [*near_view(game), *numbers, *soon]
 
 
 def stray_cells(game: Game, sign: int) -> list[Cell]:
     """The free cell nearest to the food (1) or farthest from it (-1), or both that are."""
-    free = set(game.free_cells()) - {game.food}
-    if game.food is None or not free:
+    food, free = game.food, set(game.free_cells()) - {game.food}
+    if food is None or not free:
         return []
     ahead = lambda cell: head_frame(game, cell)[0]
-    rank = lambda c: (sign * distance(c, game.food), distance(c, game.head), -ahead(c))
+    rank = lambda c: (sign * distance(c, food), distance(c, game.head), -ahead(c))
     first = min(map(rank, free))
     return [cell for cell in free if rank(cell) == first]
 
 
 def stray_facts(game: Game, cell: Cell) -> list[float]:
-    """[8] Offset and nearness of a free cell, and around which sides of it the body turns."""
+    """[8] Offset and nearness of a free cell, and on which sides of it the body turns around it."""
+    assert game.food is not None
     side = max(game.rows, game.cols) - 1
     ahead, right = head_frame(game, cell)
     nearness = 1 / distance(cell, game.food), 1 / (1 + distance(cell, game.head))
