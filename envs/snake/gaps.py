@@ -19,7 +19,7 @@ from envs.snake import bitboard, rules
 from envs.snake.bitboard import Board
 from envs.snake.rules import State
 from envs.snake.scene import cell_from_head, offset_from_head
-from envs.snake.views import View, look
+from envs.snake.views import View, look, order_of
 
 NUM_STRAYS = 18
 """Numbers of `stray_cells`."""
@@ -102,13 +102,10 @@ def corners(board: Board, state: State, stray: Stray) -> list[jax.Array]:
 
     Of two cells, the mean. Raises ValueError unless the game keeps the order of the body.
     """
-    places = state.order
-    if places is None:
-        raise ValueError("the game was started without the order of its body: use keep_order=True")
 
     def turns(right: jax.Array) -> jax.Array:
         cell = cell_from_head(board, state, stray.ahead, right)
-        _, square = look(board, replace(state, head=cell), 1, places, np.int16(0))
+        _, square = look(board, replace(state, head=cell), 1, order_of(state), np.int16(0))
         before, corner, after = (square[np.array(way)] for way in zip(*CORNERS, strict=True))
         follows = (corner - before == after - corner) & (jnp.abs(after - corner) == 1)
         return (follows & (jnp.minimum(before, after) > 0)).astype(jnp.float32)

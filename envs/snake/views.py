@@ -28,9 +28,7 @@ def view(board: Board, state: State, radius: int) -> View:
 
     Raises ValueError unless the game keeps the order of the body.
     """
-    if state.order is None:
-        raise ValueError("the game was started without the order of its body: use keep_order=True")
-    order = state.order
+    order = order_of(state)
     if state.obstacles is not None:
         is_obstacle = bitboard.contains(state.obstacles, jnp.asarray(board.indices))
         order = jnp.where(is_obstacle, np.int16(-1), order)
@@ -47,6 +45,13 @@ def view(board: Board, state: State, radius: int) -> View:
         vacated=jnp.maximum(ranks, 0).astype(jnp.float32) * (1 / length),
         food=food.astype(jnp.float32),
     )
+
+
+def order_of(body: Body) -> jax.Array:
+    """The order of a body. Raises ValueError for one that was started without."""
+    if body.order is None:
+        raise ValueError("the game was started without the order of its body: use keep_order=True")
+    return body.order
 
 
 def look(
