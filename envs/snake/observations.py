@@ -50,7 +50,7 @@ from envs.snake.scene import (
     tail_reach,
     wall_distances,
 )
-from envs.snake.views import full_radius, view
+from envs.snake.views import full_radius, order_of, view
 
 NEAR = 4
 """Cells that `near` sees each way."""
@@ -154,8 +154,7 @@ def board_view(scene: Scene) -> jax.Array:
 def planes(scene: Scene) -> jax.Array:
     """Float32 `[rows, cols, 5]`: body, head, tail, food, order of the body."""
     board, state = scene.board, scene.state
-    assert state.order is not None, "the game was started without the order of the body"
-    order, length = state.order.astype(jnp.float32), state.length.astype(jnp.float32)
+    order, length = order_of(state).astype(jnp.float32), state.length.astype(jnp.float32)
     cells = jnp.asarray(board.indices)
     food, blocked = _is_food(state, cells), order > 0
     if state.obstacles is not None:

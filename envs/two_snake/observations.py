@@ -69,6 +69,7 @@ import jax.numpy as jnp
 from envs.snake import bitboard
 from envs.snake.bitboard import Board
 from envs.snake.observations import vector
+from envs.snake.views import order_of
 from envs.two_snake import near
 from envs.two_snake.scene import (
     Scene,
@@ -133,8 +134,7 @@ def planes(scene: Scene) -> jax.Array:
     board, view = scene.board, scene.view
     layers = []
     for body in (view.own, view.other):
-        assert body.order is not None, "the game was started without the order of the bodies"
-        order = body.order.astype(jnp.float32) * (1 / jnp.maximum(body.length, 1))
+        order = order_of(body).astype(jnp.float32) * (1 / jnp.maximum(body.length, 1))
         layers += [jnp.asarray(board.indices) == body.head, order]
     if view.crowd is not None:
         heads = bitboard.contains(view.crowd.heads, jnp.asarray(board.indices))
