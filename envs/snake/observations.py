@@ -50,7 +50,7 @@ from envs.snake.scene import (
     tail_reach,
     wall_distances,
 )
-from envs.snake.views import full_radius, order_of, view
+from envs.snake.views import View, full_radius, middle, order_of, view
 
 NEAR = 4
 """Cells that `near` sees each way."""
@@ -180,7 +180,11 @@ def _is_food(state: State, cells: jax.Array) -> jax.Array:
 
 def near_view(scene: Scene) -> jax.Array:
     """`tail`, hunger, and of each cell around the head whether and for how long it is blocked."""
-    surroundings = view(scene.board, scene.state, NEAR)
+    return _near(scene, view(scene.board, scene.state, NEAR))
+
+
+def _near(scene: Scene, surroundings: View) -> jax.Array:
+    """`near`, of the cells within `NEAR` of the head."""
     is_blocked = (surroundings.wall + surroundings.vacated > 0).astype(jnp.float32)
     return jnp.concatenate(
         [
@@ -199,14 +203,16 @@ def far_view(scene: Scene) -> jax.Array:
     """
     surroundings = view(scene.board, scene.state, FAR)
     is_free = (surroundings.wall + surroundings.vacated == 0).astype(jnp.float32)
-    return jnp.concatenate([near_view(scene), is_free, surroundings.vacated])
+    near = _near(scene, middle(surroundings, NEAR))
+    return jnp.concatenate([near, is_free, surroundings.vacated])
 
 
 def gaps_view(scene: Scene) -> jax.Array:
     """`near`, which free cells are left, and how soon those around the head are free."""
     board, state = scene.board, scene.state
-    soon = gaps.soonness(view(board, state, NEAR), state)
-    return jnp.concatenate([near_view(scene), vector(gaps.stray_cells(board, state)), soon])
+    surroundings = view(board, state, NEAR)
+    strays, soon = gaps.stray_cells(board, state), gaps.soonness(surroundings, state)
+    return jnp.concatenate([_near(scene, surroundings), vector(strays), soon])
 
 
 def egocentric_view(scene: Scene) -> jax.Array:

@@ -1,5 +1,6 @@
 """The cells around the head of a Snake, rotated so that it always moves upwards."""
 
+import math
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -45,6 +46,17 @@ def view(board: Board, state: State, radius: int) -> View:
         vacated=jnp.maximum(ranks, 0).astype(jnp.float32) * (1 / length),
         food=food.astype(jnp.float32),
     )
+
+
+def middle(square: View, radius: int) -> View:
+    """The cells of a square within a smaller radius of the head."""
+
+    def cut(values: jax.Array) -> jax.Array:
+        side = math.isqrt(values.size)
+        rim = side // 2 - radius
+        return values.reshape(side, side)[rim : side - rim, rim : side - rim].reshape(-1)
+
+    return View(*(cut(values) for values in square))
 
 
 def order_of(body: Body) -> jax.Array:
