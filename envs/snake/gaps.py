@@ -44,7 +44,8 @@ class Stray(NamedTuple):
     @property
     def right(self) -> jax.Array:
         """How far to the right of the head, int32; 0 of two, which is their mean."""
-        return self.aside * (self.on_side[0] * 1 - self.on_side[1] * 1)
+        to_right, to_left = self.on_side.astype(jnp.int32)
+        return self.aside * (to_right - to_left)
 
 
 def stray_cells(board: Board, state: State) -> list[jax.Array]:
@@ -73,14 +74,20 @@ def stray_cells(board: Board, state: State) -> list[jax.Array]:
 
     nearest, farthest = first(from_food), first(-from_food)
     apart = jnp.abs(nearest.ahead - farthest.ahead) + jnp.abs(nearest.right - farthest.right)
-    closeness = jnp.where(apart > 0, 1 / jnp.maximum(apart, 1), 0.0)
-    facts = [1 / jnp.maximum(num_free, 1).astype(jnp.float32), closeness]
-    side = (rules.longer_side(board, state) - 1) * jnp.float32(1)
+    closeness = jnp.where(apart > 0, _reciprocal(apart), 0.0)
+    facts = [_reciprocal(num_free), closeness]
+    side = jnp.asarray(rules.longer_side(board, state) - 1, jnp.float32)
     for stray in (nearest, farthest):
-        place = stray.ahead / side, stray.right / side, 1 / stray.from_food
-        numbers = [*place, 1 / (1 + stray.from_head), *corners(board, state, stray)]
+        place = [jnp.float32(offset) / side for offset in (stray.ahead, stray.right)]
+        nearness = [_reciprocal(stray.from_food), _reciprocal(1 + stray.from_head)]
+        numbers = [*place, *nearness, *corners(board, state, stray)]
         facts += [jnp.where(stray.exists, number, 0.0) for number in numbers]
     return facts
+
+
+def _reciprocal(count: jax.Array) -> jax.Array:
+    """One over a whole number, float32; 1 for none."""
+    return 1 / jnp.maximum(count, 1).astype(jnp.float32)
 
 
 def _decode(least_right: jax.Array, least_left: jax.Array) -> Stray:
