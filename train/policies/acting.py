@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.numerics.precision import in_float32
 from jaxrl.types import PyTree, fresh_memory, where_tree
 from train.host import abilities
-from train.host.errors import in_one_line
+from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
 from train.host.inputs import InputSpec
@@ -43,9 +42,7 @@ class Policy:
         "updates" and "scores", None where there are none."""
         self._run, self._agent_state = run, run.agents[member]
         self._player = player
-        memory_template = jax.eval_shape(self._player.agent.memory)
         self._observation = InputSpec("observation", self._player.observation())
-        self._memory = InputSpec("memory", memory_template, is_finite=False)
         self._calls = 0
 
     @property
@@ -61,8 +58,7 @@ class Policy:
     @in_float32
     def memory(self, batch: int | None = None) -> PyTree:
         """What it remembers at the start of an episode, or of B of them; `()`: nothing, ever."""
-        agent = self._player.agent
-        return jax.device_get(agent.memory() if batch is None else fresh_memory(agent, batch))
+        return start_memory(self._player, batch)
 
     @in_float32
     def act(
@@ -79,23 +75,28 @@ class Policy:
         observations are the first of an episode: there the memory is forgotten.
 
         It acts greedily. With `key`, an integer or a key of JAX, its actions are drawn as while it
-        learned; equal keys draw equal actions.
+        learned; equal keys draw equal actions. What it explores with may remember more, so a memory
+        goes on with a key or without one, as it began.
 
         Raises ValueError, in one line, for what does not fit the environment.
         """
         obs, batch = self._observation.arrays(obs)
-        memory = self._episode_memory(memory, batch)
         first = self._beginnings(begins, batch)
-        decider = self._greedy_decider if key is None else self._sampling_decider
         words = self._next_words() if key is None else words_of(key)
+        player = self._player if key is None else self._sampling_player
+        if key is not None and not jax.tree.leaves(memory):  # it may explore with more
+            memory = None
+        memory = self._episode_memory(memory, batch, player)
+        decider = self._greedy_decider if key is None else self._sampling_decider
         decide = decider(batch is not None)
         return jax.device_get(decide(self._agent_state, memory, first, obs, words))
 
-    def _episode_memory(self, memory: PyTree | None, batch: int | None) -> PyTree:
+    def _episode_memory(self, memory: PyTree | None, batch: int | None, player: Player) -> PyTree:
         """A memory for so many episodes. Raises ValueError for another one."""
         if memory is None:
-            return self.memory(batch)
-        memory_arrays, count = self._memory.arrays(memory)
+            return start_memory(player, batch)
+        template = jax.eval_shape(player.agent.memory)
+        memory_arrays, count = InputSpec("memory", template, is_finite=False).arrays(memory)
         if jax.tree.leaves(memory_arrays) and count != batch:
             sizes = ["one" if n is None else f"a batch of {n}" for n in (count, batch)]
             raise ValueError(f"memory is of {sizes[0]}; expected that of {sizes[1]}, as obs is")
@@ -132,11 +133,15 @@ class Policy:
 
     @cached_property
     def _sampling_decider(self) -> Callable[[bool], Callable]:
+        return deciders(self._sampling_player)
+
+    @cached_property
+    def _sampling_player(self) -> Player:
         """Raises UsageError for a policy without what its exploration needs."""
         if self._run.state is None:  # only its parameters are known
             advice = "act without a key, or load its run"
             dependence.refuse_sampling(self._run, self._agent_state, self.name, advice)
-        return deciders(abilities.player_of(self._run, greedy=False))
+        return abilities.player_of(self._run, greedy=False)
 
 
 @in_float32
@@ -144,13 +149,22 @@ def load(source: str | Path, best: bool = False, seed: int | None = None) -> Pol
     """What `train.load` returns."""
     run = saved_policies.load_source(source, best)
     player = abilities.player_of(run)
+    is_file = run.state is None and not best
+    if is_file and seed not in (None, *run.seeds):
+        raise UsageError(f"{source} holds one policy, of seed {run.seeds[0]}: leave seed out")
     seed = export.one_seed(run, seed, "seed")
-    if run.state is None and not best:
+    if is_file:
         content = policy_files.read_metadata(policy_files.file_of(source))
         metadata = {name: content[name] for name in export.FACTS}
     else:
         metadata = export.facts(run, RunDirectory(Path(source)), seed, best)
     return Policy(str(source), run, player, run.seeds.index(seed), metadata)
+
+
+def start_memory(player: Player, batch: int | None) -> PyTree:
+    """What a player remembers at the start of an episode, or of so many, as arrays of NumPy."""
+    agent = player.agent
+    return jax.device_get(agent.memory() if batch is None else fresh_memory(agent, batch))
 
 
 def deciders(player: Player) -> Callable[[bool], Callable]:
@@ -192,9 +206,13 @@ def words_of(key: Any) -> np.ndarray:
     """
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         key = jax.random.key(np.uint32(int(key) % 2**32))
-    if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.ndim == 1:
+    default = jax.random.key(0)
+    words = jax.random.key_data(default)
+    is_words = isinstance(key, jax.Array) and (key.shape, key.dtype) == (words.shape, words.dtype)
+    if is_words:
         return np.asarray(key)
-    is_key = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-    if not is_key or np.shape(key):
-        raise ValueError(f"key is {in_one_line(Exception(key))[:80]}; expected an integer or a key")
+    if not isinstance(key, jax.Array) or (key.shape, key.dtype) != ((), default.dtype):
+        what = in_one_line(Exception(key))[:80]
+        kind = jax.random.key_impl(default)
+        raise ValueError(f"key is {what}; expected an integer or a key of JAX, one of {kind}")
     return np.asarray(jax.random.key_data(key))

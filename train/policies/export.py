@@ -170,7 +170,9 @@ def new_file(options: Export) -> Path:
     """
     name, path = options.name, policy_files.path_of(options.name)
     if not re.fullmatch(r"[\w-][\w.-]*", path.stem):
-        raise UsageError(f"{name!r} is no name of a policy: expected one such as snake-10x10")
+        raise UsageError(
+            f"{name!r} is no name of a policy: expected letters, digits, _, - and ., as snake-10x10"
+        )
     if options.package and policy_files.is_path(name):
         raise UsageError(f"--package expects a name such as snake-10x10, not the path {name}")
     if options.package:

@@ -55,6 +55,11 @@ def make_agent(kind: str, greedy: bool) -> Agent:
             far += jax.random.uniform(key) * (1 if kind == "restless" else 1 + state.updates)
         return {"far": far, "pair": (heard, heard > 2)}, {"heard": heard}, ()
 
+    if kind == "drifting" and greedy:  # it remembers only while it explores
+        return make_agent("calm", greedy)._replace(
+            memory=lambda: (),
+            act=lambda state, memory, obs, key: ({"far": obs["at"] @ state.params}, (), ()),
+        )
     return Agent(
         init=lambda key, obs: State(jnp.ones(2), jnp.zeros((), jnp.int32)),
         memory=lambda: {"heard": jnp.zeros((), jnp.int32)},
@@ -78,9 +83,8 @@ def make_training(config: Config) -> Training:
     return Training(nothing, nothing, no_games, 1, player=player)
 
 
-PROGRAM = Program(
-    "acting", {x: Preset(Config(x)) for x in ("calm", "restless", "still")}, make_training
-)
+KINDS = ("calm", "restless", "still", "drifting")
+PROGRAM = Program("acting", {kind: Preset(Config(kind)) for kind in KINDS}, make_training)
 WEIGHTS = np.array([2.0, -3.0], np.float32)
 
 
@@ -163,6 +167,7 @@ def test_numbers_of_other_sizes_and_other_holders_of_parts_are_taken(policy: Pol
         (view([1, 2], 0), {"begins": [True]}, "begins is bool of shape (1,); expected bool of ()"),
         (view([1, 2], 0), {"key": "x"}, "key is x; expected an integer or a key"),
         (view([1, 2], 0), {"key": jax.random.split(jax.random.key(0))}, "expected an integer or a"),
+        (view([1, 2], 0), {"key": jax.random.key(0, impl="rbg")}, "a key of JAX, one of threefry"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(policy: Policy, no_tracing, obs, more, message):
@@ -178,6 +183,21 @@ def test_actions_are_drawn_where_a_key_is_given(policy: Policy):
     assert policy.act(obs)[0]["far"] == -4.0
     both = policy.act(view([[1, 2], [1, 2]], [0, 0]), key=3)[0]["far"]
     assert both[0] != both[1]
+
+
+def test_what_explores_with_a_memory_of_its_own_keeps_it():
+    policy, obs, both = policy_of("drifting"), view([1, 2], 3), view([[1, 2], [0, 4]], [1, 2])
+    memory = policy.memory()
+    assert memory == policy.act(obs)[1] == ()
+    for heard in (3, 6):
+        action, memory = policy.act(obs, memory, key=5)
+        assert memory == {"heard": heard}
+        assert action["far"] > 10 * heard - 4
+    memory = policy.act(both, policy.memory(2), key=5)[1]
+    _, memory = policy.act(both, memory, begins=np.array([True, False]), key=6)
+    np.testing.assert_array_equal(memory["heard"], [1, 4])
+    with pytest.raises(ValueError, match=r"memory is dict; expected \(\)"):
+        policy.act(obs, {"heard": 3})
 
 
 def test_a_player_that_always_draws_draws_anew_at_every_step():
@@ -226,6 +246,7 @@ def test_a_policy_of_the_library_eats_in_a_script_outside(tmp_path):
     [
         ("nothing", {}, "there is no policy nothing"),
         ("snake-6x6", {"best": True}, "only a run has a best policy"),
+        ("snake-6x6", {"seed": 7}, "snake-6x6 holds one policy, of seed 0: leave seed out"),
         ("walk.jax", {}, "is a compiled program"),
         (".", {}, "is not a run directory"),
     ],
