@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.base import Environment
+from envs.base import Environment, in_32_bits
 from envs.vector_field import encoders, higher, landscape, observations
 from envs.vector_field.fields import FIELDS, check_dimension, mean_speed
 from envs.vector_field.params import Params, cast_params, check, check_shapes
@@ -112,7 +112,8 @@ class VectorField(Environment):
         for name, value in {**changes, "authority": authority}.items():
             check(name, value, len(self.fields))
         key = jax.random.key(0) if key is None else key
-        return self._jitted_draw(key, authority, changes)
+        with in_32_bits():
+            return self._jitted_draw(key, authority, changes)
 
     @partial(jax.jit, static_argnames=("self",))
     def _jitted_draw(self, key: jax.Array, authority: float, changes: dict[str, Any]) -> Params:

@@ -189,6 +189,16 @@ def test_episodes_start_afresh_by_the_clock():
     assert abs(correlation).max() < 5 / np.sqrt(4000)
 
 
+def test_weights_are_the_same_where_jax_has_64_bits():
+    draw = lambda: VectorField("limit_cycle", channels=3).params(jax.random.key(5))
+    expected = jax.tree.leaves(draw())
+    with jax.enable_x64(True):
+        weights = jax.tree.leaves(draw())
+    assert [x.dtype for x in weights] == [x.dtype for x in expected]
+    for actual, number in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(actual, number, rtol=1e-6)
+
+
 def test_the_default_field_has_authority_one():
     env = vector_field.env
     default_env, params = envs.make("VectorField-v0")
