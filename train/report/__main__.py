@@ -15,7 +15,7 @@ from train.host import abilities
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.whole_files import refuse_no_file, write_whole
+from train.host.files.whole_files import refuse_existing, refuse_no_file, write_whole
 from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options
 from train.host.program import EpisodeSelection, Run
@@ -42,6 +42,8 @@ class Options:
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """File to write; None: report.html in the run's directory (of a policy, runs/policy-NAME; of
     several, of the first)."""
+    overwrite: bool = False
+    """Replace what is there already, of the name that `--out` gives."""
     episodes: Annotated[int, Range(least=0, most=20)] = 6
     """Episodes of each run to play; 0: none."""
     steps: Annotated[int, Range(least=1, most=20_000)] = 2_000
@@ -67,6 +69,7 @@ def main(arguments: list[str]) -> int:
         out = options.out or next(iter(runs_by_name.values())).directory / "report.html"
         if options.out is not None:
             refuse_no_file(out)
+            refuse_existing(out, options.overwrite)
         html = build_page(runs_by_name, options)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, html)

@@ -23,7 +23,12 @@ from jaxrl.types import Agent
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.whole_files import finite_or_null, refuse_no_file, write_whole
+from train.host.files.whole_files import (
+    finite_or_null,
+    refuse_existing,
+    refuse_no_file,
+    write_whole,
+)
 from train.host.machine.progress import clock, plain_console
 from train.host.numbers import quantity
 from train.host.plain_config import check_options
@@ -64,6 +69,8 @@ class Options:
     """Root of the random numbers, the same for all players."""
     out: Path | None = None
     """JSON file to write."""
+    overwrite: bool = False
+    """Replace a file of that name."""
 
 
 class OpenSnake(Snake):
@@ -105,6 +112,7 @@ def make_game(options: Options) -> tuple[OpenSnake, Params]:
     check_options(options)
     if options.out:
         refuse_no_file(options.out)
+        refuse_existing(options.out, options.overwrite)
     try:
         env = OpenSnake(
             options.rows,

@@ -92,6 +92,13 @@ def test_what_cannot_be_shown_is_refused_in_one_line(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_that_exists_is_kept(capfd, tmp_path):
+    (tmp_path / "page.html").write_text("mine")
+    assert report.main(["--policy", "snake-10x10", "--out", str(tmp_path / "page.html")]) == 2
+    assert "page.html exists already: choose another --out" in capfd.readouterr().err
+    assert (tmp_path / "page.html").read_text() == "mine"
+
+
 ENDS = {
     "snake": ("won", "death_wall", "death_self"),
     "two_snake": ("won", "lost", "draw"),

@@ -37,6 +37,7 @@ def test_the_table_and_the_file_say_how_well_each_player_plays(tmp_path, capsys)
         ("--players best", "no player best for 10×10; choose among random, random_safe, direct"),
         ("--rows 5 --cols 5 --players shortcuts", "no player shortcuts for 5×5; choose among"),
         ("--out nowhere/players.json", "--out nowhere/players.json lies in no folder"),
+        (f"--out {__file__}", "test_rule_based.py exists already: choose another --out"),
         (f"--key {10**20}", f"--key is {10**20}, expected a number at least 0"),
         ("--rules strict", "invalid choice 'strict'"),
     ],

@@ -27,7 +27,7 @@ from jaxrl.checks import Count, NonNegative, Positive, Range, Seed
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import RunError, UsageError
-from train.host.files.whole_files import refuse_no_file, write_arrays
+from train.host.files.whole_files import refuse_existing, refuse_no_file, write_arrays
 from train.host.machine.progress import print_line
 from train.host.plain_config import check_options
 from train.vector_field.stream.server import HOST
@@ -55,6 +55,8 @@ class Options:
     """Root of the random numbers."""
     out: str = ""
     """An npz file to write: y, u, z and the seconds that each answer took; default: none."""
+    overwrite: bool = False
+    """Replace a file of that name."""
 
 
 class RigRecord(NamedTuple):
@@ -167,6 +169,7 @@ def main(arguments: list[str]) -> int:
             )
         if options.out:
             refuse_no_file(Path(options.out))
+            refuse_existing(Path(options.out), options.overwrite)
         played = play(options)
         if options.out:
             write_arrays(options.out, played._asdict())
