@@ -57,6 +57,7 @@ def curves(
     colours, names = colours_of(configurations), varied_names(configurations)
     heights: list[np.ndarray] = []  # heights that the axis shows
     ends: list[np.ndarray] = []
+    best_ends: list[np.ndarray] = []
     handles: list[Artist] = []
     for configuration in reversed(configurations):  # the best one on top
         own_members = [x for x in members if x.configuration == configuration.index]
@@ -68,10 +69,12 @@ def curves(
             axes.plot(x[-1] / scale, y[-1], "x", color=style["color"], markersize=6)
             ends.append(y[-1:])
         if lines:
-            heights += _draw(axes, lines, scale, style, bool(colour))
+            seen = _draw(axes, lines, scale, style, bool(colour))
+            heights += seen
+            best_ends = [height[-1:] for height in seen]
         if colour:
             handles.insert(0, Line2D([], [], **style, label=_legend_label(configuration, names)))
-    _limit(axes, heights or ends)
+    _limit(axes, heights or ends, best_ends)
     pictures.legend_below(figure, handles + _extra_handles(configurations, handles))
     axes.set_ylabel(score, parse_math=False)
     pictures.save(figure, path)
@@ -132,9 +135,15 @@ def middle_half(y: np.ndarray) -> np.ndarray:
     return np.sort(y, axis=-2)[..., cut : y.shape[-2] - cut, :].mean(axis=-2)
 
 
-def _limit(axes: Axes, heights: Sequence[np.ndarray]) -> None:
-    """An axis for the best: a configuration that diverged must not flatten all others."""
+def _limit(axes: Axes, heights: Sequence[np.ndarray], best_ends: Sequence[np.ndarray]) -> None:
+    """An axis for the best: a configuration that diverged must not flatten all others.
+
+    Where the best one ends is always seen: where most learn little, it is far out, too.
+    """
     low, high = fence(np.concatenate([np.empty(0), *heights]))
+    if best_ends:
+        ends = np.concatenate(best_ends)
+        low, high = min(low, float(ends.min())), max(high, float(ends.max()))
     room = 0.05 * (high - low) or 0.5
     axes.set_ylim(low - room, high + room)
 

@@ -117,6 +117,19 @@ def test_one_that_diverged_does_not_flatten_the_others():
     assert pictures.fence(np.array([7.0])) == (7.0, 7.0)
 
 
+def test_the_end_of_the_best_is_seen_though_most_learn_little(tmp_path):
+    members, rows = sweep([{"rate": i} for i in range(3)], seeds=1)
+    best = max(members, key=lambda member: member.score or 0)
+    for row in rows:
+        is_best = row["member"] == best.member
+        row["finished"]["points"] = 100.0 * (is_best and row["steps"] == 5000)
+    with saved_figures() as figures:
+        arguments = (tmp_path / "curves.png", "points", "A sweep")
+        pictures.curves(rows, members, summarise(members), *arguments)
+    low, high = figures[0].axes[0].get_ylim()
+    assert low <= 0 < 100 <= high
+
+
 @pytest.mark.slow
 def test_each_number_has_a_panel_with_all_its_members(tmp_path):
     members, _ = sweep(GRID, seeds=2, failed=(5,))
