@@ -22,7 +22,8 @@ from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, InvalidRequest,
 
 SPEEDS = (1, 2, 5, 10, 20, 30)  # steps a second
 ARROWS = {"\x1b[A": UP, "\x1b[B": DOWN, "\x1b[C": RIGHT, "\x1b[D": LEFT}
-HELP = "space pause · → step · + − speed · n new game · q quit"
+HELP = "space pause · {}+ − speed · n new game · q quit"
+STEP = "→ step · "  # where arrows do not steer
 CLEAR, HOME, HIDE, SHOW = "\x1b[2J", "\x1b[H", "\x1b[?25l", "\x1b[?25h"
 LINES = 4  # of text below the picture
 SHARP = 3  # pixels across a cell of a board that show which way a body turns
@@ -110,7 +111,11 @@ def screen(game: Game, message: str, paused: bool, by_hand: bool) -> str:
     hint = size_hint(picture, game.live.cells, columns, rows) if game.live.cells else ""
     status += [hint] * bool(hint)
     steering = [f"arrows {game.live.hand} · h give back"] if game.live.steer else []
-    text = [" · ".join(status), message or HELP, *steering]  # each fits into 80 columns
+    text = [
+        " · ".join(status),
+        message or HELP.format("" if game.live.steer else STEP),
+        *steering,
+    ]  # each fits into 80 columns
     return HOME + "\n".join([*lines, *(f"{x[:columns]}\x1b[K" for x in text)])
 
 

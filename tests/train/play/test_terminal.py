@@ -70,6 +70,7 @@ def test_every_program_is_drawn_and_goes_on(name):
     text = [line for line in screens[-2].splitlines() if "▀" not in line]
     assert any("q quit" in line for line in text)
     assert any("h give back" in line for line in text) == (game.live.steer is not None)
+    assert any("→ step" in line for line in text) == (game.live.steer is None)
     assert screens[0].startswith(terminal.HIDE)
     assert terminal.SHOW in screens[-1]
 
