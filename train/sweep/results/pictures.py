@@ -69,9 +69,9 @@ def curves(
             axes.plot(x[-1] / scale, y[-1], "x", color=style["color"], markersize=6)
             ends.append(y[-1:])
         if lines:
-            seen = _draw(axes, lines, scale, style, bool(colour))
-            heights += seen
-            best_ends = [height[-1:] for height in seen]
+            shown_heights = _draw(axes, lines, scale, style, bool(colour))
+            heights += shown_heights
+            best_ends = [height[-1:] for height in shown_heights]
         if colour:
             handles.insert(0, Line2D([], [], **style, label=_legend_label(configuration, names)))
     _limit(axes, heights or ends, best_ends)
