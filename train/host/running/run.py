@@ -133,8 +133,14 @@ def train_and_evaluate(session: Session) -> Result:
             )
             distributed.exit_now(FAILED)
         if not isinstance(error, RunError):
-            error.add_note(f"{resume_flag(directory)} continues from the newest checkpoint")
+            error.add_note(f"{resume_flag(directory)} {resumption(directory)}")
         raise
+
+
+def resumption(directory: RunDirectory) -> str:
+    """Where a run goes on that has failed."""
+    is_begun = bool(checkpoint.steps(directory.checkpoints))
+    return "continues from the newest checkpoint" if is_begun else "starts over: nothing is saved"
 
 
 def after_training(directory: Path | RunDirectory) -> str:

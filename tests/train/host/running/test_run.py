@@ -364,4 +364,4 @@ def test_unforeseen_errors_say_how_to_go_on(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(checkpoint, "save", fail)
     with pytest.raises(OSError, match="no space left") as error:
         train(configure(updates=2, directory=tmp_path / "run"))
-    assert f"--resume {tmp_path / 'run'}" in error.value.__notes__[0]
+    assert f"--resume {tmp_path / 'run'} starts over: nothing is saved" in error.value.__notes__[0]
