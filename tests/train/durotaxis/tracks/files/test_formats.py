@@ -59,6 +59,15 @@ def test_frames_that_are_numbered_by_two_are_steps(tmp_path):
     assert "a step is 2 of them" in tracks.notes[1]
 
 
+def test_frames_may_be_negative(tmp_path):
+    head, *rows = track_files.OWN.splitlines()
+    earlier = [f"{int(row[0]) - 9}{row[1:]}" for row in rows]
+    (tmp_path / "tracks.csv").write_text("\n".join([head, *earlier]))
+    tracks = formats.read(str(tmp_path / "tracks.csv"))
+    assert is_the_colony(tracks)
+    assert len(tracks.notes) == 1  # no detections are missing
+
+
 def test_spots_of_trackmate(tmp_path):
     spots, edges = track_files.write_spots(tmp_path)
     tracks = formats.read(spots, edges, pixel_size=0.5)
