@@ -1,5 +1,8 @@
 """One small colony is the same in every format, and files that are no tracks are refused."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -78,6 +81,35 @@ def test_spots_of_trackmate(tmp_path):
         formats.read(spots, "", 0.5)
     with pytest.raises(ValueError, match="places in µm; say how many µm"):
         formats.read(spots, edges)
+
+
+def test_spots_may_be_numbered_by_floats(tmp_path):
+    """As pandas and spreadsheets write them, with and without TrackMate's rows of names."""
+    spots, edges = map(Path, track_files.write_spots(tmp_path, dropped=0))
+    text = re.sub(r"^(ID\d+,\d+),(\d+)", r"\1.0,\2.0", spots.read_text(), flags=re.MULTILINE)
+    links = re.sub(r",(\d+),(\d+)$", r",\1.0,\2.0", edges.read_text(), flags=re.MULTILINE)
+    for headings in (1, 4):
+        for path, rows in ((spots, text.splitlines()), (edges, links.splitlines())):
+            path.write_text("\n".join(rows[:headings] + rows[4:]))
+        scale = 0.5 if headings == 4 else None
+        tracks = formats.read(str(spots), str(edges), scale)
+        assert (tracks.num_births, tracks.num_deaths, len(tracks.parent)) == (1, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        ("202,203\n302,", "edges.csv has '' in column SPOT_TARGET_ID; expected the number of a s"),
+        ("202,203\nID302,303", "has 'ID302' in column SPOT_SOURCE_ID; expected the number of a s"),
+        ("202.5,203", "has '202.5' in column SPOT_SOURCE_ID; expected the number"),
+        ("Source,Target\n,", "edges.csv has no edges; expected TrackMate's table of edges"),
+    ],
+)
+def test_edges_that_link_no_spots_are_refused(tmp_path, links, message):
+    spots, edges = track_files.write_spots(tmp_path)
+    Path(edges).write_text(f"SPOT_SOURCE_ID,SPOT_TARGET_ID\n{links}\n")
+    with pytest.raises(ValueError, match=message):
+        formats.read(spots, edges, 0.5)
 
 
 def test_lineages_with_label_images(tmp_path):
