@@ -62,6 +62,16 @@ def read_field(
     return ground
 
 
+def has_greys(path: str) -> bool:
+    """Whether a file holds greys, whose stiffness has to be said; not if it cannot be read."""
+    if Path(path).suffix.lower() not in IMAGES:
+        return False
+    try:
+        return greys.read(path).white is not None
+    except ValueError:
+        return False
+
+
 def resample(
     values: np.ndarray,
     scale: float | None,
