@@ -13,6 +13,8 @@ from scipy import interpolate
 from train.durotaxis.tracks.tracks import Tracks
 
 TABLE_COLUMNS = (("x", "stiffness"), ("x", "y", "stiffness"))
+LARGEST_BREADTH = 2.0
+"""px across a line by which rounded places on it may differ; a hull so thin would hold no cell."""
 SUFFIXES = (".csv", ".txt", ".tsv")
 
 
@@ -66,20 +68,32 @@ def read_points(path: str, field_pixel_size: float | None, tracks: Tracks | None
 def fill(points: Points, width: int, height: int) -> np.ndarray:
     """Stiffness `[height, width]` in cells of 1 px, float32.
 
-    Linear between points; beyond them that of the nearest one.
+    Linear between points; beyond them that of the nearest one. Points on a line, or with x alone,
+    tell it along that line, and it is the same across it.
     """
     places, stiffness = points.places * points.scale, points.stiffness
     x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
     if places.shape[1] == 1:
-        order = np.argsort(places[:, 0])
-        row = np.interp(x, places[order, 0], stiffness[order])
+        row = along_line(x, places[:, 0], stiffness)
         return np.tile(row.astype(np.float32), (height, 1))
     at = np.stack(np.meshgrid(x, y), axis=-1)
+    middle = places.mean(0)
+    axes = np.linalg.svd(places - middle, full_matrices=False)[2]
+    length, breadth = np.ptp((places - middle) @ axes.T, axis=0)
+    if breadth <= min(LARGEST_BREADTH, length / 10):
+        way = axes[0]
+        return along_line((at - middle) @ way, (places - middle) @ way, stiffness).astype(
+            np.float32
+        )
     nearest = interpolate.NearestNDInterpolator(places, stiffness)(at)
-    if len(places) < 4 or np.ptp(places[:, 0]) == 0 or np.ptp(places[:, 1]) == 0:
-        return nearest.astype(np.float32)
     inside = interpolate.LinearNDInterpolator(places, stiffness)(at)
     return np.where(np.isnan(inside), nearest, inside).astype(np.float32)
+
+
+def along_line(at: np.ndarray, places: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
+    """Stiffness at coordinates along a line from that at places `[n]` on it."""
+    order = np.argsort(places, kind="stable")
+    return np.interp(at, places[order], stiffness[order])
 
 
 def line(points: Points) -> str:

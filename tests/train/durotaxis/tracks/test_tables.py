@@ -92,6 +92,22 @@ def test_a_table_of_stiffness_is_interpolated(tmp_path):
             measured_ground(str(path), None, None, (60, 50))
 
 
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ("0,0,1\n30,30,4\n60,60,7", [1 + (20.5 + 25.5) / 20, 1 + (10.5 + 5.5) / 20]),  # a diagonal
+        ("0,1,1\n30,30,4\n60,61,7", [1 + (20.5 + 25.5) / 20, 1 + (10.5 + 5.5) / 20]),  # rounded
+        ("30,0,1\n30,25,3.5\n30,50,6", [3.55, 1.55]),
+        ("0,0,1\n60,0,7\n0,60,7", [1 + (20.5 + 25.5) / 10, 1 + (10.5 + 5.5) / 10]),  # a plane
+        ("9,9,3\n9,9,3", [3, 3]),
+    ],
+)
+def test_stiffness_is_linear_between_points_on_a_line_and_between_three(tmp_path, points, expected):
+    (tmp_path / "afm.csv").write_text(f"x,y,stiffness\n{points}\n")
+    ground = measured_ground(str(tmp_path / "afm.csv"), None, None, (60, 50))
+    np.testing.assert_allclose(ground.field[[25, 5], [20, 10]], expected, atol=0.05)
+
+
 def test_a_table_of_stiffness_has_the_unit_of_the_tracks(tmp_path, capsys):
     path = tmp_path / "afm.csv"
     path.write_text("x,y,stiffness\n0,0,1\n30,0,7\n0,25,1\n30,25,7\n")
