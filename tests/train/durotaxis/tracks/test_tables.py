@@ -86,10 +86,29 @@ def test_a_table_of_stiffness_is_interpolated(tmp_path):
     np.testing.assert_allclose(
         ground.stiffness(np.array([20.0]), np.array([25.0])), [3.05], atol=1e-5
     )
-    for text in ("x,kPa\n0,1\n1,2\n", "x,stiffness\n0,-1\n1,2\n", "x,stiffness\n0,a\n1,2\n"):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=r"afm\.csv"):
-            measured_ground(str(path), None, None, (60, 50))
+    for separator in (";", "\t", " "):
+        path.write_text("x,stiffness,µm\n0,1,2\n40,5,2\n".replace(",", separator), "latin-1")
+        ground = measured_ground(str(path), None, None, (60, 50))
+        assert float(ground.stiffness(10.2, 3.0)) == pytest.approx(2.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x,kPa\n0,1\n1,2\n", "has the columns x, kpa; expected a table with columns x, stiffness"),
+        ("x,stiffness\n0,1\n", "has 1 point; expected a table"),
+        ("x,stiffness\n0,1\n,2\n", "has a point without a place, row 2"),
+        ("x,stiffness\n0,-1\n1,2\n", "has stiffness from -1 to 2; expected none below 0"),
+        ("x,stiffness\n0,1\n1,1e30\n", r"has values up to 1e\+30; expected stiffness, at most"),
+        ("x,stiffness\n0,1\n1,\n", "has 1 value that is not finite"),
+        ("x;stiffness\n0;1\n1;2,5\n", "has '2,5' in column stiffness, row 2; expected a number w"),
+    ],
+)
+def test_other_tables_of_stiffness_are_refused(tmp_path, text, message):
+    (tmp_path / "afm.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"afm\.csv " + message) as refused:
+        measured_ground(str(tmp_path / "afm.csv"), None, None, (60, 50))
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

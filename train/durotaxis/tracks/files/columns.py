@@ -23,7 +23,7 @@ def read_columns(
     if not file.is_file():
         raise ValueError(f"there is no file {path}; {expected}")
     if file.stat().st_size > LARGEST_FILE:
-        raise ValueError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MB: cut the recording")
+        raise ValueError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MB: cut it")
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
