@@ -8,8 +8,9 @@ import pytest
 from PIL import Image
 
 from envs.durotaxis.tracks import events
+from envs.durotaxis.tracks.spawning import Displacements
 from tests.train.durotaxis.tracks import track_files
-from train.durotaxis.tracks import fitting, recording, tables
+from train.durotaxis.tracks import command, fitting, recording, report, tables
 from train.durotaxis.tracks.files import formats
 from train.durotaxis.tracks.ground import law_ground, measured_ground, refuse_outside
 from train.durotaxis.tracks.tracks import Rows, assemble
@@ -67,6 +68,26 @@ def test_births_near_an_edge_are_left_out(tmp_path):
     assert (len(table.displacements.distance), table.num_edge) == (0, 1)
     with pytest.raises(ValueError, match=r"0 births with a parent \(1 near an edge left out\)"):
         fitting.fit(table, "directed", (), ())
+
+
+def test_ground_without_stiffness_is_refused_and_told():
+    """Before anything is fitted; zeros under some cells have no relative change."""
+    data = Displacements(*[np.ones(12, np.float32)] * 5, np.float32(1), np.float32(12))
+    make = lambda stiffness: tables.Table(
+        data._replace(stiffness=np.float32(stiffness)), *[np.zeros(0)] * 3, 0, 0, 0
+    )
+    with pytest.raises(ValueError, match="is at most 0 under the parents of all births; exp"):
+        fitting.fit(make([-2] * 11 + [0]), "directed", (), ())
+    x, y = np.array([1.5, 11.5, 20.5]), np.full(3, 25.0)
+    tracks = assemble(
+        "it", Rows("abcabc", np.repeat([0.0, 1.0], 3), np.tile(x, 2), np.tile(y, 2), {})
+    )
+    assert command.steepness(tracks, law_ground(False, -0.1, 1.2, 60, 50)) == pytest.approx(
+        np.median([0.1 / 1.1, 0.1 / 0.1])
+    )
+    assert "5 of 12 births have a parent on stiffness of 0 or less" in report.soft_line(
+        make([0] * 5 + [1] * 7)
+    )
 
 
 def test_cells_beyond_the_ground_are_refused(tmp_path):
