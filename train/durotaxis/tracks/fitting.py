@@ -73,8 +73,8 @@ def fit(
         )
     if data.stiffness.max() <= LEAST_INTENSITY:
         raise ValueError(
-            f"the stiffness of the ground is at most {data.stiffness.max():.3g} under the parents of "
-            "all births; expected some above 0: check --slope and --base, or --field-file"
+            f"the stiffness of the ground is at most {data.stiffness.max():.3g} under the parents "
+            "of all births; expected some above 0: check --slope and --base, or --field-file"
         )
     return Fit(
         law,

@@ -22,6 +22,7 @@ EXPECTED = (
 )
 NAMELESS = {4: LINEAGE, 6: (*LINEAGE, "X", "Y")}
 """The columns of tables without names, as man_track.txt is, by their number."""
+NO_CELL = ("", "nan", "NaN", "None")
 LARGEST_NUMBER = 2**31
 
 
@@ -67,9 +68,14 @@ def read_own(path: str, columns: Columns) -> tuple[Rows, str]:
         raise ValueError(f"{path} has no column {' and '.join(missing)}; {EXPECTED}")
     frame, x, y = (numbers(path, name, columns[name]) for name in ("frame", *places))
     cell = [plain_name(word) for word in columns["cell"]]
+    unnamed = next((i for i, word in enumerate(cell) if word in NO_CELL), None)
+    if unnamed is not None:
+        raise ValueError(
+            f"{path} has no cell in row {unnamed + 1}; expected its name: leave such rows out"
+        )
     parent: dict[str, str] = {}
     for name, word in zip(cell, map(plain_name, columns["parent"]), strict=True):
-        if word not in ("", "-1", "nan", "NaN", "None") and parent.setdefault(name, word) != word:
+        if word not in (*NO_CELL, "-1") and parent.setdefault(name, word) != word:
             raise ValueError(f"{path}: cell {name} has the parents {parent[name]} and {word}")
     return Rows(cell, frame, x, y, parent), "µm" if in_um else "px"
 
