@@ -152,8 +152,8 @@ def test_black_and_white_of_a_run_hold_for_greys_alone(tmp_path, name, has_range
     experiment = evaluation.apply_options(trained, evaluation.Options("", field_file=path))
     assert experiment.field_range == ((1.0, 40.0) if has_range else None)
     make_env(experiment)
-    given = evaluation.Options("", field_file=path, field_range=(2.0, 3.0))
-    assert evaluation.apply_options(trained, given).field_range == (2.0, 3.0)
+    own_range = evaluation.Options("", field_file=path, field_range=(2.0, 3.0))
+    assert evaluation.apply_options(trained, own_range).field_range == (2.0, 3.0)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_spots_of_trackmate(tmp_path):
 
 
 def test_spots_may_be_numbered_by_floats(tmp_path):
-    """As pandas and spreadsheets write them, with and without TrackMate's rows of names."""
+    """Spreadsheets and pandas write floats, with and without TrackMate's rows of names."""
     spots, edges = map(Path, track_files.write_spots(tmp_path, dropped=0))
     text = re.sub(r"^(ID\d+,\d+),(\d+)", r"\1.0,\2.0", spots.read_text(), flags=re.MULTILINE)
     links = re.sub(r",(\d+),(\d+)$", r",\1.0,\2.0", edges.read_text(), flags=re.MULTILINE)
