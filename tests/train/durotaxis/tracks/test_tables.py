@@ -72,9 +72,11 @@ def test_births_near_an_edge_are_left_out(tmp_path):
 
 def test_ground_without_stiffness_is_refused_and_told():
     """Before anything is fitted; zeros under some cells have no relative change."""
-    data = Displacements(*[np.ones(12, np.float32)] * 5, np.float32(1), np.float32(12))
+    one, none = np.ones(12, np.float32), np.zeros(0)
+    empty: Any = events.Events(none, none, none)
     make = lambda stiffness: tables.Table(
-        data._replace(stiffness=np.float32(stiffness)), *[np.zeros(0)] * 3, 0, 0, 0
+        Displacements(one, one, np.float32(stiffness), one, one, np.float32(1), np.float32(12)),
+        *(none, empty, empty, 0, 0, 0),
     )
     with pytest.raises(ValueError, match="is at most 0 under the parents of all births; exp"):
         fitting.fit(make([-2] * 11 + [0]), "directed", (), ())
