@@ -20,6 +20,7 @@ from train.durotaxis.episodes import graphml, shown, tables
 from train.durotaxis.episodes import playing as colonies
 from train.durotaxis.episodes.record import Episode
 from train.durotaxis.episodes.shown import Look, look_of
+from train.durotaxis.field import has_greys
 from train.durotaxis.training import SCORE, make_parts
 from train.host.errors import UsageError, in_one_line
 from train.host.files.provenance import provenance
@@ -81,7 +82,7 @@ class Options(ScoresFile):
     field_range: Annotated[
         tuple[NonNegative, NonNegative] | None, tyro.conf.arg(metavar="BLACK WHITE")
     ] = None
-    """Stiffness of black and of white in an image."""
+    """Stiffness of black and of white in an image; that of the run holds for images in grey."""
     goal: Annotated[str | None, tyro.conf.arg(metavar="GOAL")] = None
     """Where the colony is to go: right, left, up, down, or degrees counter-clockwise from right."""
     units: Literal["px", "physical"] | None = None
@@ -173,6 +174,8 @@ def apply_options(experiment: Experiment, options: Options) -> Experiment:
         if "field_file" in overrides:
             raise UsageError("--substrate and --field-file exclude each other: leave one out")
         experiment = replace(experiment, field_file="", field_pixel_size=None, field_range=None)
+    if "field_file" in overrides and not has_greys(overrides["field_file"]):
+        experiment = replace(experiment, field_range=None)  # of the greys of the run's own file
     changed_experiment = replace(
         experiment, **{FIELDS[name]: value for name, value in overrides.items()}
     )

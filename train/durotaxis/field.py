@@ -9,6 +9,7 @@ from PIL import Image
 from train.durotaxis import greys
 from train.host.files import array_files
 from train.host.machine.progress import print_once
+from train.host.numbers import quantity
 
 LARGEST_STIFFNESS = 1e6
 LARGEST_GROUND = 10**8
@@ -45,9 +46,19 @@ def read_field(
         return np.zeros((0, 0), np.float32)
     is_image = Path(path).suffix.lower() in IMAGES
     values = (_read_image if is_image else _read_array)(path, stiffness, flags)
+    refuse_stiffness(path, values)
+    ground = resample(values, scale, path, flags)
+    print_once(_line(path, values, scale or 1.0, ground))
+    return ground
+
+
+def refuse_stiffness(path: str, values: np.ndarray) -> None:
+    """Raises ValueError for numbers of a file that are no stiffness of any ground."""
     if not (np.isfinite(values).all() and np.all(np.abs(values) <= LARGEST_STIFFNESS)):
         gaps = int(np.sum(~np.isfinite(values)))
-        what = f"{gaps:,} values that are not finite" if gaps else f"values up to {values.max():g}"
+        verb = "is" if gaps == 1 else "are"
+        numbers = f"{quantity(gaps, 'values')} that {verb} not finite"
+        what = numbers if gaps else f"values up to {values.max():g}"
         raise ValueError(
             f"{path} has {what}; expected stiffness, at most {LARGEST_STIFFNESS:g}: "
             f"{'fill the gaps' if gaps else 'divide, or give it in another unit'}"
@@ -57,9 +68,16 @@ def read_field(
             f"{path} has stiffness from {values.min():g} to {values.max():g}; expected none below "
             "0 and some above: raise negative values to 0"
         )
-    ground = resample(values, scale, path, flags)
-    print_once(_line(path, values, scale or 1.0, ground))
-    return ground
+
+
+def has_greys(path: str) -> bool:
+    """Whether a file holds greys, whose stiffness has to be said; not if it cannot be read."""
+    if Path(path).suffix.lower() not in IMAGES:
+        return False
+    try:
+        return greys.read(path).white is not None
+    except ValueError:
+        return False
 
 
 def resample(

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from PIL import Image
 
 from jaxrl import evaluate as jaxrl_evaluate
 from jaxrl.numerics.statistics import wilson
@@ -136,6 +137,23 @@ def test_the_room_for_nodes_grows_with_what_is_asked_for():
     changes = {"threshold_nodes": 20.5, "num_founders": 12, "height": 99, "capacity": 21}
     assert changed_experiment == replace(SMALL, **changes)
     assert evaluation.apply_options(SMALL, evaluation.Options("")) == SMALL
+
+
+@pytest.mark.parametrize(
+    ("name", "has_range"), [("a.npy", False), ("a.tif", False), ("a.png", True)]
+)
+def test_black_and_white_of_a_run_hold_for_greys_alone(tmp_path, name, has_range):
+    values = np.ones((40, 50), np.float32)
+    np.save(tmp_path / "a.npy", values)
+    Image.fromarray(values).save(tmp_path / "a.tif")
+    Image.fromarray(values.astype(np.uint8)).save(tmp_path / "a.png")
+    trained = replace(SMALL, field_file="gel.png", field_range=(1.0, 40.0))
+    path = str(tmp_path / name)
+    experiment = evaluation.apply_options(trained, evaluation.Options("", field_file=path))
+    assert experiment.field_range == ((1.0, 40.0) if has_range else None)
+    make_env(experiment)
+    own_range = evaluation.Options("", field_file=path, field_range=(2.0, 3.0))
+    assert evaluation.apply_options(trained, own_range).field_range == (2.0, 3.0)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from envs.grid.passages import Cell
 from train.host.files import array_files
 
 EXPECTED = (
-    "expected uniform, exploring, greedy, four numbers for up, right, down and left such as "
+    "expected uniform, exploring, greedy, four probabilities of up, right, down and left such as "
     "0.4,0.2,0.2,0.2, or an .npy file with a table of states by actions"
 )
-ROUNDING = 1e-6  # by which a row of a file may miss the sum 1
+ROUNDING = 1e-6  # by which probabilities may miss the sum 1
 
 
 def table(
@@ -35,9 +35,15 @@ def table(
         return epsilon_greedy(layout, ways, goal_cell(layout, goal), epsilon)
     numbers = _parse_numbers(text)
     if numbers is not None:
-        if numbers.shape != (4,) or not (numbers >= 0).all() or not 0 < numbers.sum() < np.inf:
+        if numbers.shape != (4,) or not (numbers >= 0).all():
             raise ValueError(f"env.policy is {text!r}; {EXPECTED}")
-        return np.broadcast_to(numbers / numbers.sum(), shape).copy()
+        total = sum(numbers.tolist())
+        if abs(total - 1) > ROUNDING:
+            raise ValueError(
+                f"env.policy is {text!r}, which sums to {total:.7g}; expected probabilities that "
+                "sum to 1: divide each by the sum"
+            )
+        return np.broadcast_to(numbers / total, shape).copy()
     if not text.endswith(".npy"):
         raise ValueError(f"env.policy is {text!r}; {EXPECTED}")
     return _read_table(text, shape)

@@ -15,6 +15,7 @@ import tyro
 from rich.console import Console
 
 from envs.durotaxis.actions import Spawning
+from envs.durotaxis.substrate import LEAST_INTENSITY
 from envs.durotaxis.tracks.simulation import Ground
 from envs.durotaxis.units import PIXELS, Units, physical
 from jaxrl.checks import Count, Positive, Seed
@@ -158,11 +159,12 @@ def units_of(options: Options) -> Units:
 
 
 def steepness(tracks: Tracks, ground: Ground) -> float:
-    """The median relative change of stiffness over a px, under the cells."""
+    """The median relative change of stiffness over a px, under the cells that stand on some."""
     x, y = (v.astype(np.float32) for v in tracks.places)
-    here = np.maximum(np.asarray(ground.stiffness(x, y)), 1e-6)
+    here = np.asarray(ground.stiffness(x, y))
     ahead = [np.asarray(ground.stiffness(x + 4 * dx, y + 4 * dy)) for dx, dy in ((1, 0), (0, 1))]
-    return float(np.median(np.hypot(*((a - here) / 4 for a in ahead)) / here))
+    change, is_stiff = np.hypot(*((a - here) / 4 for a in ahead)), here > LEAST_INTENSITY
+    return float(np.median(change[is_stiff] / here[is_stiff])) if is_stiff.any() else 0.0
 
 
 def refuse_directory(out: str) -> None:

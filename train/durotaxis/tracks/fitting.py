@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from envs.durotaxis.substrate import LEAST_INTENSITY
 from envs.durotaxis.tracks import events, spawning
 from envs.durotaxis.tracks.events import Events
 from envs.durotaxis.tracks.simulation import Laws
@@ -62,13 +63,18 @@ def _fit_events(data: Events, starts: Any, bounds: Bounds) -> Estimate:
 def fit(
     table: Table, law: str, death_causes: tuple[str, ...], birth_causes: tuple[str, ...]
 ) -> Fit:
-    """Fits all laws. Raises ValueError if there are too few births."""
+    """Fits all laws. Raises ValueError for too few births, and for ground without stiffness."""
     data = table.displacements
     if len(data.distance) < LEAST_BIRTHS:
         left_out = f" ({table.num_edge} near an edge left out)" * (table.num_edge > 0)
         raise ValueError(
             f"there are {len(data.distance)} births with a parent{left_out}; expected "
             f"{LEAST_BIRTHS} at least: where children land cannot be fitted"
+        )
+    if data.stiffness.max() <= LEAST_INTENSITY:
+        raise ValueError(
+            f"the stiffness of the ground is at most {data.stiffness.max():.3g} under the parents "
+            "of all births; expected some above 0: check --slope and --base, or --field-file"
         )
     return Fit(
         law,

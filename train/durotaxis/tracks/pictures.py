@@ -262,7 +262,8 @@ def draw_check(path: Path, check: Check, units: Units) -> None:
         low, middle, high = factor * band(getattr(check.simulated, name))
         label = f"{name}, 90 % of simulated"
         axes.fill_between(frame, low, high, color=colour, alpha=0.18, linewidth=0, label=label)
-        axes.plot(frame, middle, color=colour, linewidth=1.0, linestyle="--")
+        label = "median of simulated"
+        axes.plot(frame, middle, color=colour, linewidth=1.0, linestyle="--", label=label)
         recorded_curve = factor * getattr(check.recorded, name)
         axes.plot(frame, recorded_curve, color=colour, linewidth=1.8, label=f"{name}, recorded")
     count_axes.set(xlabel="frame", ylabel="cells", ylim=(0, None))

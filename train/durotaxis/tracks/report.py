@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.table import Table as TextTable
 
+from envs.durotaxis.substrate import LEAST_INTENSITY
 from envs.durotaxis.tracks import events, spawning
 from envs.durotaxis.units import Units
 from jaxrl.numerics.max_likelihood import DROP, Estimate
@@ -109,6 +110,8 @@ def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Unit
             f"stiffness changes by {error * steepness:.0%} over an error of places; that is left "
             "out, and alpha may be off"
         )
+    if line := soft_line(table):
+        lines.append(line)
     for kind, data in (("deaths", table.deaths), ("births", table.births)):
         count = int(data.happened.sum())
         if count < FEW_EVENTS:
@@ -125,6 +128,18 @@ def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Unit
     if check.overflow:
         lines.append(f"{check.overflow:.0%} of simulated colonies outgrew their arrays")
     return lines
+
+
+def soft_line(table: Table) -> str:
+    """What to say of births whose parent stands on no stiffness, of which there may be none."""
+    stiffness = table.displacements.stiffness
+    soft = int(np.sum(stiffness <= LEAST_INTENSITY))
+    if not soft:
+        return ""
+    return (
+        f"{soft} of {quantity(len(stiffness), 'births')} have a parent on stiffness of 0 or less, "
+        "which counts as 1 there, so alpha may be off: check --slope and --base, or --field-file"
+    )
 
 
 def open_lines(fit: Fit, units: Units) -> list[str]:

@@ -1,19 +1,24 @@
-"""Stiffness that was measured at points: a CSV table of x, perhaps y, and stiffness.
+"""Stiffness that was measured at points: a table of x, perhaps y, and stiffness.
 
 Axes: n points.
 """
 
-import csv
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy import interpolate
 
+from train.durotaxis.field import refuse_stiffness
+from train.durotaxis.tracks.files.columns import numbers, read_columns
 from train.durotaxis.tracks.tracks import Tracks
+from train.host.numbers import quantity
 
 TABLE_COLUMNS = (("x", "stiffness"), ("x", "y", "stiffness"))
+EXPECTED = "expected a table with columns x, stiffness or x, y, stiffness, of two points at least"
 SUFFIXES = (".csv", ".txt", ".tsv")
+LARGEST_BREADTH = 2.0
+"""px across a line by which rounded places on it may differ; a hull so thin would hold no cell."""
 
 
 class Points(NamedTuple):
@@ -41,45 +46,49 @@ def read_points(path: str, field_pixel_size: float | None, tracks: Tracks | None
         scale, unit = field_pixel_size, f"units of {field_pixel_size:g} px"
     elif tracks is not None and tracks.pixel_size is not None:
         scale, unit = 1 / tracks.pixel_size, "µm"
-    if not Path(path).is_file():
-        raise ValueError(
-            f"there is no file {path}; expected a table of x, perhaps y, and stiffness"
-        )
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    columns = {name.strip().lower(): name for name in (rows[0] if rows else {}) if name}
+    columns = {k.lower(): words for k, words in read_columns(path, EXPECTED).items()}
     names = next((x for x in TABLE_COLUMNS[::-1] if set(x) <= columns.keys()), None)
-    if names is None or len(rows) < 2:
-        raise ValueError(
-            f"{path} has the columns {', '.join(columns) or 'of no table'}; expected x, stiffness "
-            "or x, y, stiffness, two points at least"
-        )
-    try:
-        points = np.array([[float(row[columns[name]]) for name in names] for row in rows])
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} has a value that is no number ({error})") from None
-    if not np.isfinite(points).all() or points[:, -1].min() < 0 or points[:, -1].max() <= 0:
-        raise ValueError(f"{path} has stiffness that is not finite or below 0")
+    if names is None:
+        raise ValueError(f"{path} has the columns {', '.join(columns)}; {EXPECTED}")
+    points = np.stack([numbers(path, name, columns[name]) for name in names], axis=1)
+    if len(points) < 2:
+        raise ValueError(f"{path} has {quantity(len(points), 'points')}; {EXPECTED}")
+    if not np.isfinite(points[:, :-1]).all():
+        row = int(np.argmin(np.isfinite(points[:, :-1]).all(axis=1)))
+        raise ValueError(f"{path} has a point without a place, row {row + 1}: leave such rows out")
+    refuse_stiffness(path, points[:, -1])
     return Points(path, points[:, :-1], points[:, -1], scale, unit)
 
 
 def fill(points: Points, width: int, height: int) -> np.ndarray:
     """Stiffness `[height, width]` in cells of 1 px, float32.
 
-    Linear between points; beyond them that of the nearest one.
+    Linear between points; beyond them that of the nearest one. Points on a line, or with x alone,
+    tell it along that line, and it is the same across it.
     """
     places, stiffness = points.places * points.scale, points.stiffness
     x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
     if places.shape[1] == 1:
-        order = np.argsort(places[:, 0])
-        row = np.interp(x, places[order, 0], stiffness[order])
+        row = along_line(x, places[:, 0], stiffness)
         return np.tile(row.astype(np.float32), (height, 1))
     at = np.stack(np.meshgrid(x, y), axis=-1)
+    middle = places.mean(0)
+    axes = np.linalg.svd(places - middle, full_matrices=False)[2]
+    length, breadth = np.ptp((places - middle) @ axes.T, axis=0)
+    if breadth <= min(LARGEST_BREADTH, length / 10):
+        way = axes[0]
+        return along_line((at - middle) @ way, (places - middle) @ way, stiffness).astype(
+            np.float32
+        )
     nearest = interpolate.NearestNDInterpolator(places, stiffness)(at)
-    if len(places) < 4 or np.ptp(places[:, 0]) == 0 or np.ptp(places[:, 1]) == 0:
-        return nearest.astype(np.float32)
     inside = interpolate.LinearNDInterpolator(places, stiffness)(at)
     return np.where(np.isnan(inside), nearest, inside).astype(np.float32)
+
+
+def along_line(at: np.ndarray, places: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
+    """Stiffness at coordinates along a line from that at places `[n]` on it."""
+    order = np.argsort(places, kind="stable")
+    return np.interp(at, places[order], stiffness[order])
 
 
 def line(points: Points) -> str:

@@ -66,7 +66,8 @@ def assemble(path: str, rows: Rows) -> Tracks:
     index = {name: i for i, name in enumerate(names)}
     frame, cell = rows.frame.astype(int), np.array([index[name] for name in rows.cell])
     refuse_repeats(path, names, cell, frame)
-    first, last = np.full(len(names), np.iinfo(int).max), np.full(len(names), -1)
+    limits = np.iinfo(int)  # numbers of frames may be negative
+    first, last = np.full(len(names), limits.max), np.full(len(names), limits.min)
     np.minimum.at(first, cell, frame)
     np.maximum.at(last, cell, frame)
     for name, (begin, end) in rows.spans.items():

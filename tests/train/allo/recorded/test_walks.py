@@ -76,7 +76,7 @@ def test_the_greedy_policy_walks_to_its_goal():
 
 def test_policies_of_numbers_and_of_a_file(tmp_path):
     assert policies.table("uniform", 0.5, "", LAYOUT) is None
-    policy = policies.table("2,1,1,0", 0.5, "", LAYOUT)
+    policy = policies.table("0.5,0.25,0.25,0", 0.5, "", LAYOUT)
     assert policy is not None
     np.testing.assert_allclose(policy, np.tile([0.5, 0.25, 0.25, 0], (10, 1)))
     random_policy = np.random.default_rng(0).dirichlet(np.ones(4), 10)
@@ -95,6 +95,9 @@ def test_policies_of_numbers_and_of_a_file(tmp_path):
     ("flags", "message"),
     [
         ("--env.policy=1,2,3", "env.policy is '1,2,3'; expected uniform, exploring, greedy, four"),
+        ("--env.policy=0.5,0.5,0.5,0.2", "which sums to 1.7; expected probabilities that sum to 1"),
+        ("--env.policy=0,0,0,0", "which sums to 0; expected probabilities"),
+        ("--env.policy=1,inf,0,0", "which sums to inf; expected probabilities"),
         ("--env.policy=1,-1,1,1", "expected uniform, exploring, greedy, four"),
         ("--env.policy=north", "env.policy is 'north'; expected uniform"),
         ("--env.policy=none.npy", "there is no file none.npy; expected uniform"),
@@ -104,7 +107,7 @@ def test_policies_of_numbers_and_of_a_file(tmp_path):
         ("--env.goal=4,1", "--env.goal has no effect, as it needs env.policy greedy"),
         ("--agent.importance", "--agent.importance needs an --env.policy other than uniform"),
         (
-            "--agent.importance --env.policy=1,1,1,0",
+            "--agent.importance --env.policy=0.5,0.25,0.25,0",
             "but action 3 has probability 0 in state 0: give it some",
         ),
         (
@@ -118,7 +121,10 @@ def test_policies_of_numbers_and_of_a_file(tmp_path):
             "--env.policy=exploring --agent.estimate=pairs",
             "--agent.estimate has no effect, as env.policy exploring sets it to actions",
         ),
-        ("--agent.importance --agent.estimate=actions --env.policy=1,1,1,2", "estimate chain"),
+        (
+            "--agent.importance --agent.estimate=actions --env.policy=0.2,0.2,0.2,0.4",
+            "estimate chain",
+        ),
         ("directed --agent.estimate=actions --env.wind=0.1", "needs --agent.estimate chain"),
         ("--env.wind=0.6 --env.wind-spread=0.5", "expected winds between -1 and 1"),
         ("--env.maze=corridors-600 --env.wind-spread=0.5", "600 states; expected at most 500"),

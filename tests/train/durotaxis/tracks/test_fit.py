@@ -9,8 +9,18 @@ import pytest
 from scipy import optimize
 
 from envs.durotaxis.tracks import spawning
+from envs.durotaxis.units import PIXELS
 from jaxrl.numerics.max_likelihood import DROP
-from train.durotaxis.tracks import check, command, fitting, goodness, ground, recording, tables
+from train.durotaxis.tracks import (
+    check,
+    command,
+    fitting,
+    goodness,
+    ground,
+    pictures,
+    recording,
+    tables,
+)
 from train.durotaxis.tracks.ground import law_ground
 from train.durotaxis.tracks.recording import FRAMES, TRUTH
 
@@ -147,6 +157,19 @@ def test_an_envelope_ranks_a_curve_among_those_simulated():
     assert [test.p > 0.05 for test in usual] == [True] * 4
     far = check.envelope_tests(bundle(curves[0] + 40), bundle(curves[1:]))
     assert far[0].p == pytest.approx(1 / 199)
+
+
+def test_the_legend_of_simulated_colonies_names_all_curves_and_fits(tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(pictures, "save", lambda figure, path: figures.append(figure))
+    recorded, simulated = (check.Curves(*[np.ones(shape)] * 4) for shape in (3, (5, 3)))
+    pictures.draw_check(tmp_path, check.Check(recorded, simulated, 0.0, []), PIXELS)
+    (legend,) = figures[0].legends
+    labels = [text.get_text() for text in legend.get_texts()]
+    drawn = sum(len(axes.lines) + len(axes.collections) for axes in figures[0].axes)
+    assert len(labels) == drawn == 12
+    assert labels.count("median of simulated") == 4
+    assert legend.get_window_extent().width <= figures[0].bbox.width
 
 
 def test_flags_of_the_ground_are_checked_once(monkeypatch):

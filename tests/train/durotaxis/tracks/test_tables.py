@@ -8,8 +8,9 @@ import pytest
 from PIL import Image
 
 from envs.durotaxis.tracks import events
+from envs.durotaxis.tracks.spawning import Displacements
 from tests.train.durotaxis.tracks import track_files
-from train.durotaxis.tracks import fitting, recording, tables
+from train.durotaxis.tracks import command, fitting, recording, report, tables
 from train.durotaxis.tracks.files import formats
 from train.durotaxis.tracks.ground import law_ground, measured_ground, refuse_outside
 from train.durotaxis.tracks.tracks import Rows, assemble
@@ -69,6 +70,28 @@ def test_births_near_an_edge_are_left_out(tmp_path):
         fitting.fit(table, "directed", (), ())
 
 
+def test_ground_without_stiffness_is_refused_and_told():
+    """Before anything is fitted; zeros under some cells have no relative change."""
+    one, none = np.ones(12, np.float32), np.zeros(0)
+    empty: Any = events.Events(none, none, none)
+    make = lambda stiffness: tables.Table(
+        Displacements(one, one, np.float32(stiffness), one, one, np.float32(1), np.float32(12)),
+        *(none, empty, empty, 0, 0, 0),
+    )
+    with pytest.raises(ValueError, match="is at most 0 under the parents of all births; exp"):
+        fitting.fit(make([-2] * 11 + [0]), "directed", (), ())
+    x, y = np.array([1.5, 11.5, 20.5]), np.full(3, 25.0)
+    tracks = assemble(
+        "it", Rows("abcabc", np.repeat([0.0, 1.0], 3), np.tile(x, 2), np.tile(y, 2), {})
+    )
+    assert command.steepness(tracks, law_ground(False, -0.1, 1.2, 60, 50)) == pytest.approx(
+        np.median([0.1 / 1.1, 0.1 / 0.1])
+    )
+    assert "5 of 12 births have a parent on stiffness of 0 or less" in report.soft_line(
+        make([0] * 5 + [1] * 7)
+    )
+
+
 def test_cells_beyond_the_ground_are_refused(tmp_path):
     with pytest.raises(ValueError, match="x from 10 to 400 px, and the ground goes from 0 to 60"):
         refuse_outside(read(tmp_path, track_files.OWN.replace("40,30", "400,30")), GROUND)
@@ -86,10 +109,45 @@ def test_a_table_of_stiffness_is_interpolated(tmp_path):
     np.testing.assert_allclose(
         ground.stiffness(np.array([20.0]), np.array([25.0])), [3.05], atol=1e-5
     )
-    for text in ("x,kPa\n0,1\n1,2\n", "x,stiffness\n0,-1\n1,2\n", "x,stiffness\n0,a\n1,2\n"):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=r"afm\.csv"):
-            measured_ground(str(path), None, None, (60, 50))
+    for separator in (";", "\t", " "):
+        path.write_text("x,stiffness,µm\n0,1,2\n40,5,2\n".replace(",", separator), "latin-1")
+        ground = measured_ground(str(path), None, None, (60, 50))
+        assert float(ground.stiffness(10.2, 3.0)) == pytest.approx(2.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x,kPa\n0,1\n1,2\n", "has the columns x, kpa; expected a table with columns x, stiffness"),
+        ("x,stiffness\n0,1\n", "has 1 point; expected a table"),
+        ("x,stiffness\n0,1\n,2\n", "has a point without a place, row 2"),
+        ("x,stiffness\n0,-1\n1,2\n", "has stiffness from -1 to 2; expected none below 0"),
+        ("x,stiffness\n0,1\n1,1e30\n", r"has values up to 1e\+30; expected stiffness, at most"),
+        ("x,stiffness\n0,1\n1,\n", "has 1 value that is not finite"),
+        ("x;stiffness\n0;1\n1;2,5\n", "has '2,5' in column stiffness, row 2; expected a number w"),
+    ],
+)
+def test_other_tables_of_stiffness_are_refused(tmp_path, text, message):
+    (tmp_path / "afm.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"afm\.csv " + message) as refused:
+        measured_ground(str(tmp_path / "afm.csv"), None, None, (60, 50))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ("0,0,1\n30,30,4\n60,60,7", [1 + (20.5 + 25.5) / 20, 1 + (10.5 + 5.5) / 20]),  # a diagonal
+        ("0,1,1\n30,30,4\n60,61,7", [1 + (20.5 + 25.5) / 20, 1 + (10.5 + 5.5) / 20]),  # rounded
+        ("30,0,1\n30,25,3.5\n30,50,6", [3.55, 1.55]),
+        ("0,0,1\n60,0,7\n0,60,7", [1 + (20.5 + 25.5) / 10, 1 + (10.5 + 5.5) / 10]),  # a plane
+        ("9,9,3\n9,9,3", [3, 3]),
+    ],
+)
+def test_stiffness_is_linear_between_points_on_a_line_and_between_three(tmp_path, points, expected):
+    (tmp_path / "afm.csv").write_text(f"x,y,stiffness\n{points}\n")
+    ground = measured_ground(str(tmp_path / "afm.csv"), None, None, (60, 50))
+    np.testing.assert_allclose(ground.field[[25, 5], [20, 10]], expected, atol=0.05)
 
 
 def test_a_table_of_stiffness_has_the_unit_of_the_tracks(tmp_path, capsys):

@@ -7,24 +7,22 @@
 | L B E P, perhaps X Y | lineages of the Cell Tracking Challenge |
 """
 
-import csv
-from collections.abc import Callable, Sequence
-from pathlib import Path
-
 import numpy as np
 
 from train.durotaxis.tracks.files import label_images, missing, trackmate
+from train.durotaxis.tracks.files.columns import Columns, numbers, plain_name, read_columns
 from train.durotaxis.tracks.tracks import Rows, Tracks, assemble
 from train.host.numbers import quantity
 
-Columns = dict[str, list[str]]
 OWN = ("frame", "cell", "parent")
 LINEAGE = ("L", "B", "E", "P")
 EXPECTED = (
     "expected columns frame, cell, parent, x, y; spots of TrackMate with ID, TRACK_ID, FRAME, "
     "POSITION_X, POSITION_Y; or L B E P of the Cell Tracking Challenge"
 )
-LARGEST_FILE = 500 * 2**20  # bytes
+NAMELESS = {4: LINEAGE, 6: (*LINEAGE, "X", "Y")}
+"""The columns of tables without names, as man_track.txt is, by their number."""
+NO_CELL = ("", "nan", "NaN", "None")
 LARGEST_NUMBER = 2**31
 
 
@@ -34,10 +32,11 @@ def read(path: str, edges: str = "", pixel_size: float | None = None) -> Tracks:
     `edges` is TrackMate's table of links, `pixel_size` the µm of a px. Raises ValueError, in one
     line, for any other file and for tracks that cannot be.
     """
-    columns = read_columns(path)
+    columns = read_columns(path, EXPECTED, NAMELESS)
     upper = {name.upper(): name for name in columns}
     if set(trackmate.SPOTS) <= upper.keys():
-        rows, unit = trackmate.read(path, columns, read_columns(edges) if edges else None, edges)
+        links = read_columns(edges, trackmate.EXPECTED_EDGES) if edges else None
+        rows, unit = trackmate.read(path, columns, links, edges)
         name = "spots of TrackMate"
     elif edges:
         raise ValueError(
@@ -60,49 +59,6 @@ def read(path: str, edges: str = "", pixel_size: float | None = None) -> Tracks:
     return tracks._replace(notes=(line, *tracks.notes, *gaps), pixel_size=pixel_size)
 
 
-def read_columns(path: str) -> Columns:
-    """The columns of a table with commas, semicolons, tabs or spaces, by the names above them."""
-    file = Path(path)
-    if not file.is_file():
-        raise ValueError(f"there is no file {path}; {EXPECTED}")
-    if file.stat().st_size > LARGEST_FILE:
-        raise ValueError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MB: cut the recording")
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        text = file.read_text(encoding="latin-1")  # µ in the units of a spreadsheet
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if not lines or "\0" in text:
-        raise ValueError(f"{path} is no table of text; {EXPECTED}")
-    separator = next((x for x in ",;\t" if x in lines[0]), None)
-    split: Callable[[Sequence[str]], list[list[str]]] = (
-        (lambda x: [line.split() for line in x])
-        if separator is None
-        else (lambda x: list(csv.reader(x, delimiter=separator)))
-    )
-    try:
-        table = [[word.strip() for word in row] for row in split(lines)]
-    except csv.Error as error:
-        raise ValueError(f"{path} is no table that can be read ({error}); {EXPECTED}") from None
-    header, rows = table[0], table[1:]
-    if all(is_number(word) for word in header):  # man_track.txt has no header
-        names = {4: LINEAGE, 6: (*LINEAGE, "X", "Y")}.get(len(header))
-        if names is None:
-            raise ValueError(f"{path} has {len(header)} columns without names; {EXPECTED}")
-        header, rows = list(names), table
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(header):
-            raise ValueError(
-                f"{path} has {len(row)} values in its row {number}; expected {len(header)}, one "
-                "below each name"
-            )
-    return (
-        dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
-        if rows
-        else {name: [] for name in header}
-    )
-
-
 def read_own(path: str, columns: Columns) -> tuple[Rows, str]:
     """Rows of the format of this program, and the unit of its places."""
     in_um = "x_um" in columns
@@ -112,9 +68,14 @@ def read_own(path: str, columns: Columns) -> tuple[Rows, str]:
         raise ValueError(f"{path} has no column {' and '.join(missing)}; {EXPECTED}")
     frame, x, y = (numbers(path, name, columns[name]) for name in ("frame", *places))
     cell = [plain_name(word) for word in columns["cell"]]
+    unnamed = next((i for i, word in enumerate(cell) if word in NO_CELL), None)
+    if unnamed is not None:
+        raise ValueError(
+            f"{path} has no cell in row {unnamed + 1}; expected its name: leave such rows out"
+        )
     parent: dict[str, str] = {}
     for name, word in zip(cell, map(plain_name, columns["parent"]), strict=True):
-        if word not in ("", "-1", "nan", "NaN", "None") and parent.setdefault(name, word) != word:
+        if word not in (*NO_CELL, "-1") and parent.setdefault(name, word) != word:
             raise ValueError(f"{path}: cell {name} has the parents {parent[name]} and {word}")
     return Rows(cell, frame, x, y, parent), "µm" if in_um else "px"
 
@@ -158,28 +119,3 @@ def to_pixels(path: str, rows: Rows, unit: str, pixel_size: float | None) -> Row
             "(1, if the law of the ground is one of µm)"
         )
     return rows._replace(x=rows.x / pixel_size, y=rows.y / pixel_size)
-
-
-def numbers(path: str, name: str, words: Sequence[str]) -> np.ndarray:
-    """A column as floats; NaN for an empty word. Raises ValueError for others."""
-    try:
-        return np.array([float(word or "nan") for word in words])
-    except ValueError:
-        row = next(i for i, word in enumerate(words) if word and not is_number(word))
-        raise ValueError(
-            f"{path} has {words[row]!r} in column {name}, row {row + 1}; expected a number with a "
-            "decimal point"
-        ) from None
-
-
-def plain_name(word: str) -> str:
-    """The name of a cell: 3.0, as spreadsheets write it, is 3."""
-    return str(int(float(word))) if is_number(word) and float(word) % 1 == 0 else word
-
-
-def is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

@@ -6,15 +6,21 @@ format is that of the buttons "Spots" and "Edges" and of "Export to CSV" (Ershov
 """
 
 from collections import defaultdict
+from itertools import islice
 
 import numpy as np
 
+from train.durotaxis.tracks.files.columns import is_number, plain_name
 from train.durotaxis.tracks.tracks import Rows
 from train.host.numbers import quantity
 
 SPOTS = ("ID", "TRACK_ID", "FRAME", "POSITION_X", "POSITION_Y")
 EDGES = ("SPOT_SOURCE_ID", "SPOT_TARGET_ID")
 MICRONS = ("micron", "microns", "µm", "μm", "um", "micrometer", "micrometers")
+EXPECTED_EDGES = (
+    "expected TrackMate's table of edges, with SPOT_SOURCE_ID and SPOT_TARGET_ID of every link"
+)
+NUM_HEADINGS = 3  # rows below the names, at most
 PIXELS = ("pixel", "pixels", "px", "")
 NO_TRACK = ("", "None", "nan", "NaN", "null")
 
@@ -30,7 +36,7 @@ def read(
     tracked = [i for i, word in enumerate(track) if word not in NO_TRACK]
     dropped = len(track) - len(tracked)
     notes = (f"{quantity(dropped, 'spots')} in no track left out",) * (dropped > 0)
-    spot, track = [spot[i] for i in tracked], [track[i] for i in tracked]
+    spot, track = ([plain_name(values[i]) for i in tracked] for values in (spot, track))
     frame, x, y = (
         to_numbers(path, name, [v[i] for i in tracked])
         for name, v in zip(SPOTS[2:], words, strict=True)
@@ -57,10 +63,9 @@ def unit_of(path: str, columns: dict[str, list[str]]) -> str:
 
 
 def without_headings(columns: list[list[str]]) -> list[list[str]]:
-    """Columns without the rows of names and units at their top, in which the frame is no number."""
-    is_number = lambda word: word.replace(".", "", 1).lstrip("-").isdigit()
-    frame = columns[SPOTS.index("FRAME")]
-    start = next((i for i, word in enumerate(frame[:4]) if is_number(word)), min(3, len(frame)))
+    """Columns without the rows of names and units at their top, which have no number in any."""
+    top = list(islice(zip(*columns, strict=True), NUM_HEADINGS))
+    start = next((i for i, row in enumerate(top) if any(map(is_number, row))), len(top))
     return [values[start:] for values in columns]
 
 
@@ -90,10 +95,12 @@ def read_links(
     columns = {name.upper(): values for name, values in edges.items()}
     missing = [name for name in EDGES if name not in columns]
     if missing:
-        raise ValueError(
-            f"{path} has no column {' and '.join(missing)}; expected TrackMate's edges"
-        )
-    links = [pair for pair in zip(*(columns[x] for x in EDGES), strict=True) if pair[0].isdigit()]
+        raise ValueError(f"{path} has no column {' and '.join(missing)}; {EXPECTED_EDGES}")
+    table = without_headings([columns[name] for name in EDGES])
+    source, target = (spot_names(path, *column) for column in zip(EDGES, table, strict=True))
+    if not source:
+        raise ValueError(f"{path} has no edges; {EXPECTED_EDGES}")
+    links = list(zip(source, target, strict=True))
     unknown = [spot for pair in links for spot in pair if spot not in frame]
     if unknown:
         raise ValueError(f"{path} links spot {unknown[0]}, which the spots do not have")
@@ -105,6 +112,18 @@ def read_links(
             "one, which the model has not: switch off merging in TrackMate's tracker"
         )
     return links
+
+
+def spot_names(path: str, name: str, words: list[str]) -> list[str]:
+    """A column of spots as they are named. Raises ValueError for what is no whole number."""
+    names = [plain_name(word) for word in words]
+    wrong = next((word for word in names if not word.isdecimal()), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{path} has {wrong!r} in column {name}; expected the number of a spot: leave such "
+            "rows out"
+        )
+    return names
 
 
 def cells_of(

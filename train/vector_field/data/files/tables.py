@@ -213,7 +213,10 @@ def _number(cell: str) -> float | None:
 
 def _cells(path: str) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the cells of each row. Raises ValueError for other texts."""
-    text = Path(path).read_text(encoding="utf-8-sig")
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("it is no text in UTF-8: if it is a table, save it as UTF-8") from None
     lines = [x for x in text.splitlines() if x.strip() and not x.startswith("#")]
     if len(lines) < 2:
         raise ValueError("there are no rows")

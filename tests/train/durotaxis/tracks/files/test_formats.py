@@ -1,5 +1,8 @@
 """One small colony is the same in every format, and files that are no tracks are refused."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -59,6 +62,15 @@ def test_frames_that_are_numbered_by_two_are_steps(tmp_path):
     assert "a step is 2 of them" in tracks.notes[1]
 
 
+def test_frames_may_be_negative(tmp_path):
+    head, *rows = track_files.OWN.splitlines()
+    earlier = [f"{int(row[0]) - 9}{row[1:]}" for row in rows]
+    (tmp_path / "tracks.csv").write_text("\n".join([head, *earlier]))
+    tracks = formats.read(str(tmp_path / "tracks.csv"))
+    assert is_the_colony(tracks)
+    assert len(tracks.notes) == 1  # no detections are missing
+
+
 def test_spots_of_trackmate(tmp_path):
     spots, edges = track_files.write_spots(tmp_path)
     tracks = formats.read(spots, edges, pixel_size=0.5)
@@ -69,6 +81,35 @@ def test_spots_of_trackmate(tmp_path):
         formats.read(spots, "", 0.5)
     with pytest.raises(ValueError, match="places in µm; say how many µm"):
         formats.read(spots, edges)
+
+
+def test_spots_may_be_numbered_by_floats(tmp_path):
+    """Spreadsheets and pandas write floats, with and without TrackMate's rows of names."""
+    spots, edges = map(Path, track_files.write_spots(tmp_path, dropped=0))
+    text = re.sub(r"^(ID\d+,\d+),(\d+)", r"\1.0,\2.0", spots.read_text(), flags=re.MULTILINE)
+    links = re.sub(r",(\d+),(\d+)$", r",\1.0,\2.0", edges.read_text(), flags=re.MULTILINE)
+    for headings in (1, 4):
+        for path, rows in ((spots, text.splitlines()), (edges, links.splitlines())):
+            path.write_text("\n".join(rows[:headings] + rows[4:]))
+        scale = 0.5 if headings == 4 else None
+        tracks = formats.read(str(spots), str(edges), scale)
+        assert (tracks.num_births, tracks.num_deaths, len(tracks.parent)) == (1, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        ("202,203\n302,", "edges.csv has '' in column SPOT_TARGET_ID; expected the number of a s"),
+        ("202,203\nID302,303", "has 'ID302' in column SPOT_SOURCE_ID; expected the number of a s"),
+        ("202.5,203", "has '202.5' in column SPOT_SOURCE_ID; expected the number"),
+        ("Source,Target\n,", "edges.csv has no edges; expected TrackMate's table of edges"),
+    ],
+)
+def test_edges_that_link_no_spots_are_refused(tmp_path, links, message):
+    spots, edges = track_files.write_spots(tmp_path)
+    Path(edges).write_text(f"SPOT_SOURCE_ID,SPOT_TARGET_ID\n{links}\n")
+    with pytest.raises(ValueError, match=message):
+        formats.read(spots, edges, 0.5)
 
 
 def test_lineages_with_label_images(tmp_path):
@@ -92,6 +133,7 @@ def test_lineages_with_places(tmp_path):
         ("3,2,1,14,20", "3,2,1,nan,20", "1 row whose x is no finite number, the first of cell 2"),
         ("3,2,1,14,20", "3,2,1,14", "has 4 values in its row 9; expected 5"),
         ("3,2,1,14,20", "3,2,1,14,2O", "has '2O' in column y, row 9; expected a number"),
+        ("3,2,1,14,20", "3,,1,14,20", "has no cell in row 9; expected its name: leave such rows"),
         ("3,2,1,14,20", "2,2,1,14,20", "has cell 2 2 times in frame 2"),
         ("2,2,1,14,20", "2,2,7,14,20", "cell 2 has the parents 7 and 1"),
         (",2,1,", ",2,7,", "the parent of cell 2 is 7, which has no rows"),

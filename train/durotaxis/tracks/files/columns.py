@@ -1,0 +1,85 @@
+"""Tables of text: their columns by name, and numbers and names in them."""
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+Columns = dict[str, list[str]]
+LARGEST_FILE = 500 * 2**20  # bytes
+
+
+def read_columns(
+    path: str, expected: str, nameless: Mapping[int, Sequence[str]] = MappingProxyType({})
+) -> Columns:
+    """The columns of a table with commas, semicolons, tabs or spaces, by the names above them.
+
+    `nameless` has the names of tables without any, by their number of columns. Raises ValueError,
+    which ends in what was `expected`, for other files.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"there is no file {path}; {expected}")
+    if file.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MB: cut it")
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        text = file.read_text(encoding="latin-1")  # µ in the units of a spreadsheet
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if not lines or "\0" in text:
+        raise ValueError(f"{path} is no table of text; {expected}")
+    separator = next((x for x in ",;\t" if x in lines[0]), None)
+    split: Callable[[Sequence[str]], list[list[str]]] = (
+        (lambda x: [line.split() for line in x])
+        if separator is None
+        else (lambda x: list(csv.reader(x, delimiter=separator)))
+    )
+    try:
+        table = [[word.strip() for word in row] for row in split(lines)]
+    except csv.Error as error:
+        raise ValueError(f"{path} is no table that can be read ({error}); {expected}") from None
+    header, rows = table[0], table[1:]
+    if all(is_number(word) for word in header):
+        names = nameless.get(len(header))
+        if names is None:
+            raise ValueError(f"{path} has {len(header)} columns without names; {expected}")
+        header, rows = list(names), table
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise ValueError(
+                f"{path} has {len(row)} values in its row {number}; expected {len(header)}, one "
+                "below each name"
+            )
+    return (
+        dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+        if rows
+        else {name: [] for name in header}
+    )
+
+
+def numbers(path: str, name: str, words: Sequence[str]) -> np.ndarray:
+    """A column as floats; NaN for an empty word. Raises ValueError for others."""
+    try:
+        return np.array([float(word or "nan") for word in words])
+    except ValueError:
+        row = next(i for i, word in enumerate(words) if word and not is_number(word))
+        raise ValueError(
+            f"{path} has {words[row]!r} in column {name}, row {row + 1}; expected a number with a "
+            "decimal point"
+        ) from None
+
+
+def plain_name(word: str) -> str:
+    """The name of a cell: 3.0, as spreadsheets write it, is 3."""
+    return str(int(float(word))) if is_number(word) and float(word) % 1 == 0 else word
+
+
+def is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
