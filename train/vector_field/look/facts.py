@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from train.vector_field.data.recordings import Data
+from train.vector_field.look.multiples import whole_factors
 
 SEGMENT = 512
 """Steps of a segment whose power spectrum is taken, at most."""
@@ -21,6 +22,7 @@ class Table(NamedTuple):
     u: np.ndarray  # [N, m]
     lengths: np.ndarray  # int [E]
     is_count: np.ndarray  # bool [n]
+    factors: np.ndarray  # int [n], of which all values are multiples; 0: of none but 1
 
     @property
     def starts(self) -> np.ndarray:
@@ -67,10 +69,11 @@ class Spectrum(NamedTuple):
 
 
 def table_of(data: Data, is_count: np.ndarray) -> Table:
-    """The data as one table."""
+    """The data as one table, in which rates of counts, `[n]`, do not count."""
     inside = np.arange(data.y.shape[1]) < data.lengths[:, None]
     y = np.where(data.observed, data.y, np.nan)[inside]
-    return Table(y, data.u[inside], data.lengths, is_count)
+    factors = whole_factors(y, is_count)
+    return Table(y, data.u[inside], data.lengths, is_count & (factors == 0), factors)
 
 
 def channels_of(table: Table) -> Channels:
