@@ -50,7 +50,7 @@ class Inputs(NamedTuple):
     smallest: np.ndarray
     largest: np.ndarray
     active: np.ndarray  # share of steps at which it is not 0
-    hold: np.ndarray  # mean number of steps between changes; inf of a constant
+    hold: np.ndarray  # mean steps for which it stays the same; inf of a constant
 
 
 class Gaps(NamedTuple):
@@ -95,9 +95,10 @@ def channels_of(table: Table) -> Channels:
 
 
 def inputs_of(table: Table) -> Inputs:
-    """The numbers of all inputs; from one episode to the next is no change."""
+    """The numbers of all inputs, which are held to the end of an episode at most."""
     changes = sum((np.diff(u, axis=0) != 0).sum(0) for u in table.episodes(table.u))
-    hold = np.where(changes > 0, len(table.u) / np.maximum(changes, 1), np.inf)
+    stretches = changes + len(table.lengths)
+    hold = np.where(np.ptp(table.u, axis=0) > 0, len(table.u) / stretches, np.inf)
     return Inputs(table.u.min(0), table.u.max(0), (table.u != 0).mean(0), hold)
 
 

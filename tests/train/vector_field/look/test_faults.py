@@ -153,8 +153,10 @@ def test_numbers_are_those_of_loops():
     assert gaps[:2] == (3, 30)
     assert gaps.share == pytest.approx(40 / STEPS)
     inputs = facts.inputs_of(table)
-    changes = sum(INPUTS[t, 0] != INPUTS[t - 1, 0] for t in range(1, STEPS) if t != STEPS // 2)
-    assert inputs.hold[0] == pytest.approx(STEPS / changes)
+    np.testing.assert_allclose(inputs.hold, 20)
+    step = np.stack([np.arange(STEPS) >= 600, np.ones(STEPS)], 1)  # one change, and none
+    np.testing.assert_allclose(facts.inputs_of(table_of(y, step)).hold, [STEPS / 2, np.inf])
+    np.testing.assert_allclose(facts.inputs_of(table_of(y, step, 5)).hold, [STEPS / 5, np.inf])
     standard = facts.standardise(table, channels)
     spectrum = facts.spectrum_of(table, standard)
     assert spectrum is not None
