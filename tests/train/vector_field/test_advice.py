@@ -169,7 +169,7 @@ def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
     [
         ("--bound 1 2 3", "--bound has 3 numbers, expected 1 or 2"),
         ("--low 2", "--low is above --bound"),
-        ("--state 1", "--state has 1 numbers, expected 2"),
+        ("--state 1", "--state has 1 number, expected 2"),
         ("--seed 7", "the run has no seed 7; it has 0"),
         ("--policy random", "fits recorded data, which have no policy"),
         ("--low 0.5 --charge 0.1", "--charge 0.1 is less than"),
