@@ -198,6 +198,17 @@ def test_what_is_no_run_of_ours_is_refused(tmp_path, capsys):
     assert "give RUN" in capsys.readouterr().err
 
 
+def test_an_earlier_advice_is_kept(tmp_path, capsys):
+    earlier = tmp_path / "advice.npz"
+    earlier.touch()
+    for flags in ([str(tmp_path)], ["nowhere", "--out", str(tmp_path)]):
+        assert advice.main(flags) == 2
+        error = capsys.readouterr().err
+        assert f"{earlier} exists already: choose another --out, or give --overwrite" in error
+        assert advice.main([*flags, "--overwrite"]) == 2
+        assert "run directory" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_an_experiment_advises_too(experiment, tmp_path):
     model: Any = fitted.load(experiment, policy="hold5")
