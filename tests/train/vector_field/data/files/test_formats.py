@@ -206,6 +206,16 @@ def test_csv_of_spikes_with_and_without_inputs(tmp_path):
     np.testing.assert_array_equal(data.y, [[[1, 0], [0, 1]], [[1, 0], [0, 1]]])
 
 
+def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
+    times, trials = np.array([0.1, 0.6, 3, 9, 2, 7, 0.5, 8]), np.repeat([4, 5, 6, 7], 2)
+    for shift in (0, 10):
+        text = table("unit,time,trial", [0, 1] * 4, times + shift * (trials - 4), trials)
+        recordings.load(write(tmp_path, text, f"{shift}.csv"), 0.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert "without any spike" not in lines[0]
+    assert "trial 7 begins with 30.5 without any spike, as times go on from trial" in lines[1]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
