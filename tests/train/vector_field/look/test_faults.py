@@ -53,8 +53,8 @@ def test_nothing_is_broken_in_clean_data():
         assert not [line for line in lines_of(y) if "of just" in line]
     rare_pairs = change(column(2), 2.0 * (np.arange(STEPS) % 200 == 0), COUNTS)
     assert not [line for line in lines_of(rare_pairs) if "multiples" in line]
-    normal_counts = table_of(COUNTS)._replace(is_count=np.zeros(CHANNELS, bool))
-    assert list(broken_counts(normal_counts)) == []
+    counts_as_numbers = table_of(COUNTS)._replace(is_count=np.zeros(CHANNELS, bool))
+    assert list(broken_counts(counts_as_numbers)) == []
     whole = np.round(10 * CLEAN)  # of a converter, which rounds and also gives negative numbers
     assert lines_of(whole) == []
 
@@ -154,7 +154,8 @@ def test_numbers_are_those_of_loops():
     assert gaps.share == pytest.approx(40 / STEPS)
     inputs = facts.inputs_of(table)
     np.testing.assert_allclose(inputs.hold, 20)
-    step = np.stack([np.arange(STEPS) >= 600, np.ones(STEPS)], 1)  # one change, and none
+    step = np.ones((STEPS, 2))  # one change, and none
+    step[:600, 0] = 0
     np.testing.assert_allclose(facts.inputs_of(table_of(y, step)).hold, [STEPS / 2, np.inf])
     np.testing.assert_allclose(facts.inputs_of(table_of(y, step, 5)).hold, [STEPS / 5, np.inf])
     standard = facts.standardise(table, channels)
