@@ -262,7 +262,7 @@ OPTIONS = {
     "policies": ["export", "list", "--seed", "--hardware"],
     "vector_field advise": [
         *("--steps", "--hold", "--bound", "--low", "--rate", "--charge", "--inputs", "--state"),
-        *("--seed", "--policy", "--field", "--key", "--out"),
+        *("--seed", "--policy", "--field", "--key", "--out", "--overwrite"),
     ],
     "durotaxis fit": [
         *("--edges", "--pixel-size", "--ground", "--slope", "--base", "--field-file"),

@@ -50,6 +50,7 @@ PROGRAM = Program(
     environment=lambda config: config.learned,
     views=Views(pictures=draw, episodes=scene.show),
     alternative="train.report shows what the learners of a run do; see docs/allo.md",
+    exports=False,
 )
 
 

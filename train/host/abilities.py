@@ -4,9 +4,11 @@ compile, train.load     a player: `games.of_player(...).fields` has one, or `Tra
 train.play              `Views.live`, or a player of an environment with gymnax's `step_env`
 episodes of a report    `Views.episodes`, or such a player
 train.render            `Views.film`
+export, --policy        `Program.exports`
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from train.host.errors import UsageError
@@ -78,6 +80,15 @@ def film_of(program: Program) -> Callable[..., Any]:
             advice += f", or give its Program Views(film=...); {PAGE}"
         raise UsageError(f"policies of {program.address} cannot be filmed: {advice}")
     return program.views.film
+
+
+def refuse_no_policies(program: Program, source: str | Path) -> None:
+    """Raises UsageError for a run, or a file, of a program whose agents are no policies."""
+    if not program.exports:
+        raise UsageError(
+            f"{source} is of {program.address}, what it learns cannot be exported as a policy: "
+            + (program.alternative or "leave it in its run")
+        )
 
 
 def missing_methods(player: Player) -> str:

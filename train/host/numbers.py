@@ -38,6 +38,11 @@ def quantity(count: int, things: str) -> str:
     return f"1 {re.sub('(?<=ch|sh|ss)es$|(?<=x)es$|s$', '', one)}"
 
 
+def one_or_each(count: int) -> str:
+    """`1`, or `1 or 3`: how many numbers fit `count` things, of which one may stand for all."""
+    return "1" if count == 1 else f"1 or {count}"
+
+
 @FLAGS.primitive_rule
 def _integer_flag(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec | None:
     if info.type is not int:

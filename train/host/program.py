@@ -147,6 +147,9 @@ class Program(NamedTuple):
     alternative: str = ""
     """What to use in place of a policy that acts, for programs in which nothing acts step by
     step."""
+    exports: bool = True
+    """Whether a policy of it is whole as a file of its agent's parameters, and can be scored by it
+    alone."""
 
     @property
     def address(self) -> str:

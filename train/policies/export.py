@@ -22,6 +22,7 @@ from rich.table import Table
 
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
+from train.host import abilities
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
@@ -103,6 +104,7 @@ def write(options: Export) -> Path:
     """`export`, as its command is given the arguments."""
     path = new_file(options)
     run = saved_runs.load(options.run, options.best)
+    abilities.refuse_no_policies(run.program, run.directory)
     seed = one_seed(run, options.seed)
     agent = run.agents[run.seeds.index(seed)]
     arrays = policy_files.parameters(agent)

@@ -26,7 +26,7 @@ from jaxrl.dynamics.planning.next_inputs import Question
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.whole_files import write_arrays, write_whole
+from train.host.files.whole_files import refuse_existing, write_arrays, write_whole
 from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options
 from train.vector_field import fitted, rig
@@ -79,6 +79,8 @@ class Options:
     """Root of the random numbers."""
     out: str = ""
     """Directory to write to; default: the run's."""
+    overwrite: bool = False
+    """Replace an earlier advice there."""
 
 
 class Advice(NamedTuple):
@@ -99,14 +101,22 @@ def main(arguments: Sequence[str]) -> int:
         check_options(options)
         if not options.run:
             raise UsageError("expected a run directory: give RUN")
+        directory = Path(options.out or options.run)
+        for path in files_in(directory):
+            refuse_existing(path, options.overwrite)
         model = fitted.load(options.run, options.seed, options.policy, options.field)
         with show_activity("searching for informative inputs"):
             question, advice = choose_inputs(model, options)
-        for path in write(Path(options.out or options.run), model, question, advice, options):
+        for path in write(directory, model, question, advice, options):
             Console().print(str(path), soft_wrap=True)
         Console().print(table(advice, model.time))
 
     return command(advise, arguments)
+
+
+def files_in(directory: Path) -> list[Path]:
+    """What an advice is written to."""
+    return [directory / f"advice.{ending}" for ending in ("json", "npz", "png")]
 
 
 def choose_inputs(model: FittedModel, options: Options) -> tuple[Question, Advice]:
@@ -175,7 +185,7 @@ def write(
         "charge": float(input_limits.charge(question.limits, jnp.asarray(advice.plan))),
         "inputs": advice.plan.tolist(),
     }
-    paths = [directory / f"advice.{ending}" for ending in ("json", "npz", "png")]
+    paths = files_in(directory)
     write_whole(paths[0], json.dumps(content, indent=1) + "\n")
     # Arrays of the predicted paths, with the learned field around them, and their picture.
     field_map = information_map(model, np.asarray(states))

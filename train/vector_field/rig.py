@@ -15,6 +15,7 @@ from jaxrl.dynamics.planning.input_limits import Limits
 from jaxrl.dynamics.planning.next_inputs import Question
 from train.host.errors import UsageError
 from train.host.files import array_files
+from train.host.numbers import one_or_each, quantity
 from train.vector_field.fitted_models.fitted_model import FittedModel
 
 MOST_STEPS = 1_000
@@ -75,7 +76,8 @@ def start(model: FittedModel, state: tuple[float, ...]) -> tuple[np.ndarray, np.
     if state:
         z = np.array(state)
         if len(z) != model.dims:
-            raise UsageError(f"--state has {len(z)} numbers, expected {model.dims}")
+            count = quantity(len(z), "numbers")
+            raise UsageError(f"--state has {count}, expected {model.dims}")
         return z, np.zeros(len(model.high))
     if model.now is None or not np.isfinite(model.now.z).all():
         raise UsageError("the run keeps no record of its last state: give --state")
@@ -84,7 +86,8 @@ def start(model: FittedModel, state: tuple[float, ...]) -> tuple[np.ndarray, np.
 
 def _per_input(name: str, values: tuple[float, ...], inputs: int) -> np.ndarray:
     if len(values) not in (1, inputs):
-        raise UsageError(f"--{name} has {len(values)} numbers, expected 1 or {inputs}")
+        count, expected = quantity(len(values), "numbers"), one_or_each(inputs)
+        raise UsageError(f"--{name} has {count}, expected {expected}")
     return np.broadcast_to(np.array(values, float), (inputs,))
 
 

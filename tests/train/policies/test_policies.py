@@ -29,6 +29,7 @@ from train.host.command_line import command
 from train.host.errors import UsageError
 from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
+from train.host.program import find
 from train.host.running import saved_policies, saved_runs
 from train.policies import card as cards
 from train.policies import export as policies
@@ -283,3 +284,22 @@ def test_what_cannot_be_kept_is_not_exported(place, name, value, message, ppo_ex
     with pytest.raises(UsageError, match=message):
         policies.export(run.directory, "a", run.seeds[0], package=True)
     assert not list(package.glob("*"))
+
+
+@pytest.mark.parametrize("name", ["vector_field", "goals"])
+def test_a_program_whose_agents_are_no_policies_exports_none(
+    name, ppo_export, tmp_path, monkeypatch
+):
+    run, path = ppo_export
+    program = find(name, path)
+    alike = run._replace(program=program)
+    monkeypatch.setattr(saved_runs, "load", lambda *_: alike)
+    message = f"is of {name}, what it learns cannot be exported as a policy: train."
+    with pytest.raises(UsageError, match=message):
+        policies.export(run.directory, tmp_path / "none.safetensors", run.seeds[0])
+    assert not (tmp_path / "none.safetensors").exists()
+    renamed = tmp_path / "renamed.safetensors"
+    renamed.write_bytes(path.read_bytes())
+    metadata(entry_point=name)(renamed)
+    with pytest.raises(UsageError, match=message):
+        saved_policies.as_run(renamed)

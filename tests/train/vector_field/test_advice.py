@@ -169,7 +169,7 @@ def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
     [
         ("--bound 1 2 3", "--bound has 3 numbers, expected 1 or 2"),
         ("--low 2", "--low is above --bound"),
-        ("--state 1", "--state has 1 numbers, expected 2"),
+        ("--state 1", "--state has 1 number, expected 2"),
         ("--seed 7", "the run has no seed 7; it has 0"),
         ("--policy random", "fits recorded data, which have no policy"),
         ("--low 0.5 --charge 0.1", "--charge 0.1 is less than"),
@@ -196,6 +196,17 @@ def test_what_is_no_run_of_ours_is_refused(tmp_path, capsys):
         fitted.load(tmp_path)
     assert advice.main([]) == 2
     assert "give RUN" in capsys.readouterr().err
+
+
+def test_an_earlier_advice_is_kept(tmp_path, capsys):
+    earlier = tmp_path / "advice.npz"
+    earlier.touch()
+    for flags in ([str(tmp_path)], ["nowhere", "--out", str(tmp_path)]):
+        assert advice.main(flags) == 2
+        error = capsys.readouterr().err
+        assert f"{earlier} exists already: choose another --out, or give --overwrite" in error
+        assert advice.main([*flags, "--overwrite"]) == 2
+        assert "run directory" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from pathlib import Path
 import jax
 
 from jaxrl.numerics.precision import in_float32
+from train.host import abilities
 from train.host.arguments import flag_value
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
@@ -24,6 +25,7 @@ def as_run(name: str | Path) -> Run:
     path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
     program = find(content["entry_point"], path)
+    abilities.refuse_no_policies(program, path)
     default = program.preset_config(path, content["preset"])
     try:
         config = rebuild(default, content["config"])

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxrl.dynamics.latent_scores import k_step_r2
 from jaxrl.dynamics.networks.latent import Window
+from train.host.numbers import quantity
 from train.vector_field.data.data_checks import spans
 from train.vector_field.data.recordings import Data
 from train.vector_field.experiment.scores import SKIPPED
@@ -21,9 +22,10 @@ Forecast = Callable[[jax.Array, jax.Array, jax.Array | None], jax.Array]
 observations now and up to K steps ahead; None: nothing is missing."""
 
 
-def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
+def split(data: Data, share: float, least: int, advice: str = "") -> tuple[Data, Data]:
     """Training data and held-out data: the last episodes, or the end of the only episode.
 
+    `advice` is what else than the share may help where they are too short.
     Raises ValueError unless both have an episode of at least `least` steps, and y changes in both.
     """
     episodes = len(data.lengths)
@@ -42,15 +44,15 @@ def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
         if longest < least:
             raise ValueError(
                 f"only {longest} steps in a row in the {name} data, {len(part.lengths)} of "
-                f"{episodes} episodes; expected at least {least}: record longer, or choose a "
-                "smaller vae.window or another validation_share"
+                f"{quantity(episodes, 'episodes')}; expected at least {least}: record longer, or "
+                f"choose {advice}another --validation-share"
             )
         if not part.observed.any():
             raise ValueError(f"y has no values in the {name} data, all are NaN")
         if not _changes(part.y, part.observed).any():
             raise ValueError(
                 f"y is constant in every channel of the {name} data: choose another "
-                "validation_share, or leave out episodes in which nothing happens"
+                "--validation-share, or leave out episodes in which nothing happens"
             )
     return parts
 
@@ -67,7 +69,7 @@ def refuse_unscored(held_out: Data, ahead: int) -> None:
         raise ValueError(
             f"y has no values in the held-out data that differ, after the first {SKIPPED} "
             "steps of its episodes: forecasts cannot be scored; choose another "
-            "validation_share, or leave out episodes in which nothing happens"
+            "--validation-share, or leave out episodes in which nothing happens"
         )
 
 

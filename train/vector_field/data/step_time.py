@@ -14,6 +14,7 @@ import numpy as np
 from train.host.machine.progress import print_line
 from train.vector_field.data.files import npz, recording_file
 from train.vector_field.data.files.names import Names
+from train.vector_field.data.files.row_times import are_close
 
 LONGEST = 24
 """Characters of a unit, at most."""
@@ -64,12 +65,13 @@ def load(
                 lengths.append((f"dt in {path}", _length(path, _entry(archive, path, "dt"))))
             if "spike_times" in present:
                 lengths.append((f"--env.bin-width, for spike times in {path},", bin_width))
-            elif "dt" not in present and (step := npz.step_of_rows(path, names)) is not None:
-                lengths.append((f"the time of a step in {path}", step))
+            else:
+                by_rows = npz.steps_of_rows(path, names)
+                lengths += [(f"the time of a step by {x} in {path}", step) for x, step in by_rows]
             if "time_unit" in present:
                 name = f"time_unit in {path}"
                 units.append((name, _unit(name, _entry(archive, path, "time_unit"))))
-    step = _agreement(lengths, lambda x, y: bool(np.isclose(x, y, rtol=1e-4, atol=0)))
+    step = _agreement(lengths, are_close)
     name = _agreement(units, lambda x, y: x == y)
     if step is None and name is not None:
         raise ValueError(

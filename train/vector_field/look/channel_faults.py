@@ -148,8 +148,9 @@ def outliers(table: Table, standard: np.ndarray) -> Iterator[str]:
 
 def broken_counts(table: Table) -> Iterator[str]:
     """Channels that nearly hold counts, and those of rates, multiples of one number."""
-    nearly, rates = [], []
-    for channel in np.flatnonzero(~table.is_count):
+    nearly = []
+    rates = [(int(x), float(table.factors[x])) for x in np.flatnonzero(table.factors)]
+    for channel in np.flatnonzero(~table.is_count & (table.factors == 0)):
         x = table.y[:, channel]
         x = x[~np.isnan(x)]
         if not len(x) or x.min() < 0 or not (x > 0).any():
@@ -157,6 +158,8 @@ def broken_counts(table: Table) -> Iterator[str]:
         is_whole = (x == np.round(x)).mean()
         least = x[x > 0].min()
         ratio = x / least
+        if is_whole == 1:  # counts, with --env.noise gaussian
+            continue
         if is_whole >= WHOLE:
             nearly.append(int(channel))
         elif len(np.unique(x)) < 100 and np.abs(ratio - np.round(ratio)).max() < 1e-3:
@@ -167,6 +170,7 @@ def broken_counts(table: Table) -> Iterator[str]:
             "all numbers are whole: a correction or an average was applied; give the counts"
         )
     if rates:
+        rates.sort()
         listing = list_of([channel for channel, _ in rates])
         yield (
             f"multiples of one number in {quantity(len(rates), 'channels')} ({listing}), such as "

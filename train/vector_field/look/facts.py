@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from train.vector_field.data.recordings import Data
+from train.vector_field.look.multiples import whole_factors
 
 SEGMENT = 512
 """Steps of a segment whose power spectrum is taken, at most."""
@@ -21,6 +22,7 @@ class Table(NamedTuple):
     u: np.ndarray  # [N, m]
     lengths: np.ndarray  # int [E]
     is_count: np.ndarray  # bool [n]
+    factors: np.ndarray  # int [n], of which all values are multiples; 0: of none but 1
 
     @property
     def starts(self) -> np.ndarray:
@@ -48,7 +50,7 @@ class Inputs(NamedTuple):
     smallest: np.ndarray
     largest: np.ndarray
     active: np.ndarray  # share of steps at which it is not 0
-    hold: np.ndarray  # mean number of steps between changes; inf of a constant
+    hold: np.ndarray  # mean steps for which it stays the same; inf of a constant
 
 
 class Gaps(NamedTuple):
@@ -67,10 +69,11 @@ class Spectrum(NamedTuple):
 
 
 def table_of(data: Data, is_count: np.ndarray) -> Table:
-    """The data as one table."""
+    """The data as one table, in which rates of counts, `[n]`, do not count."""
     inside = np.arange(data.y.shape[1]) < data.lengths[:, None]
     y = np.where(data.observed, data.y, np.nan)[inside]
-    return Table(y, data.u[inside], data.lengths, is_count)
+    factors = whole_factors(y, is_count)
+    return Table(y, data.u[inside], data.lengths, is_count & (factors == 0), factors)
 
 
 def channels_of(table: Table) -> Channels:
@@ -92,9 +95,10 @@ def channels_of(table: Table) -> Channels:
 
 
 def inputs_of(table: Table) -> Inputs:
-    """The numbers of all inputs; from one episode to the next is no change."""
+    """The numbers of all inputs, which are held to the end of an episode at most."""
     changes = sum((np.diff(u, axis=0) != 0).sum(0) for u in table.episodes(table.u))
-    hold = np.where(changes > 0, len(table.u) / np.maximum(changes, 1), np.inf)
+    stretches = changes + len(table.lengths)
+    hold = np.where(np.ptp(table.u, axis=0) > 0, len(table.u) / stretches, np.inf)
     return Inputs(table.u.min(0), table.u.max(0), (table.u != 0).mean(0), hold)
 
 

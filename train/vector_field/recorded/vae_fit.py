@@ -128,7 +128,8 @@ def match_data_sizes(config: Config, data: Data) -> Config:
 def split(config: Config, data: Data) -> tuple[Data, Data]:
     """Training data and held-out data; raises ValueError unless these can be scored."""
     least = config.vae.window + SKIPPED + AHEAD
-    training, held_out = episodes.split(data, config.validation_share, least)
+    advice = "a smaller --vae.window or "
+    training, held_out = episodes.split(data, config.validation_share, least, advice)
     episodes.refuse_unscored(held_out, AHEAD)
     return training, held_out
 

@@ -18,6 +18,7 @@ from jaxrl.dynamics.state_space.model import StateSpace
 from train.host.errors import UsageError, in_one_line
 from train.host.files.run_directory import RunDirectory
 from train.host.files.whole_files import write_whole
+from train.host.numbers import one_or_each, quantity
 from train.host.plain_config import check_options, flag, plain, rebuild
 from train.vector_field.config import Config, Online, OnlineField, World
 from train.vector_field.factories import make_models, policy
@@ -207,5 +208,6 @@ def read(directory: str | Path) -> Options:
 
 def _per_input(options: Options, name: str, values: tuple[float, ...]) -> Input:
     if len(values) not in (1, options.inputs):
-        raise UsageError(f"--{name} has {len(values)} numbers, expected 1 or {options.inputs}")
+        count, expected = quantity(len(values), "numbers"), one_or_each(options.inputs)
+        raise UsageError(f"--{name} has {count}, expected {expected}")
     return tuple(map(float, values)) * (options.inputs if len(values) == 1 else 1)

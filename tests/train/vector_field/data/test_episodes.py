@@ -31,7 +31,8 @@ def test_the_last_part_is_kept_apart(lengths):
 
 
 def test_what_is_too_short_or_empty_is_refused():
-    with pytest.raises(ValueError, match="only 20 steps in a row in the held-out data, 1 of 1"):
+    message = "only 20 steps in a row in the held-out data, 1 of 1 episode; .* or choose another --"
+    with pytest.raises(ValueError, match=message):
         episodes.split(counting_episodes(100), 0.2, 21)
     with pytest.raises(ValueError, match="only 0 steps in a row in the training data, 0 of 2"):
         episodes.split(counting_episodes(100, 100), 0.9, 21)

@@ -22,6 +22,9 @@ def test_each_input_comes_later_within_its_episode():
     np.testing.assert_array_equal(delayed.y, data.y)
     assert delay_inputs(data, ()) is data
     assert delay_inputs(data, (0,)) is data
+    assert delay_inputs(data, (8, 0)) is not data
+    with pytest.raises(ValueError, match="delay is 9, expected less than 9, the steps of the long"):
+        delay_inputs(data, (0, 9))
     np.testing.assert_array_equal(delay_rows(data.u, (1, 1))[:, 1:], data.u[:, :-1])
 
 
@@ -31,3 +34,5 @@ def test_one_number_is_for_all_inputs():
     assert delays_of((2, 0, 1), 3) == (2, 0, 1)
     with pytest.raises(ValueError, match="delay has 2 numbers, expected 1 or 3"):
         delays_of((1, 2), 3)
+    with pytest.raises(ValueError, match=r"delay has 2 numbers, expected 1$"):
+        delays_of((1, 2), 1)

@@ -6,6 +6,8 @@ import pytest
 from train.vector_field.data import step_time
 from train.vector_field.data.step_time import StepTime
 
+RISING = {"y": np.zeros(4), "u": np.zeros(4), "t": 0.02 * np.arange(4)}
+
 
 def load(tmp_path, *files, bin_width=1.0, length=None, unit=""):
     """Loads files of these arrays, which are called 0.npz, 1.npz, …"""
@@ -24,6 +26,9 @@ def load(tmp_path, *files, bin_width=1.0, length=None, unit=""):
         ([{"dt": 0.02}], {}, StepTime(0.02, "")),
         ([{}], {"length": 0.5, "unit": " min "}, StepTime(0.5, "min")),
         ([{"dt": np.float32(0.1)}, {"time_unit": "s"}], {"length": 0.1}, StepTime(0.1, "s")),
+        ([RISING | {"dt": 0.02, "fs": 50}], {}, StepTime(0.02, "")),
+        ([RISING | {"dt": 0.02001}], {}, StepTime(0.02001, "")),  # rounded
+        ([RISING | {"t": np.arange(4), "dt": 0.5}], {}, StepTime(0.5, "")),  # numbers of the rows
         ([{"spike_times": [0.5]}], {"bin_width": 0.02, "unit": "s"}, StepTime(0.02, "s")),
     ],
 )
@@ -35,6 +40,13 @@ def test_it_is_what_files_and_flags_say(tmp_path, files, flags, expected):
     ("files", "flags", "message"),
     [
         ([{"dt": 0.02}, {"dt": 0.01}], {}, r"dt in .*0.npz is 0.02 and dt in .*1.npz is 0.01: say"),
+        ([RISING | {"dt": 0.5}], {}, "dt in .* is 0.5 and .* a step by t in .* is 0.02: say the"),
+        ([RISING | {"fs": 1000}], {}, "by fs in .* is 0.001 and .* by t in .* is 0.02: say the"),
+        (
+            [{"y": [0], "dt": 0.02, "fs": 100}],
+            {},
+            "is 0.02 and .* by fs in .* is 0.01: say",
+        ),
         ([{"dt": 0.02}], {"length": 0.1}, "--step-time is 0.1 and dt in .* is 0.02: say the same"),
         ([{"dt": 0.02, "spike_times": [0.5]}], {}, "0.02 and --env.bin-width, .*, is 1.0: say"),
         ([{"time_unit": "s"}], {}, "time_unit in .* is 's', but nothing says how long a step is"),

@@ -8,6 +8,7 @@ import pytest
 from train.vector_field.data import recordings
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.look import facts
+from train.vector_field.look.channel_faults import broken_counts
 from train.vector_field.look.faults import faults
 
 STEPS, CHANNELS = 3000, 6
@@ -50,6 +51,10 @@ def test_nothing_is_broken_in_clean_data():
     )
     for y in (RNG.normal(size=CLEAN.shape), np.round(tails, 1), np.clip(tails, -20, 20), bursts):
         assert not [line for line in lines_of(y) if "of just" in line]
+    rare_pairs = change(column(2), 2.0 * (np.arange(STEPS) % 200 == 0), COUNTS)
+    assert not [line for line in lines_of(rare_pairs) if "multiples" in line]
+    counts_as_numbers = table_of(COUNTS)._replace(is_count=np.zeros(CHANNELS, bool))
+    assert list(broken_counts(counts_as_numbers)) == []
     whole = np.round(10 * CLEAN)  # of a converter, which rounds and also gives negative numbers
     assert lines_of(whole) == []
 
@@ -90,6 +95,14 @@ FAULTS = {
         COUNTS * 12.5,
         "multiples of one number in 6 channels (0, 1, 2, 3, 4, 5), such as 12.5",
     ),
+    "whole rates": (
+        COUNTS * 50,
+        "multiples of one number in 6 channels (0, 1, 2, 3, 4, 5), such as 50",
+    ),
+    "rate beside counts": (
+        change(column(3), COUNTS[:, 3] * 20, COUNTS),
+        "multiples of one number in 1 channel (3), such as 20",
+    ),
     "artefact": (change(([5, 70],), 90.0), "most channels jump together at 2 steps (5, 70)"),
     "hum": (
         change(column(1), CLEAN[:, 1] + 2 * np.sin(2 * np.pi * 50 * 0.002 * np.arange(STEPS))),
@@ -103,6 +116,13 @@ def test_a_fault_is_the_only_one_seen(name):
     y, message = FAULTS[name]
     (line,) = lines_of(y)
     assert message in line
+
+
+def test_a_channel_of_few_events_is_a_rate_beside_others():
+    y = change(column(2), 3.0 * (np.arange(STEPS) % 500 == 0), COUNTS)
+    table = table_of(50 * y)
+    assert not table.is_count.any()
+    assert table.factors.tolist() == [50, 50, 150, 50, 50, 50]
 
 
 def test_episodes_and_inputs_that_are_odd():
@@ -133,8 +153,11 @@ def test_numbers_are_those_of_loops():
     assert gaps[:2] == (3, 30)
     assert gaps.share == pytest.approx(40 / STEPS)
     inputs = facts.inputs_of(table)
-    changes = sum(INPUTS[t, 0] != INPUTS[t - 1, 0] for t in range(1, STEPS) if t != STEPS // 2)
-    assert inputs.hold[0] == pytest.approx(STEPS / changes)
+    np.testing.assert_allclose(inputs.hold, 20)
+    step = np.ones((STEPS, 2))  # one change, and none
+    step[:600, 0] = 0
+    np.testing.assert_allclose(facts.inputs_of(table_of(y, step)).hold, [STEPS / 2, np.inf])
+    np.testing.assert_allclose(facts.inputs_of(table_of(y, step, 5)).hold, [STEPS / 5, np.inf])
     standard = facts.standardise(table, channels)
     spectrum = facts.spectrum_of(table, standard)
     assert spectrum is not None

@@ -290,7 +290,7 @@ def test_settings_are_saved_and_cannot_be_changed_later(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"bound": (1.0, 2.0)}, "--bound has 2 numbers, expected 1"),
+        ({"bound": (1.0, 2.0)}, "--bound has 2 numbers, expected 1$"),
         ({"low": (3.0,)}, "the smallest first"),
         ({"low": (0.5,), "charge": 1.0}, "is less than 2.5"),
         ({"policy": "rnd"}, "policy rnd"),

@@ -13,6 +13,8 @@ from train.vector_field.data.spike_times import bins_before
 
 JITTER = 0.3
 """By how much of a step the time between two rows may differ from whole steps."""
+SILENT = 0.4
+"""Share of a trial without a spike at its start that is more than chance."""
 SHOWN = 12
 
 
@@ -122,6 +124,21 @@ def spikes_content(
     if inputs is not None:
         u = hold(inputs, bin_width * np.arange(shape[1] + 1))[None]
     return arrays | {"u": u if len(bins) > 1 else u[0]}
+
+
+def late_trial(times: np.ndarray, trials: np.ndarray) -> tuple[int, float] | None:
+    """The trial whose first spike is the latest, and its time; None where times begin anew.
+
+    They do not where each trial of spikes `[S]` begins after the one before has ended, and that one
+    with much silence.
+    """
+    count = int(trials.max(initial=0)) + 1
+    first, last = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(first, trials, times)
+    np.maximum.at(last, trials, times)
+    late = int(first.argmax())
+    goes_on = count > 1 and bool((first[1:] >= last[:-1]).all())
+    return (late, float(first[late])) if goes_on and first[late] > SILENT * last[late] else None
 
 
 def join(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -19,7 +19,14 @@ from train.vector_field.data.files.content import (
     spikes_content,
 )
 from train.vector_field.data.files.names import Names
-from train.vector_field.data.files.row_times import step_of, time_name, with_times
+from train.vector_field.data.files.row_times import (
+    STEP,
+    agreed_step,
+    step_by_rows,
+    steps_of,
+    time_name,
+    with_times,
+)
 
 Variable = np.ndarray | list[np.ndarray]
 """An array of numbers, or a cell of them."""
@@ -35,11 +42,12 @@ def read(path: str, names: Names, bin_width: float) -> Content:
     u_names = chosen_names("u", names.u, variables, INPUTS, is_needed=False)
     observed = [variables[x] for x in y_names]
     inputs = [variables[x] for x in u_names]
-    step, unit = step_of(variables), texts.get("time_unit", "")
+    unit = texts.get("time_unit", "")
     about = f"MATLAB; y: {listing(y_names)}; "
     about += f"u: {listing(u_names)}" if u_names else "no inputs (--names.u NAME names them)"
+    width = agreed_step(steps_of(variables, (STEP,)))  # of spikes fs is that of the voltage
     if len(observed) == 1 and isinstance(observed[0], list) and are_spikes(observed[0]):
-        return spikes_of(observed[0], inputs, bin_width, unit, about)
+        return spikes_of(observed[0], inputs, bin_width, unit, about)._replace(step=width)
     if len(observed) == 1 and is_spike_vector(y_names[0], variables):
         arrays = {x: to_plain(variables[x]) for x in AS_NPZ if x in variables}
         times, units = to_vector(to_plain(observed[0])), to_vector(arrays["spike_units"])
@@ -47,16 +55,18 @@ def read(path: str, names: Names, bin_width: float) -> Content:
             arrays |= {"spike_times": times, "u": to_plain(inputs[0])}
         else:
             arrays |= spikes_content(times, units, int(units.max(initial=-1)) + 1, None, bin_width)
-        return Content(arrays, None, unit, about)
+        return Content(arrays, width, unit, about)
     arrays, notes = series_of(observed, inputs)
     if "lengths" in variables and "lengths" not in arrays:
         arrays["lengths"] = to_plain(variables["lengths"])
     time = time_name(names.time, variables)
     times = to_vector(to_plain(variables[time])) if time else np.zeros(0)
+    steps = steps_of(variables)
     if arrays["y"].ndim == 2 and len(times) == len(arrays["y"]) > 1:
         arrays, step, note = with_times(arrays, time, times)
+        steps += step_by_rows(time, step, bool(steps))
         notes.append(note)
-    return Content(arrays, step, unit, "; ".join([about, *notes]))
+    return Content(arrays, agreed_step(steps), unit, "; ".join([about, *notes]))
 
 
 def variables_of(path: str) -> tuple[dict[str, Variable], dict[str, str]]:

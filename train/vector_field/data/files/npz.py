@@ -11,7 +11,14 @@ from train.vector_field.data import spike_times
 from train.vector_field.data.files.content import join, listing, rows_on_grid
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.files.recording_file import EXPECTED
-from train.vector_field.data.files.row_times import RATES, STEP, step_of, time_name, with_times
+from train.vector_field.data.files.row_times import (
+    RATES,
+    STEP,
+    step_by_rows,
+    steps_of,
+    time_name,
+    with_times,
+)
 
 ARRAYS = ("y", "u", "lengths", *spike_times.ARRAYS)
 UNIT = "time_unit"
@@ -68,17 +75,19 @@ def _arrays(path: str, names: Names) -> dict[str, np.ndarray]:
     return arrays
 
 
-def step_of_rows(path: str, names: Names) -> float | None:
-    """The time of a step by a sampling rate, or by the times of the rows; None if there is neither.
+def steps_of_rows(path: str, names: Names) -> list[tuple[str, float]]:
+    """The time of a step by a sampling rate, and by the times of the rows, with their names.
 
     Raises ValueError, in one line, for what is no rate, and for uneven times.
     """
     headers = array_files.npz_headers(path)
     time = _time_name(path, headers, names)
     with array_files.value_errors_with_path(path):
-        rates = array_files.read_npz(path, [x for x in headers if x.lower() in RATES])
-        step = step_of(rates)
-        return rows_on_grid(time, _times(path, time))[1] if step is None and time else step
+        steps = steps_of(array_files.read_npz(path, [x for x in headers if x.lower() in RATES]))
+        if time:
+            step = rows_on_grid(time, _times(path, time))[1]
+            steps += step_by_rows(time, step, bool(steps) or STEP in headers)
+        return steps
 
 
 def _time_name(path: str, headers: Headers, names: Names) -> str:

@@ -50,7 +50,8 @@ def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple
         if b"\x00" in head:
             raise ValueError("its bytes are of no known format")
         return tables.read(path, names, bin_width, series)
-    except ValueError as error:
+    except (ValueError, OSError, KeyError, RuntimeError) as error:
+        # h5py raises the last three for a file that is cut off or damaged
         raise ValueError(f"{path} cannot be read ({in_one_line(error)}); {EXPECTED}") from None
 
 

@@ -4,7 +4,7 @@ Axes: T rows, of which some may be missing, n channels, m inputs.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from train.vector_field.data.files.content import listing, rows_on_grid, spread_
 
 TIMES = re.compile(r"(.*\.)?(t|times?|timestamps?)", re.I)
 STEP, RATES = "dt", ("fs", "sampling_rate")
+ROUNDING = 1e-3
+"""By how much of a step two times of it may differ: those of rows are rounded, too."""
 
 
 def time_name(name: str, present: Collection[str]) -> str:
@@ -42,14 +44,48 @@ def with_times(
     return arrays | {"y": y, "u": arrays["u"][rows]}, step, note
 
 
-def step_of(variables: Mapping[str, Any]) -> float | None:
-    """The time of a step by `dt`, or by a sampling rate `fs`; None if there is neither."""
+def steps_of(
+    variables: Mapping[str, Any], usual: Collection[str] = (STEP, *RATES)
+) -> list[tuple[str, float]]:
+    """The time of a step by each `dt`, or sampling rate `fs`, with its name.
+
+    Raises ValueError for what is no such number.
+    """
+    steps = []
     for name, variable in variables.items():
         last = name.split(".")[-1].lower()
-        if last in (STEP, *RATES) and not isinstance(variable, list):
+        if last in usual and not isinstance(variable, list):
             is_number = variable.size == 1 and variable.dtype.kind in "iufb"
             if not is_number or not 0 < variable.item() < np.inf:
                 raise ValueError(f"{name} is {variable.ravel()[:3]}; expected one number above 0")
             number = float(variable.item())
-            return number if last == STEP else 1 / number
-    return None
+            steps.append((name, number if last == STEP else 1 / number))
+    return steps
+
+
+def step_by_rows(name: str, step: float, is_known: bool) -> list[tuple[str, float]]:
+    """The time of a step by the rows' times, with their name.
+
+    Nothing where it `is_known` otherwise, and the times only number the rows.
+    """
+    return [] if is_known and step == 1 else [(name, step)]
+
+
+def agreed_step(steps: Sequence[tuple[str, float]]) -> float | None:
+    """The time of a step that all say, by name; None if nobody does.
+
+    Raises ValueError where two contradict each other.
+    """
+    for name, step in steps[1:]:
+        first, other = steps[0]
+        if not are_close(other, step):
+            raise ValueError(
+                f"a step lasts {other:.6g} by {first} and {step:.6g} by {name}: leave one of them "
+                "out, or give both in one unit of time"
+            )
+    return steps[0][1] if steps else None
+
+
+def are_close(first: float, second: float) -> bool:
+    """Whether two times of a step are the same but for rounding."""
+    return abs(first - second) <= ROUNDING * min(first, second)

@@ -12,6 +12,7 @@ import numpy as np
 from train.vector_field.data.files.content import (
     Content,
     Series,
+    late_trial,
     listing,
     rows_on_grid,
     spikes_content,
@@ -57,6 +58,12 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
             f"CSV, {len(rows):,} spikes of {len(order)} units ({units}: {listing(order)}) at times "
             f"in {time}{trial_text}{'' if inputs else ', without inputs'}"
         )
+        if late := late_trial(numbers, episodes):
+            name = list(dict.fromkeys(columns[trials]))[late[0]]
+            about += (
+                f"; trial {name} begins with {late[1]:.6g} without any spike, as times go on from "
+                "trial to trial: subtract from them the start of their trial"
+            )
         return Content(arrays, None, unit, about)
     return _continuous(path, names, header, columns, episodes, (time, trials), inputs, trial_text)
 

@@ -96,6 +96,13 @@ def test_matlab_times_say_what_is_missing_and_how_long_a_step_is(tmp_path):
     assert time.length == pytest.approx(0.02)
     path = save_mat(tmp_path, y=Y, u=U, fs=250)
     assert step_time.load([path], 1.0, None, "ms") == StepTime(1 / 250, "ms")
+    path = save_mat(tmp_path, y=Y, u=U, fs=250, t=np.arange(40))  # which only number the rows
+    assert step_time.load([path], 1.0, None, "") == StepTime(1 / 250, "")
+    path = save_mat(tmp_path, y=Y, u=U, dt=0.5, t=0.02 * np.arange(40))
+    refuse(path, "a step lasts 0.5 by dt and 0.02 by t: leave one of them out")
+    path = save_mat(tmp_path, spikes=cell(TIMES), dt=0.02, fs=30_000)
+    with pytest.raises(ValueError, match=r"a step in .* is 0.02 and --env.bin-width, .* is 0.25"):
+        step_time.load([path], 0.25, None, "")
     refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 3:23]), "t does not rise at row 20, from 19 to 3")
     refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 20.5:40.5]), "t has uneven steps")
     refuse(save_mat(tmp_path, y=Y, dt=-1.0), "dt is [-1.]")
@@ -197,6 +204,16 @@ def test_csv_of_spikes_with_and_without_inputs(tmp_path):
     data = recordings.load(write(tmp_path, text), 0.5)
     np.testing.assert_array_equal(data.lengths, [2, 2])
     np.testing.assert_array_equal(data.y, [[[1, 0], [0, 1]], [[1, 0], [0, 1]]])
+
+
+def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
+    times, trials = np.array([0.1, 0.6, 3, 9, 2, 7, 0.5, 8]), np.repeat([4, 5, 6, 7], 2)
+    for shift in (0, 10):
+        text = table("unit,time,trial", [0, 1] * 4, times + shift * (trials - 4), trials)
+        recordings.load(write(tmp_path, text, f"{shift}.csv"), 0.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert "without any spike" not in lines[0]
+    assert "trial 7 begins with 30.5 without any spike, as times go on from trial" in lines[1]
 
 
 @pytest.mark.parametrize(

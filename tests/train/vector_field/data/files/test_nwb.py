@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,3 +97,13 @@ def test_without_h5py_a_line_says_what_to_install(tmp_path, monkeypatch):
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
     with pytest.raises(ValueError, match=r"NWB files need h5py: pip install 'jaxrl\[nwb\]'"):
         recordings.load(str(path))
+
+
+def test_a_file_that_is_cut_off_or_damaged_is_refused_by_name(h5py, tmp_path):
+    path = tmp_path / "day.nwb"
+    content = Path(write_nwb(h5py, path)).read_bytes()
+    start = content.index(b"TREE")
+    for broken in (content[:2000], content[:start] + b"\xff" * 600 + content[start + 600 :]):
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match=r"day.nwb cannot be read \(.*\); expected an npz"):
+            recordings.load(str(path), 0.5)
