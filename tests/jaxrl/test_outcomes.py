@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from envs import contract
 from jaxrl import evaluate, loop, outcomes
 from jaxrl.types import Agent, where_tree
 
@@ -119,3 +120,8 @@ def test_names_that_would_say_something_else_are_refused(kinds, outcome, message
 def test_a_name_says_of_what_a_number_is():
     names = ("return", "length", "food_sum", "speed_mean", "food")
     assert [outcomes.is_of_last_step(name) for name in names] == [False] * 4 + [True]
+
+
+def test_the_checker_of_environments_knows_the_same_kinds_and_names():
+    assert contract.OUTCOME_KINDS == outcomes.KINDS
+    assert contract.OUTCOME_RESERVED == outcomes.RESERVED
