@@ -136,11 +136,13 @@ def _init(
 ) -> TrainState:
     env_key, agent_key, key = jax.random.split(key, 3)
     course = curriculum.init()
-    obs, env_state, memory, episode = acting.reset(
-        env, curriculum.params(course), agent, config.num_envs, env_key
-    )
-    agent_state = agent.init(agent_key, jax.tree.map(lambda x: x[0], obs))
+    env_params = curriculum.params(course)
+    obs, env_state, memory, episode = acting.reset(env, env_params, agent, config.num_envs, env_key)
+    first_obs, first_memory = jax.tree.map(lambda x: x[0], (obs, memory))
+    agent_state = agent.init(agent_key, first_obs)
     in_blocks.check_held(agent_state, config.blocks)
+    explain = lambda: agent.explain(agent_state, first_memory, first_obs)
+    acting.check_num_choices(env, env_params, explain)
     return TrainState(
         agent=agent_state,
         env=env_state,

@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnax.environments import spaces
 
 import jaxrl
 from jaxrl import loop
-from jaxrl.agents import dqn, ppo
+from jaxrl.agents import dqn, ppo, pqn
 from jaxrl.networks.dueling import QNetwork
-from jaxrl.networks.mlp import MLP
+from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
 from jaxrl.types import Agent
 from tests.jaxrl import toy_environments as toy
 
@@ -145,4 +146,34 @@ def test_the_front_door_refuses_what_is_no_training_in_one_line(changes, message
     training = {"env": toy.ActionReward(), "agent": agent, "config": SIZES, "steps": 6, "seed": 0}
     with pytest.raises(ValueError, match=message) as error:
         jaxrl.train(params=(), **training | changes)
+    assert "\n" not in str(error.value)
+
+
+class Choosing(toy.ActionReward):
+    """An environment that says which actions it takes."""
+
+    def action_space(self, params):
+        return spaces.Box(-1, 1, (2,)) if params == "box" else spaces.Discrete(2)
+
+
+ACTORS = {
+    "choices": ActorCritic(MLP((4,)), 2),
+    "too many": ActorCritic(MLP((4,)), 7),
+    "one number": GaussianActorCritic(MLP((4,)), MLP((4,)), 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("params", "agent", "message"),
+    [
+        ("box", ppo.make(ACTORS["choices"], ppo.Config()), r"int32\[\], .*array \[2\] of float32"),
+        ("box", ppo.make(ACTORS["one number"], ppo.Config()), r"float32\[1\], .* takes an array"),
+        ((), ppo.make(ACTORS["one number"], ppo.Config()), r"float32\[1\], .*integer from 0 to 1"),
+        ((), ppo.make(ACTORS["too many"], ppo.Config()), "among 7 actions, .* from 0 to 1: make"),
+        ((), pqn.make(QNetwork(MLP((4,)), 7), pqn.Config()), "among 7 actions, .* from 0 to 1"),
+    ],
+)
+def test_actions_that_the_environment_does_not_have_are_refused(params, agent, message):
+    with pytest.raises(ValueError, match=message) as error:
+        jaxrl.train(Choosing(), params, agent, SIZES, 6)
     assert "\n" not in str(error.value)

@@ -96,7 +96,10 @@ def test_a_training_adds_up_whole_episodes():
     ("env", "message"),
     [
         (carousel(food="total"), "'food': 'total'; expected one of last, sum, mean"),
-        (SimpleNamespace(outcome_kinds="sum"), "outcome_kinds is a str; expected a dict"),
+        (
+            SimpleNamespace(**vars(carousel()) | {"outcome_kinds": "sum"}),
+            "outcome_kinds is a str; expected a dict",
+        ),
     ],
 )
 def test_unknown_kinds_are_refused_when_a_loop_is_made(env, message):
