@@ -125,9 +125,9 @@ def check_outcome_names(outcome: Mapping[str, Any], kinds: Mapping[str, str]) ->
     """No entry is reported under a name that means something else, or that another one has."""
     report_name = lambda name, kind: name if kind == "last" else f"{name}_{kind}"
     reported = [report_name(name, kinds.get(name, "last")) for name in outcome]
-    for name, shown in zip(outcome, reported, strict=True):
+    for name, report in zip(outcome, reported, strict=True):
         require(
-            shown not in OUTCOME_RESERVED and reported.count(shown) == 1,
-            f"info['outcome'] has {name!r}, reported as {shown!r}, a name that is taken: choose "
+            report not in OUTCOME_RESERVED and reported.count(report) == 1,
+            f"info['outcome'] has {name!r}, reported as {report!r}, a name that is taken: choose "
             "another",
         )

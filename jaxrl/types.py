@@ -128,9 +128,9 @@ def fresh_memory(agent: Agent, num_envs: int) -> PyTree:
 
 def check_parts(env: Any, agent: Any) -> None:
     """Raises ValueError unless both have the functions of their contracts."""
-    for (what, names), given in zip(PARTS.items(), (env, agent), strict=True):
-        kind = f"the class {given.__name__}" if isinstance(given, type) else f"a {kind_of(given)}"
-        if isinstance(given, type) or not all(callable(getattr(given, x, None)) for x in names):
+    for (what, names), x in zip(PARTS.items(), (env, agent), strict=True):
+        kind = f"the class {x.__name__}" if isinstance(x, type) else f"a {kind_of(x)}"
+        if isinstance(x, type) or not all(callable(getattr(x, name, None)) for name in names):
             raise ValueError(
                 f"the {what} is {kind}, expected an object with {', '.join(names)}: give "
                 f"{SOURCES[what]}"
