@@ -12,6 +12,11 @@ MOST_STEPS = 2**31 - 1
 """Of an episode: they are counted in int32."""
 OUTCOME_KINDS = ("last", "sum", "mean")
 """What an episode reports of an entry of `info["outcome"]`."""
+EPISODE_NAMES = frozenset({"return", "length", "terminated", "truncated"})
+REPORT_NAMES = frozenset({"seed", "games", "incomplete", "nonfinite", "steps"})
+OUTCOME_RESERVED = EPISODE_NAMES | REPORT_NAMES
+"""Names that the report of an episode, or of many, has for something else: a training refuses an
+entry that would be reported under one of them, as it does two of one name."""
 
 
 class ContractError(AssertionError):
@@ -112,4 +117,17 @@ def check_outcome(outcome: Any, kinds: Any) -> None:
             name in outcome,
             f"outcome_kinds has {name!r}, which info['outcome'] has not; it has "
             f"{', '.join(outcome) or 'nothing'}",
+        )
+    check_outcome_names(outcome, kinds)
+
+
+def check_outcome_names(outcome: Mapping[str, Any], kinds: Mapping[str, str]) -> None:
+    """No entry is reported under a name that means something else, or that another one has."""
+    report_name = lambda name, kind: name if kind == "last" else f"{name}_{kind}"
+    reported = [report_name(name, kinds.get(name, "last")) for name in outcome]
+    for name, report in zip(outcome, reported, strict=True):
+        require(
+            report not in OUTCOME_RESERVED and reported.count(report) == 1,
+            f"info['outcome'] has {name!r}, reported as {report!r}, a name that is taken: choose "
+            "another",
         )

@@ -3,7 +3,7 @@
 `jaxrl.train` is the front door, for programs of your own.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 if TYPE_CHECKING:
     from jaxrl.loop import Config, LoopMetrics
@@ -20,19 +20,21 @@ def train(
     episodes that ended in each is `metrics.finished["return"] / metrics.episodes`. `vmap` it over
     seeds for many runs side by side. `jaxrl.agent_checker` checks an agent of your own first.
 
-    Raises ValueError for sizes that do not fit together and FloatingPointError for rollouts or
+    Raises ValueError for arguments that are none, sizes out of range or that do not fit together,
+    and FloatingPointError for rollouts or
     parameters that are not finite; under `vmap` these are only in the results (`metrics.origin`).
     """
     import jax
 
     # whoever needs a part of the library alone starts without these
-    from jaxrl import loop
+    from jaxrl import checks, loop
     from jaxrl.numerics import nonfinite
 
-    if steps < 1:
-        raise ValueError(f"steps is {steps}, expected at least 1: the budget of the training")
     training = loop.make_loop(env, params, agent, config)
-    chunk = loop.make_chunk(training.update, -(-steps // config.steps_per_update))
+    most_steps = checks.INT32 * config.steps_per_update  # updates are counted in int32
+    checks.value("steps", Annotated[float, checks.Range(least=1, most=most_steps)], steps)
+    checks.value("seed", checks.Seed, seed)
+    chunk = loop.make_chunk(training.update, int(-(-steps // config.steps_per_update)))
     state, metrics = jax.jit(lambda key: chunk(training.init(key)))(jax.random.key(seed))
     nonfinite.refuse(state.agent, metrics.origin)
     return state.agent, metrics

@@ -1,5 +1,6 @@
 """Acting: one step of N environments side by side, for training and for evaluation alike."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -65,7 +66,8 @@ def step(
     """One step of all N environments: the world after it, the transitions and episode totals.
 
     The totals (return, length, outcome) are those of a whole episode where one ended with this
-    step; there the world after it has fresh memory and sums of 0.
+    step; there the world after it has fresh memory and sums of 0. Raises ValueError, when traced,
+    for actions of another shape or kind than the environment takes.
     """
     num_envs = world.episode.length.shape[0]
     key, act_key, env_key = jax.random.split(world.key, 3)
@@ -73,6 +75,7 @@ def step(
     action, memory, extras = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))(
         agent_state, world.memory, world.obs, jax.random.split(act_key, num_envs)
     )
+    check_action(env, env_params, jax.tree.map(lambda x: x[0], action))
     obs, env_state, reward, terminated, truncated, info = jax.vmap(
         env.step, in_axes=(0, 0, 0, None)
     )(jax.random.split(env_key, num_envs), world.env, action, env_params)
@@ -103,3 +106,58 @@ def step(
         key=key,
     )
     return next_world, (transition, episode_totals)
+
+
+def check_action(env: Environment, env_params: PyTree, action: PyTree) -> None:
+    """Raises ValueError unless an action has the shape and kind of a Discrete or a Box."""
+    space = action_space(env, env_params)
+    if not (taken := description(space)):
+        return
+    leaves = jax.tree.leaves(action)
+    fits = len(leaves) == 1 and jnp.shape(leaves[0]) == tuple(space.shape)
+    if fits and (dtype := getattr(space, "dtype", None)) is not None:
+        is_real = lambda x: jnp.issubdtype(x, jnp.inexact)
+        fits = is_real(jnp.result_type(leaves[0])) == is_real(dtype)
+    if not fits:
+        names = ", ".join(f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in leaves)
+        raise ValueError(f"act returns the action {names}, the environment takes {taken}")
+
+
+def check_num_choices(
+    env: Environment, env_params: PyTree, explain: Callable[[], dict[str, jax.Array]]
+) -> None:
+    """Raises ValueError for an agent that chooses among more actions than a Discrete has.
+
+    Its number is that of the values or chances of `explain`, which is traced; not every agent
+    tells it.
+    """
+    space = action_space(env, env_params)
+    if not hasattr(space, "n"):
+        return
+    try:
+        explained = jax.eval_shape(explain)
+    except Exception:  # it is for people, and no training needs it
+        return
+    for name in explained.keys() & {"q", "probabilities"}:
+        shape = explained[name].shape
+        if len(shape) == 1 and shape[0] > space.n:
+            raise ValueError(
+                f"the agent chooses among {shape[0]} actions, the environment takes "
+                f"{description(space)}: make the network with {space.n} actions"
+            )
+
+
+def action_space(env: Environment, env_params: PyTree) -> Any:
+    """The space of actions, gymnax's and no part of our contract; None without one."""
+    space_of = getattr(env, "action_space", None)
+    return None if space_of is None else space_of(env_params)
+
+
+def description(space: Any) -> str:
+    """The actions of a Discrete or a Box in words; empty for other spaces, and for none."""
+    if hasattr(space, "n"):
+        shape = f", {list(space.shape)} of them" if space.shape else ""
+        return f"an integer from 0 to {space.n - 1}{shape}"
+    return (
+        f"an array {list(space.shape)} of {jnp.dtype(space.dtype)}" if hasattr(space, "low") else ""
+    )

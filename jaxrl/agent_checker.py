@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxrl import acting
 from jaxrl.acting import World
@@ -11,6 +12,8 @@ from jaxrl.numerics.precision import in_float32, narrow
 from jaxrl.types import Agent, AgentState, Environment, PyTree, Transition, below_params
 
 NUM_ENVS, NUM_STEPS = 4, 16
+ROUNDING = 1e-5
+"""Of an action at a bound."""
 
 
 class AgentError(AssertionError):
@@ -49,12 +52,13 @@ def agent_checker(
         "act returns (action, memory, extras)",
     )
     require_same("memory", "act", act_output[1], memory)
-    space_of = getattr(env, "action_space", lambda params: None)  # gymnax's, no part of ours
-    space = space_of(env_params)
-    check_action(space, act_output[0])
+    try:
+        acting.check_action(env, env_params, act_output[0])
+    except ValueError as error:
+        raise AgentError(str(error)) from None
     world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)
-    check_choices(space, rollout.action)
+    check_choices(acting.action_space(env, env_params), rollout.action)
     update_output = trace_update(agent, state, rollout, update_key)
     require(
         isinstance(update_output, tuple) and len(update_output) == 2,
@@ -112,33 +116,23 @@ def refusal_of_twice(
     return None
 
 
-def check_action(space: Any, action: PyTree) -> None:
-    """The shape of an action is that of a Discrete or a Box; of a Discrete it is an integer."""
-    if not (taken := description(space)):
-        return
-    shape = () if hasattr(space, "n") else tuple(space.shape)
-    leaves = jax.tree.leaves(action)
-    fits = len(leaves) == 1 and jnp.shape(leaves[0]) == shape
-    if fits and hasattr(space, "n"):
-        fits = jnp.issubdtype(jnp.result_type(leaves[0]), jnp.integer)
-    names = ", ".join(f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in leaves)
-    require(fits, f"act returns the action {names}, the environment takes {taken}")
-
-
 def check_choices(space: Any, actions: PyTree) -> None:
-    """Actions `[T, N]` are choices that a Discrete has."""
+    """Actions `[T, N, ...]` are choices that a Discrete has, or lie in a Box but for rounding."""
+    taken = acting.description(space)
     if hasattr(space, "n"):
         low, high = int(jnp.min(actions)), int(jnp.max(actions))
         span = f"act returned actions from {low} to {high}"
-        message = f"{span}, the environment takes {description(space)}"
-        require(low >= 0 and high < space.n, message)
-
-
-def description(space: Any) -> str:
-    """The actions of a Discrete or a Box in words; empty for other spaces, and for none."""
-    if hasattr(space, "n"):
-        return f"an integer from 0 to {space.n - 1}"
-    return f"an array {list(space.shape)}" if hasattr(space, "low") else ""
+        require(low >= 0 and high < space.n, f"{span}, the environment takes {taken}")
+    elif taken:
+        numbers = np.asarray(jax.tree.leaves(actions)[0])
+        nearest = np.clip(numbers, space.low, space.high)
+        outside = ~np.isclose(numbers, nearest, rtol=ROUNDING, atol=ROUNDING)
+        if outside.any():
+            number, bound = numbers[outside][0], nearest[outside][0]
+            raise AgentError(
+                f"act returned {number} in an action, the environment takes {taken} and there "
+                f"{bound} at {'most' if number > bound else 'least'}: bound the actions"
+            )
 
 
 def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:

@@ -83,6 +83,12 @@ def config(value: Any, path: str = "") -> None:
         _check(f"{path}{name}", field_types[name], getattr(value, name), None)
 
 
+def value(name: str, kind: Any, number: Any) -> None:
+    """Raises OutOfRange unless a number is what a field of that kind may hold, as in `config`."""
+    is_array = isinstance(number, np.ndarray) and number.shape == ()
+    _check(name, kind, number[()] if is_array else number, None)
+
+
 def number(name: str, value: Any, **bounds: Any) -> None:
     """Raises OutOfRange unless a number is in `Range(**bounds)`; a traced one passes."""
     allowed = Range(**bounds)

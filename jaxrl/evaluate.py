@@ -6,14 +6,15 @@ be biased towards them. Every environment therefore plays the same number of epi
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl import acting, cycle_skipping
+from jaxrl import acting, checks, cycle_skipping
 from jaxrl.acting import World
+from jaxrl.checks import Count, CountOrZero, Range
 from jaxrl.cycle_skipping import Anchor, make_anchor
 from jaxrl.numerics.precision import in_float32, narrow
 from jaxrl.types import Agent, Environment, PyTree
@@ -28,6 +29,14 @@ class Episodes(NamedTuple):
     truncated: jax.Array  # [N, G] bool
     outcome: dict[str, jax.Array]  # each [N, G]; `info["outcome"]` as `jaxrl.outcomes` reports it
     complete: jax.Array  # [N, G] bool; False where `max_steps` came first, the rest then being 0
+
+
+class Sizes(NamedTuple):
+    """How much is played side by side, and how much of it is watched."""
+
+    num_envs: Count
+    games_per_env: Count
+    num_steps: CountOrZero = 0  # rows of the trajectory
 
 
 class PlayState(NamedTuple):
@@ -82,8 +91,10 @@ def evaluate(
 
     Stops when all are complete, or after `max_steps` steps of every environment. To score without
     exploration, make the agent with `greedy=True`. Say with `deterministic` that it draws no random
-    numbers: then games that go round in circles end sooner (see `jaxrl.cycle_skipping`).
+    numbers: then games that go round in circles end sooner (see `jaxrl.cycle_skipping`). Raises
+    ValueError for a size below 1.
     """
+    checks.value("max_steps", Annotated[float, Range(least=1, finite=False)], max_steps)
     sizes, window = (num_envs, games_per_env, 0), Watch(0, 0, max_steps, True)
     return watch(env, env_params, agent, agent_state, key, *sizes, window, deterministic)[0]
 
@@ -123,7 +134,8 @@ def start(
     num_steps: int = 0,
     deterministic: bool = False,
 ) -> Course:
-    """The course of `watch` before the first step; jittable."""
+    """The course of `watch` before the first step; jittable. Raises ValueError for bad sizes."""
+    checks.config(Sizes(num_envs, games_per_env, num_steps))
     env_params = narrow(env_params)
     playing = begin(env, env_params, agent, key, num_envs, deterministic)
     ended, state_and_action = jax.eval_shape(

@@ -14,7 +14,7 @@ from jaxrl.acting import EpisodeTotals, World
 from jaxrl.checks import Count
 from jaxrl.numerics import nonfinite
 from jaxrl.numerics.precision import in_float32, narrow
-from jaxrl.types import Agent, Environment, PyTree
+from jaxrl.types import Agent, Environment, PyTree, check_parts, kind_of
 
 
 @struct.dataclass
@@ -101,9 +101,11 @@ def make_loop(
     A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
     An agent that draws is made for the same number of blocks. `update.mending` is the same for runs
     that go on after numbers that are not finite: environments that showed or paid such start anew.
-    Raises ValueError for a rollout without steps, for blocks that are not equal, and for kinds of
-    outcomes that are unknown.
+    Raises ValueError for a rollout without steps, for blocks that are not equal, for kinds of
+    outcomes that are unknown, and for what is no environment, agent or `Config`; `init` does for a
+    replay of other blocks.
     """
+    check_parts(env, agent)
     check_config(config)
     outcomes.kinds(env)
     active_curriculum = curriculum or constant_curriculum(narrow(env_params))
@@ -120,6 +122,11 @@ def make_loop(
 
 def check_config(config: Config) -> None:
     """Raises ValueError for sizes out of range, and for blocks that are not equal."""
+    if not isinstance(config, Config):
+        raise ValueError(
+            f"config is a {kind_of(config)}, expected the sizes of a rollout: give a "
+            "jaxrl.loop.Config"
+        )
     checks.config(config)
     in_blocks.check(config.num_envs, config.blocks)
 
@@ -129,11 +136,15 @@ def _init(
 ) -> TrainState:
     env_key, agent_key, key = jax.random.split(key, 3)
     course = curriculum.init()
-    obs, env_state, memory, episode = acting.reset(
-        env, curriculum.params(course), agent, config.num_envs, env_key
-    )
+    env_params = curriculum.params(course)
+    obs, env_state, memory, episode = acting.reset(env, env_params, agent, config.num_envs, env_key)
+    first_obs, first_memory = jax.tree.map(lambda x: x[0], (obs, memory))
+    agent_state = agent.init(agent_key, first_obs)
+    in_blocks.check_held(agent_state, config.blocks)
+    explain = lambda: agent.explain(agent_state, first_memory, first_obs)
+    acting.check_num_choices(env, env_params, explain)
     return TrainState(
-        agent=agent.init(agent_key, jax.tree.map(lambda x: x[0], obs)),
+        agent=agent_state,
         env=env_state,
         obs=obs,
         memory=memory,

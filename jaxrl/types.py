@@ -8,6 +8,10 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 
+PARTS = {"environment": ("reset", "step"), "agent": ("init", "memory", "act", "update")}
+"""The functions that each has."""
+SOURCES = {"environment": "an instance of its class", "agent": "what `make` of its module returns"}
+
 PyTree = Any
 Observation = PyTree
 Action = PyTree
@@ -120,3 +124,20 @@ def fresh_memory(agent: Agent, num_envs: int) -> PyTree:
     return jax.tree.map(
         lambda x: jax.numpy.broadcast_to(x, (num_envs, *jax.numpy.shape(x))), agent.memory()
     )
+
+
+def check_parts(env: Any, agent: Any) -> None:
+    """Raises ValueError unless both have the functions of their contracts."""
+    for (what, names), x in zip(PARTS.items(), (env, agent), strict=True):
+        kind = f"the class {x.__name__}" if isinstance(x, type) else f"a {kind_of(x)}"
+        if isinstance(x, type) or not all(callable(getattr(x, name, None)) for name in names):
+            raise ValueError(
+                f"the {what} is {kind}, expected an object with {', '.join(names)}: give "
+                f"{SOURCES[what]}"
+            )
+
+
+def kind_of(x: Any) -> str:
+    """The name of the class of an object, and where it is from."""
+    kind = type(x)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

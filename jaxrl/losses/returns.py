@@ -73,7 +73,7 @@ def lambda_returns(
     bootstrap = jnp.where(terminated, 0.0, discount * bootstrap_share * next_value)
     gain = reward + bootstrap
     decay = jnp.where(terminated | truncated, 0.0, discount * lambda_).astype(gain.dtype)
-    last_value = jnp.sum(next_value[-1:], axis=0)  # of the last row, or 0 where T = 0
+    last_value = jnp.sum(next_value[-1:], axis=0).astype(gain.dtype)  # or 0 where T = 0
     return linear_recurrence(decay, gain, last_value, reverse=True)
 
 

@@ -10,8 +10,12 @@ def linear(
     done: jax.Array,
     total: float | jax.Array,
 ) -> jax.Array:
-    """From `start` to `end` in a straight line while `done` goes from 0 to `total`, then `end`."""
+    """From `start` to `end` in a straight line while `done` goes from 0 to `total`, then `end`.
+
+    A `total` of 0 is `end` at once.
+    """
     progress = jnp.minimum(done / jnp.maximum(total, 1), 1.0)
+    progress = jnp.where(jnp.asarray(total) > 0, progress, 1.0)
     return start + progress * (end - start)
 
 

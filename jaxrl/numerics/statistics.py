@@ -67,25 +67,39 @@ def interquartile_mean(scores: np.ndarray) -> float:
     """The mean of the middle half of all scores, those of all seeds and tasks together.
 
     Agarwal et al. (2021), "Deep reinforcement learning at the edge of the statistical precipice",
-    section 4.2. The lowest and the highest quarter, rounded down, are left out.
+    section 4.2. The lowest and the highest quarter, rounded down, are left out. NaN if a score is.
+    Raises ValueError for no scores.
     """
-    ordered = np.sort(np.asarray(scores, np.float64), axis=None)
+    ordered = np.sort(_some(scores), axis=None)
+    if np.isnan(ordered).any():  # which would be sorted behind the best
+        return np.nan
     cut = ordered.size // 4
     return float(ordered[cut : ordered.size - cut].mean())
 
 
 def median_of_tasks(scores: np.ndarray) -> float:
-    """The median over tasks of the mean over seeds of `scores [S, K]` (Agarwal et al. 2021)."""
-    return float(np.median(np.mean(np.asarray(scores, np.float64), axis=0)))
+    """The median over tasks of the mean over seeds of `scores [S, K]` (Agarwal et al. 2021).
+
+    NaN if a score is. Raises ValueError for no scores.
+    """
+    return float(np.median(np.mean(_some(scores), axis=0)))
 
 
 def optimality_gap(scores: np.ndarray, target: float = 1.0) -> float:
     """How far runs stay below `target` on average: E[max(0, target - score)]; lower is better.
 
     Scores above the target are no better than the target itself. Agarwal et al. (2021), section
-    4.2, where 1 is the score of a human player.
+    4.2, where 1 is the score of a human player. NaN if a score is. Raises ValueError for no scores.
     """
-    return float(np.maximum(0.0, target - np.asarray(scores, np.float64)).mean())
+    return float(np.maximum(0.0, target - _some(scores)).mean())
+
+
+def _some(scores: np.ndarray) -> np.ndarray:
+    """Scores as float64, one at least."""
+    values = np.asarray(scores, np.float64)
+    if not values.size:
+        raise ValueError(f"scores of shape {list(values.shape)} are none; give one at least")
+    return values
 
 
 def stratified_interval(
@@ -98,11 +112,13 @@ def stratified_interval(
 
     Seeds are drawn anew for each task by itself, and percentiles taken (Agarwal et al. 2021,
     section 4.1). Of few seeds such intervals are too narrow: on one task they hold the truth
-    about 50, 75, 89 and 92 times of a hundred with 2, 3, 5 and 10 seeds of normal scores. Raises
-    ValueError for fewer than two seeds.
+    about 50, 75, 89 and 92 times of a hundred with 2, 3, 5 and 10 seeds of normal scores. NaN if a
+    score is. Raises ValueError for fewer than two seeds and for no tasks.
     """
     rng = np.random.default_rng(seed)
     samples = bootstrap_samples(scores, resamples, rng)
+    if np.isnan(scores).any():  # whether or not a sample holds it
+        return np.nan, np.nan
     low, high = np.percentile([statistic(x) for x in samples], [2.5, 97.5])
     return float(low), float(high)
 
@@ -113,13 +129,13 @@ def bootstrap_samples(scores: np.ndarray, resamples: int, rng: np.random.Generat
     By hand, as `scipy.stats.bootstrap` hands out no samples, which comparisons and profiles need;
     it draws other ones where there are several tasks, and took 43 ms for an interval of 10 seeds
     and 5 tasks that takes 18 ms here.
-    Raises ValueError for fewer than two seeds, which have no interval.
+    Raises ValueError for fewer than two seeds, which have no interval, and for no tasks.
     """
     scores = np.asarray(scores, np.float64)
-    if scores.ndim != 2 or len(scores) < 2:
+    if scores.ndim != 2 or len(scores) < 2 or not scores.size:
         raise ValueError(
             f"scores of shape {list(scores.shape)} have no interval; give [seeds, tasks], at least "
-            "two seeds"
+            "two seeds and a task"
         )
     seed_indices = rng.integers(len(scores), size=(resamples, *scores.shape))
     return np.take_along_axis(scores[None], seed_indices, axis=1)

@@ -35,7 +35,7 @@ class Recorder(Environment):
     def transition(self, chance, state, action, params):
         after = Trace(jnp.asarray(action, jnp.int32), state.time + 1)
         reward = after.time.astype(jnp.float32)
-        info = {"components": jnp.stack([reward - 1, 1.0]), "outcome": {"steps": after.time}}
+        info = {"components": jnp.stack([reward - 1, 1.0]), "outcome": {"clock": after.time}}
         return after, reward, after.time >= params.lifetime, info
 
     def describe(self, state, features, params) -> Any:

@@ -231,6 +231,24 @@ class AddsWhatIsNotThere(Snake):
     outcome_kinds: ClassVar = {"food": "sum"}
 
 
+class Reports(Recorder):
+    """More than one outcome, the first summed up."""
+
+    outcome: ClassVar = {"return": 0.0}
+
+    @property
+    def outcome_kinds(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return {"food": "sum"} if "food" in self.outcome else {}
+
+    def transition(self, chance, state, action, params):
+        *step, info = super().transition(chance, state, action, params)
+        return *step, info | {"outcome": self.outcome}
+
+
+class ReportsOneNameTwice(Reports):
+    outcome: ClassVar = {"food": 0.0, "food_sum": 0.0}
+
+
 class IsNeverEqual(Recorder):
     __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
@@ -279,6 +297,8 @@ class Place:
         (CountsAnotherAction, "num_actions is 5, but action_space has 4 actions: make them agree"),
         (AddsNothingUp, r"outcome_kinds\['score'\] is 'total'; expected one of last, sum, mean"),
         (AddsWhatIsNotThere, "outcome_kinds has 'food', which info.* has not; it has .*score"),
+        (Reports, "has 'return', reported as 'return', a name that is taken"),
+        (ReportsOneNameTwice, "has 'food', reported as 'food_sum', a name that is taken"),
         (IsNeverEqual, "not equal, so each would compile again"),
     ],
 )
@@ -336,7 +356,7 @@ def test_what_no_loop_averages_is_pointed_out():
             state, reward, terminated, info = super().transition(chance, state, action, params)
             return state, reward, terminated, info["outcome"]
 
-    with pytest.warns(UserWarning, match=r"not in info\['outcome'\], so never averaged: steps"):
+    with pytest.warns(UserWarning, match=r"not in info\['outcome'\], so never averaged: clock"):
         env_checker(Flat())
 
 

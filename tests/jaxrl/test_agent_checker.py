@@ -119,6 +119,9 @@ class Choices(tiny.Walk):
         (spaces.Discrete(2), jnp.int32([1]), "action int32[1], the environment takes an integer"),
         (spaces.Discrete(2), jnp.int32(2), "actions from 2 to 2, the environment takes an integer"),
         (spaces.Box(-1, 1, (2,)), jnp.zeros(3), "float32[3], the environment takes an array [2]"),
+        (spaces.Box(-1, 1, ()), jnp.int32(1), "action int32[], the environment takes an array []"),
+        (spaces.Box(-1, 1, ()), jnp.float32(5), "returned 5.0 in an action, the environment takes"),
+        (spaces.Box(-1, 1, ()), jnp.float32(-5), "and there -1.0 at least: bound the actions"),
     ],
 )
 def test_actions_that_the_environment_does_not_take_are_named(space, action, message: str):

@@ -92,3 +92,17 @@ def test_unfinished_games_are_marked():
     np.testing.assert_array_equal(episodes.length, [[4, 4, 0]] * 2)
     np.testing.assert_array_equal(episodes.truncated, [[True, True, False]] * 2)
     assert not np.any(np.asarray(episodes.terminated))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((0, 1, 5), "num_envs is 0, expected a number at least 1"),
+        ((2, 0, 5), "games_per_env is 0, expected a number at least 1"),
+        ((2, 1, 0), "max_steps is 0, expected a number at least 1"),
+        ((2.5, 1, 5), "num_envs is 2.5, expected an integer"),
+    ],
+)
+def test_games_that_cannot_be_played_are_refused(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate.evaluate(toy.ConstantReward(), (), random_agent(2), (), jax.random.key(0), *sizes)

@@ -6,9 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnax.environments import spaces
 
 import jaxrl
 from jaxrl import loop
+from jaxrl.agents import dqn, ppo, pqn
+from jaxrl.networks.dueling import QNetwork
+from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
 from jaxrl.types import Agent
 from tests.jaxrl import toy_environments as toy
 
@@ -111,5 +115,65 @@ def test_the_front_door_is_a_loop_and_a_chunk():
     by_seed = jax.vmap(lambda seed: jaxrl.train(env, params, agent, sizes, 42, seed)[1])
     first = jax.tree.map(lambda x: x[0], by_seed(jnp.arange(2)))
     chex.assert_trees_all_close(first, metrics, rtol=1e-6)
-    with pytest.raises(ValueError, match="steps is 0, expected at least 1"):
-        jaxrl.train(env, params, agent, sizes, steps=0)
+
+
+GYM = gymnax.make("CartPole-v1")
+SIZES = loop.Config(num_envs=2, num_steps=3)
+NETWORK = QNetwork(MLP((4,)), 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "steps is 0, expected a number at least 1"),
+        ({"steps": float("nan")}, "steps is nan, expected a number"),
+        ({"steps": "1000"}, "steps is '1000', expected a number"),
+        ({"seed": 2**40}, "seed is 1099511627776, expected .* at most 4294967295"),
+        ({"seed": np.array(2**40)}, "seed is 1099511627776, expected .* at most 4294967295"),
+        ({"seed": 1.5}, "seed is 1.5, expected an integer"),
+        ({"config": ppo.Config()}, "config is a jaxrl.agents.ppo.Config, .*: give a jaxrl.loop.C"),
+        ({"env": toy.ActionReward}, "environment is the class ActionReward, .*: give an instance"),
+        ({"env": GYM}, "environment is a tuple, expected an object with reset, step"),
+        ({"agent": dqn.Config()}, "agent is a jaxrl.agents.dqn.Config, expected .*what `make`"),
+        (
+            {"agent": dqn.make(NETWORK, dqn.Config(), num_envs=2), "config": loop.Config(2, 3, 2)},
+            "made for 1 blocks, the loop has 2, expected the same: make the agent with blocks=2",
+        ),
+    ],
+)
+def test_the_front_door_refuses_what_is_no_training_in_one_line(changes, message):
+    agent = counting_agent(2)
+    training = {"env": toy.ActionReward(), "agent": agent, "config": SIZES, "steps": 6, "seed": 0}
+    with pytest.raises(ValueError, match=message) as error:
+        jaxrl.train(params=(), **training | changes)
+    assert "\n" not in str(error.value)
+
+
+class Choosing(toy.ActionReward):
+    """An environment that says which actions it takes."""
+
+    def action_space(self, params):
+        return spaces.Box(-1, 1, (2,)) if params == "box" else spaces.Discrete(2)
+
+
+ACTORS = {
+    "choices": ActorCritic(MLP((4,)), 2),
+    "too many": ActorCritic(MLP((4,)), 7),
+    "one number": GaussianActorCritic(MLP((4,)), MLP((4,)), 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("params", "agent", "message"),
+    [
+        ("box", ppo.make(ACTORS["choices"], ppo.Config()), r"int32\[\], .*array \[2\] of float32"),
+        ("box", ppo.make(ACTORS["one number"], ppo.Config()), r"float32\[1\], .* takes an array"),
+        ((), ppo.make(ACTORS["one number"], ppo.Config()), r"float32\[1\], .*integer from 0 to 1"),
+        ((), ppo.make(ACTORS["too many"], ppo.Config()), "among 7 actions, .* from 0 to 1: make"),
+        ((), pqn.make(QNetwork(MLP((4,)), 7), pqn.Config()), "among 7 actions, .* from 0 to 1"),
+    ],
+)
+def test_actions_that_the_environment_does_not_have_are_refused(params, agent, message):
+    with pytest.raises(ValueError, match=message) as error:
+        jaxrl.train(Choosing(), params, agent, SIZES, 6)
+    assert "\n" not in str(error.value)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from envs import contract
 from jaxrl import evaluate, loop, outcomes
 from jaxrl.types import Agent, where_tree
 
@@ -95,7 +96,10 @@ def test_a_training_adds_up_whole_episodes():
     ("env", "message"),
     [
         (carousel(food="total"), "'food': 'total'; expected one of last, sum, mean"),
-        (SimpleNamespace(outcome_kinds="sum"), "outcome_kinds is a str; expected a dict"),
+        (
+            SimpleNamespace(**vars(carousel()) | {"outcome_kinds": "sum"}),
+            "outcome_kinds is a str; expected a dict",
+        ),
     ],
 )
 def test_unknown_kinds_are_refused_when_a_loop_is_made(env, message):
@@ -119,3 +123,8 @@ def test_names_that_would_say_something_else_are_refused(kinds, outcome, message
 def test_a_name_says_of_what_a_number_is():
     names = ("return", "length", "food_sum", "speed_mean", "food")
     assert [outcomes.is_of_last_step(name) for name in names] == [False] * 4 + [True]
+
+
+def test_the_checker_of_environments_knows_the_same_kinds_and_names():
+    assert contract.OUTCOME_KINDS == outcomes.KINDS
+    assert contract.OUTCOME_RESERVED == outcomes.RESERVED

@@ -52,7 +52,7 @@ def test_components_add_up_and_outcomes_pass_through():
         )
         assert float(reward) == float(info["components"].sum())
         assert not truncated
-        results.append((float(reward), bool(terminated), int(info["outcome"]["steps"])))
+        results.append((float(reward), bool(terminated), int(info["outcome"]["clock"])))
         final = info["final_observation"]
         assert (float(final[1]), float(obs[1])) == ((8, 0) if terminated else (float(obs[1]),) * 2)
     assert results == [(6, False, 3), (15, False, 6), (15, True, 8), (6, False, 3)]
@@ -66,8 +66,8 @@ class Counts(Recorder):
 
     def transition(self, chance, state, action, params):
         *before, info = super().transition(chance, state, action, params)
-        names = ("total", "average", "steps")
-        return *before, info | {"outcome": dict.fromkeys(names, info["outcome"]["steps"])}
+        names = ("total", "average", "clock")
+        return *before, info | {"outcome": dict.fromkeys(names, info["outcome"]["clock"])}
 
 
 def test_repeated_actions_add_up_outcomes_that_do():
@@ -81,5 +81,5 @@ def test_repeated_actions_add_up_outcomes_that_do():
         *_, hook_info = step_env(jax.random.key(i), state, 1, params)
         state = env.step(jax.random.key(i), state, 1, params)[1]
         chex.assert_trees_all_equal(info["outcome"], hook_info["outcome"])
-        outcomes.append(tuple(float(info["outcome"][x]) for x in ("total", "average", "steps")))
+        outcomes.append(tuple(float(info["outcome"][x]) for x in ("total", "average", "clock")))
     assert outcomes == [(1 + 2 + 3, 2, 3), (4 + 5, 4.5, 5)]

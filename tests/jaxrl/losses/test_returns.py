@@ -178,3 +178,14 @@ def test_returns_of_whole_rewards_are_those_of_the_same_real_ones():
     no, value = jnp.zeros(3, bool), jnp.zeros(3)
     target = returns.lambda_returns(jnp.ones(3, jnp.int32), value, no, no, 0.9, 0.9)
     np.testing.assert_allclose(target, [1 + 0.81 * 1.81, 1.81, 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("reward", "value"), [("int32", "int32"), ("float32", "bfloat16")])
+def test_rewards_may_have_another_dtype_than_values(reward, value):
+    """Small whole numbers and a discount of 1/2, which bfloat16 holds exactly."""
+    data = random_data(10)
+    whole = data._replace(**{x: np.round(getattr(data, x)) for x in ("reward", "next_value")})
+    mixed = [jnp.asarray(whole.reward, reward), jnp.asarray(whole.next_value, value)]
+    actual = returns.lambda_returns(*mixed, whole.terminated, whole.truncated, 0.5, 0.5)
+    expected = returns.lambda_returns(whole.reward, *whole[2:], 0.5, 0.5)
+    np.testing.assert_array_equal(actual, expected)

@@ -12,7 +12,8 @@ def test_linear_goes_from_start_to_end_and_stays():
         schedules.linear(1.0, 0.2, done, 4), [1.0, 0.8, 0.6, 0.2, 0.2], rtol=1e-6
     )
     np.testing.assert_array_equal(schedules.linear(1.0, 0.2, done, jnp.inf), 1.0)
-    np.testing.assert_allclose(schedules.linear(1.0, 0.2, done, 0)[1:], 0.2, rtol=1e-6)
+    np.testing.assert_allclose(schedules.linear(1.0, 0.2, done, 0), 0.2, rtol=1e-6)
+    np.testing.assert_allclose(schedules.linear(1.0, 0.2, done[0], jnp.int32(0)), 0.2, rtol=1e-6)
 
 
 def test_decay_falls_from_one_to_zero_and_stays():

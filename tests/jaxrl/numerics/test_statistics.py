@@ -86,8 +86,31 @@ def test_tasks_are_drawn_apart_from_each_other():
     assert high - low < 1.0
 
 
+STATISTICS = (
+    statistics.interquartile_mean,
+    statistics.median_of_tasks,
+    statistics.optimality_gap,
+)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_a_score_that_is_not_known_is_not_the_best(statistic):
+    scores = np.array([[1.0], [np.nan], [3.0], [4.0]])
+    assert np.isnan(statistic(scores))
+    seed = 3  # whose one sample leaves the unknown one out
+    sample = statistics.bootstrap_samples(scores, 1, np.random.default_rng(seed))
+    assert not np.isnan(sample).any()
+    assert np.isnan(statistics.stratified_interval(scores, 1, seed, statistic)).all()
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_no_scores_are_refused(statistic):
+    with pytest.raises(ValueError, match="are none; give one at least"):
+        statistic(np.zeros((0, 1)))
+
+
 def test_one_seed_has_no_interval():
-    for scores in (np.zeros((1, 5)), np.zeros(9)):
+    for scores in (np.zeros((1, 5)), np.zeros(9), np.zeros((3, 0))):
         with pytest.raises(ValueError, match="have no interval; give"):
             statistics.stratified_interval(scores)
 
