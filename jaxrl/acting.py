@@ -114,10 +114,10 @@ def check_action(env: Environment, env_params: PyTree, action: PyTree) -> None:
     if not (taken := description(space)):
         return
     leaves = jax.tree.leaves(action)
-    fits = len(leaves) == 1 and jnp.shape(leaves[0]) == tuple(space.shape)
-    if fits and (dtype := getattr(space, "dtype", None)) is not None:
+    fits = len(leaves) == 1 and jnp.shape(leaves[0]) == _shape(space)
+    if fits and has_dtype(space):
         is_real = lambda x: jnp.issubdtype(x, jnp.inexact)
-        fits = is_real(jnp.result_type(leaves[0])) == is_real(dtype)
+        fits = is_real(jnp.result_type(leaves[0])) == is_real(space.dtype)
     if not fits:
         names = ", ".join(f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in leaves)
         raise ValueError(f"act returns the action {names}, the environment takes {taken}")
@@ -150,14 +150,23 @@ def check_num_choices(
 def action_space(env: Environment, env_params: PyTree) -> Any:
     """The space of actions, gymnax's and no part of our contract; None without one."""
     space_of = getattr(env, "action_space", None)
-    return None if space_of is None else space_of(env_params)
+    return space_of(env_params) if callable(space_of) else None
 
 
 def description(space: Any) -> str:
     """The actions of a Discrete or a Box in words; empty for other spaces, and for none."""
+    shape = list(_shape(space))
     if hasattr(space, "n"):
-        shape = f", {list(space.shape)} of them" if space.shape else ""
-        return f"an integer from 0 to {space.n - 1}{shape}"
-    return (
-        f"an array {list(space.shape)} of {jnp.dtype(space.dtype)}" if hasattr(space, "low") else ""
-    )
+        return f"an integer from 0 to {space.n - 1}" + (f", {shape} of them" if shape else "")
+    if not hasattr(space, "low"):
+        return ""
+    return f"an array {shape}" + (f" of {jnp.dtype(space.dtype)}" if has_dtype(space) else "")
+
+
+def has_dtype(space: Any) -> bool:
+    """Whether a space says of which dtype its numbers are."""
+    return getattr(space, "dtype", None) is not None
+
+
+def _shape(space: Any) -> tuple[int, ...]:
+    return tuple(getattr(space, "shape", None) or ())
