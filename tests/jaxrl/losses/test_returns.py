@@ -185,7 +185,8 @@ def test_rewards_may_have_another_dtype_than_values(reward, value):
     """Small whole numbers and a discount of 1/2, which bfloat16 holds exactly."""
     data = random_data(10)
     whole = data._replace(**{x: np.round(getattr(data, x)) for x in ("reward", "next_value")})
-    mixed = [jnp.asarray(whole.reward, reward), jnp.asarray(whole.next_value, value)]
-    actual = returns.lambda_returns(*mixed, whole.terminated, whole.truncated, 0.5, 0.5)
-    expected = returns.lambda_returns(whole.reward, *whole[2:], 0.5, 0.5)
+    ends = whole.terminated, whole.truncated
+    rewards, values = jnp.asarray(whole.reward, reward), jnp.asarray(whole.next_value, value)
+    actual = returns.lambda_returns(rewards, values, *ends, 0.5, 0.5)
+    expected = returns.lambda_returns(whole.reward, whole.next_value, *ends, 0.5, 0.5)
     np.testing.assert_array_equal(actual, expected)
