@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from gymnax.environments import environment
 from jax.core import Tracer
 
@@ -40,6 +41,19 @@ def check_name(what: str, name: str, names: Collection[str]) -> None:
     """Raises ValueError unless `name` is one of `names`; `what` is what it names."""
     if name not in names:
         raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(names)}")
+
+
+def check_key(key: Any) -> None:
+    """Raises TypeError unless `key` is one random key, of `jax.random.key` or `PRNGKey`."""
+    if not isinstance(key, jax.Array | np.ndarray):
+        what = f"of type {type(key).__name__}"
+    elif not (jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.dtype == np.uint32):
+        what = f"an array of {key.dtype}"
+    elif key.ndim > (key.dtype == np.uint32):
+        what = f"an array of keys, of shape {key.shape}; jax.vmap takes several"
+    else:
+        return
+    raise TypeError(f"key is {what}: expected one key, such as jax.random.key(0)")
 
 
 class Environment(environment.Environment):
@@ -143,7 +157,11 @@ class Environment(environment.Environment):
         return obs, state, reward, terminated, info
 
     def reset(self, key: jax.Array, params: Any = None) -> tuple[Any, Any]:
-        """The first observation and state of an episode: `(obs, state)`, in 32 bits."""
+        """The first observation and state of an episode: `(obs, state)`, in 32 bits.
+
+        Raises TypeError where `key` is not one random key; so does `step`.
+        """
+        check_key(key)
         hash(self)  # jit says in many lines what this says in one
         with in_32_bits():
             return self._reset(key, self.default_params if params is None else params)
@@ -157,6 +175,7 @@ class Environment(environment.Environment):
         and the features of both at every step. `info` holds `terminated`, `truncated` and
         `final_observation`, always. All numbers have 32 bits, also where JAX uses 64 elsewhere.
         """
+        check_key(key)
         with in_32_bits():
             params = self.default_params if params is None else params
             return self._step(key, state, action, params)

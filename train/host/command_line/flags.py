@@ -14,6 +14,7 @@ from train.host.command_line import help_text, suggestions
 from train.host.compilation import compilation_cache
 from train.host.errors import REFUSED, UsageError
 from train.host.numbers import FLAGS
+from train.host.plain_config import flag, flatten, plain
 
 C = TypeVar("C")
 COMMON = f"""Also, with every command:
@@ -49,7 +50,20 @@ def parse_flags(
         most = math.inf if help_text.ALL in arguments else help_text.MOST
         show_help(program, about or inspect.getdoc(kind) or "", parse, hidden, most)
     with one_line_usage_errors(parse):
-        return parse(arguments)
+        options = parse(arguments)
+    refuse_split_values(options, arguments)
+    return options
+
+
+def refuse_split_values(options: Any, arguments: Sequence[str]) -> None:
+    """Raises UsageError for a repeated flag of several values, of which the last alone hold."""
+    words = [word.partition("=")[0].replace("_", "-") for word in arguments]
+    for name, value in flatten(plain(options)).items():
+        if isinstance(value, list) and words.count(flag(name)) > 1:
+            raise UsageError(
+                f"{flag(name)} is given {words.count(flag(name))} times, and the last alone would "
+                f"hold; expected all values after one: {flag(name)} A B"
+            )
 
 
 def parse_known(program: str, options: type[C], arguments: Sequence[str]) -> tuple[C, list[str]]:
