@@ -43,13 +43,18 @@ def check_name(what: str, name: str, names: Collection[str]) -> None:
         raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(names)}")
 
 
+def is_key(x: Any) -> bool:
+    """Whether an array holds random keys of `jax.random.key`."""
+    return jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
+
+
 def check_key(key: Any) -> None:
     """Raises TypeError unless `key` is one random key, of `jax.random.key` or `PRNGKey`."""
     if not isinstance(key, jax.Array | np.ndarray):
         what = f"of type {type(key).__name__}"
-    elif not (jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.dtype == np.uint32):
+    elif not (is_key(key) or key.dtype == np.uint32):
         what = f"an array of {key.dtype}"
-    elif key.ndim > (key.dtype == np.uint32):
+    elif key.ndim > (0 if is_key(key) else 1):  # one of PRNGKey is a row of numbers
         what = f"an array of keys, of shape {key.shape}; jax.vmap takes several"
     else:
         return

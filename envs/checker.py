@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs.base import is_key
 from envs.contract import (
     ContractError,
     check_hash,
@@ -220,7 +221,3 @@ def tree_equal(a: Any, b: Any) -> bool:
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     raw = lambda x: np.asarray(jax.random.key_data(x) if is_key(x) else x)
     return all(raw(x).tobytes() == raw(y).tobytes() for x, y in pairs)
-
-
-def is_key(x: Any) -> bool:
-    return jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)

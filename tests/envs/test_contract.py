@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-import chex
 import gymnax
 import jax
 import jax.numpy as jnp
@@ -336,32 +335,6 @@ def test_an_attribute_that_cannot_be_hashed_is_named(goals):
         env_checker(WithGoals())
     with pytest.raises(TypeError, match=message):  # in one line, where JAX has many
         WithGoals().reset(jax.random.key(0))
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        (lambda: 0, "key is of type int: expected one key, such as jax.random.key(0)"),
-        (lambda: np.zeros(2), "key is an array of float64"),
-        (lambda: jnp.zeros(2), "key is an array of float32"),
-        (lambda: jax.random.split(jax.random.key(0)), "key is an array of keys, of shape (2,)"),
-        (lambda: np.zeros((3, 2), np.uint32), "key is an array of keys, of shape (3, 2)"),
-    ],
-)
-def test_what_is_not_one_key_is_refused(keys, message):
-    env = Snake()
-    with pytest.raises(TypeError, match=re.escape(message)):
-        env.reset(keys())
-    _, state = env.reset(jax.random.key(0))
-    with pytest.raises(TypeError, match=re.escape(message)):
-        env.step(keys(), state, 0)
-
-
-def test_raw_keys_are_keys():
-    key = jax.random.key(5)
-    with jax.legacy_prng_key("allow"):
-        _, state = Snake().reset(jax.random.key_data(key))
-    chex.assert_trees_all_equal(state, Snake().reset(key)[1])
 
 
 @pytest.mark.parametrize(

@@ -59,10 +59,11 @@ def refuse_split_values(options: Any, arguments: Sequence[str]) -> None:
     """Raises UsageError for a repeated flag of several values, of which the last alone hold."""
     words = [word.partition("=")[0].replace("_", "-") for word in arguments]
     for name, value in flatten(plain(options)).items():
-        if isinstance(value, list) and words.count(flag(name)) > 1:
+        count = words.count(flag(name))
+        if isinstance(value, list) and count > 1:
             raise UsageError(
-                f"{flag(name)} is given {words.count(flag(name))} times, and the last alone would "
-                f"hold; expected all values after one: {flag(name)} A B"
+                f"{flag(name)} is given {count} times, and the last alone would hold; expected all "
+                f"values after one: {flag(name)} A B"
             )
 
 
