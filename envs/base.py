@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnax.environments import environment
+from gymnax.environments import environment, spaces
 from jax.core import Tracer
 
 
@@ -59,6 +59,29 @@ def check_key(key: Any) -> None:
     else:
         return
     raise TypeError(f"key is {what}: expected one key, such as jax.random.key(0)")
+
+
+def check_action(space: Any, action: Any) -> None:
+    """Raises TypeError unless an action has the shape and the kind of number of its space.
+
+    That is asked of a Discrete and of a Box. Which number it is, compiled code does not know.
+    """
+    if not isinstance(space, spaces.Discrete | spaces.Box):
+        return
+    is_whole = jnp.issubdtype(space.dtype, jnp.integer)
+    arrays = jax.tree.leaves(action)
+    if len(arrays) != 1:
+        what = f"of type {type(action).__name__}"
+    elif not jnp.issubdtype(jnp.result_type(arrays[0]), jnp.integer if is_whole else jnp.number):
+        what = f"{jnp.result_type(arrays[0])} of shape {jnp.shape(arrays[0])}"
+    elif jnp.shape(arrays[0]) != tuple(space.shape):
+        what = f"of shape {jnp.shape(arrays[0])}"
+    else:
+        return
+    is_choice = isinstance(space, spaces.Discrete)
+    choices = f", from 0 to {space.n - 1}" if is_choice else ""
+    expected = f"{jnp.dtype(space.dtype)} of shape {tuple(space.shape)}{choices}"
+    raise TypeError(f"action is {what}: expected {expected}; jax.vmap takes several")
 
 
 class Environment(environment.Environment):
@@ -179,6 +202,8 @@ class Environment(environment.Environment):
         The same distribution as gymnax's own `step`, which would build the reset, its observation
         and the features of both at every step. `info` holds `terminated`, `truncated` and
         `final_observation`, always. All numbers have 32 bits, also where JAX uses 64 elsewhere.
+
+        Raises TypeError for an action that has not the shape or the kind of number of its space.
         """
         check_key(key)
         with in_32_bits():
@@ -193,6 +218,7 @@ class Environment(environment.Environment):
     def _step(
         self, key: jax.Array, state: Any, action: Any, params: Any
     ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
+        check_action(self._action_space(params), action)
         chance, start_chance = self.chances(key)
         next_state, reward, terminated, info = self.transition(chance, state, action, params)
         truncated = self.is_truncated(next_state, params)
@@ -212,6 +238,13 @@ class Environment(environment.Environment):
             "final_observation": self.describe(next_state, final_features, params),
         }
         return obs, state, reward, terminated, truncated, info
+
+    def _action_space(self, params: Any) -> Any:
+        """The space of actions; None where an environment says nothing of it."""
+        try:
+            return self.action_space(params)
+        except NotImplementedError:
+            return None
 
     def identity(self) -> dict[str, Any]:
         """What the compiled program depends on: hashable values by name."""

@@ -16,7 +16,8 @@ if version("jaxlib").startswith("0.10."):  # later ones do not know it
     # Compiles in half the time what then runs a little slower, each worker on its own core.
     xla_flags = os.environ.get("XLA_FLAGS", "")
     fast_flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-    os.environ["XLA_FLAGS"] = f"{xla_flags} {fast_flags}"
+    if fast_flags not in xla_flags:  # workers inherit them, and what was compiled is found by them
+        os.environ["XLA_FLAGS"] = f"{xla_flags} {fast_flags}"
 os.environ.setdefault(  # what one worker or run has compiled, no other has to
     "JAX_COMPILATION_CACHE_DIR",
     str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "jax"),
