@@ -68,11 +68,11 @@ def check_action(space: Any, action: Any) -> None:
     """
     if not isinstance(space, spaces.Discrete | spaces.Box):
         return
-    is_whole = jnp.issubdtype(space.dtype, jnp.integer)
+    kinds = _kinds_of_numbers(space)
     arrays = jax.tree.leaves(action)
     if len(arrays) != 1:
         what = f"of type {type(action).__name__}"
-    elif not jnp.issubdtype(jnp.result_type(arrays[0]), jnp.integer if is_whole else jnp.number):
+    elif not any(jnp.issubdtype(jnp.result_type(arrays[0]), kind) for kind in kinds):
         what = f"{jnp.result_type(arrays[0])} of shape {jnp.shape(arrays[0])}"
     elif jnp.shape(arrays[0]) != tuple(space.shape):
         what = f"of shape {jnp.shape(arrays[0])}"
@@ -82,6 +82,21 @@ def check_action(space: Any, action: Any) -> None:
     choices = f", from 0 to {space.n - 1}" if is_choice else ""
     expected = f"{jnp.dtype(space.dtype)} of shape {tuple(space.shape)}{choices}"
     raise TypeError(f"action is {what}: expected {expected}; jax.vmap takes several")
+
+
+def _kinds_of_numbers(space: spaces.Discrete | spaces.Box) -> tuple[Any, ...]:
+    """What an action may be: of a Discrete integers, of a Box of them or of bool, bool as well."""
+    if isinstance(space, spaces.Discrete):
+        return (jnp.integer,)
+    is_real = jnp.issubdtype(space.dtype, jnp.inexact)
+    return (jnp.number,) if is_real else (jnp.integer, jnp.bool_)
+
+
+def narrow(tree: Any) -> Any:
+    """A tree with its arrays of JAX in 32 bits, for use within `in_32_bits`."""
+    is_wide = lambda x: isinstance(x, jax.Array) and x.dtype in (np.int64, np.uint64, np.float64)
+    to_32_bits = lambda x: x.astype(jax.dtypes.canonicalize_dtype(x.dtype)) if is_wide(x) else x
+    return jax.tree.map(to_32_bits, tree)
 
 
 class Environment(environment.Environment):
@@ -208,7 +223,7 @@ class Environment(environment.Environment):
         check_key(key)
         with in_32_bits():
             params = self.default_params if params is None else params
-            return self._step(key, state, action, params)
+            return self._step(key, state, narrow(action), params)
 
     @partial(jax.jit, static_argnames=("self",))
     def _reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
@@ -218,7 +233,7 @@ class Environment(environment.Environment):
     def _step(
         self, key: jax.Array, state: Any, action: Any, params: Any
     ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
-        check_action(self._action_space(params), action)
+        check_action(self._action_space(), action)
         chance, start_chance = self.chances(key)
         next_state, reward, terminated, info = self.transition(chance, state, action, params)
         truncated = self.is_truncated(next_state, params)
@@ -239,10 +254,14 @@ class Environment(environment.Environment):
         }
         return obs, state, reward, terminated, truncated, info
 
-    def _action_space(self, params: Any) -> Any:
-        """The space of actions; None where an environment says nothing of it."""
+    def _action_space(self) -> Any:
+        """The space of actions by default; None where an environment says nothing of it.
+
+        Its bounds may depend on parameters, which compiled code does not know; its shape does not.
+        """
         try:
-            return self.action_space(params)
+            with jax.ensure_compile_time_eval():
+                return self.action_space(self.default_params)
         except NotImplementedError:
             return None
 

@@ -7,7 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnax.environments import spaces
+from gymnax.environments.environment import EnvParams, EnvState
 
+from envs.base import Environment
 from envs.snake.env import Snake
 from envs.vector_field.env import VectorField
 
@@ -64,3 +67,48 @@ def test_an_integer_of_any_kind_is_a_choice(key, action):
     _, state = env.reset(reset_key)
     expected = env.step(jax.random.clone(step_key), state, jnp.int32(1))
     chex.assert_trees_all_equal(env.step(step_key, state, action), expected)
+
+
+class Lamps(Environment):
+    """Shows which of two lamps its action has lit, whose space needs parameters that are known."""
+
+    @property
+    def default_params(self):
+        return EnvParams(max_steps_in_episode=5)
+
+    def start(self, chance, params):
+        return EnvState(time=jnp.int32(0))
+
+    def transition(self, chance, state, action, params):
+        lit = jnp.sum(jnp.asarray(action, jnp.float32))
+        return EnvState(time=state.time + 1), lit, jnp.bool_(False), {}
+
+    def describe(self, state, features, params):
+        return jnp.zeros(1)
+
+    def action_space(self, params):
+        high = np.full(2, params.max_steps_in_episode > 0)
+        return spaces.Box(jnp.asarray(~high), jnp.asarray(high), (2,), jnp.bool_)
+
+
+@pytest.mark.parametrize("action", [np.array([True, True]), jnp.array([1, 1])])
+def test_bool_may_be_an_action(key, action):
+    env = Lamps()
+    reset_key, step_key = jax.random.split(key)
+    _, state = env.reset(reset_key)
+    assert env.step(step_key, state, action)[2] == 2
+    with pytest.raises(TypeError, match="action is float32 of shape"):
+        env.step(jax.random.clone(step_key), state, jnp.ones(2))
+
+
+@pytest.mark.parametrize("make_env", [Snake, VectorField])
+def test_wide_actions_are_narrowed(key, make_env):
+    env = make_env()
+    reset_key, step_key = jax.random.split(key)
+    _, state = env.reset(reset_key)
+    action = env.action_space(env.default_params).sample(jax.random.key(1))
+    expected = env.step(jax.random.clone(step_key), state, action)
+    with jax.enable_x64(True):
+        wide = jnp.asarray(np.asarray(action).astype("f8" if action.ndim else "i8"))
+        assert wide.dtype.itemsize == 8
+        chex.assert_trees_all_equal(env.step(step_key, state, wide), expected)
