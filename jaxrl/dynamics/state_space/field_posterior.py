@@ -120,24 +120,33 @@ def prior_deviations(
     )
 
 
-def remove_gauge(params: Params, matrix: jax.Array, weight: jax.Array) -> jax.Array:
-    """An information of C, b and the rest about what does not change the read-out of the state.
+def read_out_basis(params: Params, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Orthonormal rows `[d, n]` that span the columns of C in units of √R, and √R `[n, 1]`.
 
-    `weight` `[n]` is that of each channel, R⁻¹ on average. In units of √R the rows of C and b are
-    free only orthogonally to the columns of C, and there is no information about the others.
+    `weight` `[n]` is that of each channel, R⁻¹ on average. The directions of C and b along these
+    rows are those that change the read-out of the state.
     """
     largest = jnp.max(weight)  # a channel that was never observed weighs a little, too
     weight = jnp.where(largest > 0, jnp.maximum(weight, 1e-9 * largest), 1.0)
     deviation = jax.lax.rsqrt(weight)[:, None]
     columns = params.matrix / deviation
-    lower = jnp.linalg.cholesky(matmul(columns.T, columns))
-    columns = solve_triangular(lower, columns.T, lower=True)  # [d, n] orthonormal
+    lower = jnp.linalg.cholesky(matmul(columns.T, columns))  # a triangle, as linalg.root is not
+    return solve_triangular(lower, columns.T, lower=True), deviation
+
+
+def remove_gauge(params: Params, matrix: jax.Array, weight: jax.Array) -> jax.Array:
+    """An information of C, b and the rest about what does not change the read-out of the state.
+
+    In units of √R the rows of C and b are free only orthogonally to `read_out_basis`, and there is
+    no information about the others.
+    """
+    basis, deviation = read_out_basis(params, weight)
     count, dims = params.matrix.shape
     size = count * (dims + 1)
 
     def project(rows: jax.Array) -> jax.Array:
         channel_rows = rows[:size].reshape(count, -1) * deviation
-        channel_rows = channel_rows - matmul(columns.T, matmul(columns, channel_rows))
+        channel_rows = channel_rows - matmul(basis.T, matmul(basis, channel_rows))
         return jnp.concatenate([channel_rows.reshape(size, -1), rows[size:]])
 
     return project(project(matrix).T)

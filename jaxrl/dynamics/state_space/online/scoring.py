@@ -7,7 +7,7 @@ of gradient steps do. The steps of the move, of the channels and of their noise 
 side, of several lengths, and the best one counts: the posterior never falls.
 
 The coordinates of the state are held: of C and b only those directions move that leave the read-out
-of the state as it is (`field_posterior.remove_gauge`), since no data tell about the others.
+of the state as it is (`field_posterior.read_out_basis`), since no data tell about the others.
 
 Letters: T steps, n channels, d dimensions of the state, R regressors, p parameters, L lengths.
 """
@@ -16,10 +16,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 
 from jaxrl.dynamics.state_space import channels, move
-from jaxrl.dynamics.state_space.field_posterior import Prior, prior_deviations
+from jaxrl.dynamics.state_space.field_posterior import (
+    Prior,
+    prior_deviations,
+    read_out_basis,
+)
 from jaxrl.dynamics.state_space.filter import FilteredStates, Prediction, Record, filter_states
 from jaxrl.dynamics.state_space.information import Information, gather
 from jaxrl.dynamics.state_space.model import Params, StateSpace
@@ -149,11 +152,8 @@ def _channel_step(
 def _remove_gauge(params: Params, rows: jax.Array, weight: jax.Array) -> jax.Array:
     """Changes of C and b `[n, d + 1]` without what would change the read-out of the state.
 
-    In units of √R, R⁻¹ = `weight`, they are orthogonal to the columns of C.
+    In units of √R, R⁻¹ = `weight` `[n]`, they are orthogonal to the columns of C.
     """
-    root = jnp.sqrt(jnp.maximum(weight, 1e-9 * jnp.max(weight)) + jnp.finfo(weight.dtype).tiny)
-    columns = params.matrix * root[:, None]
-    lower = linalg.root(matmul(columns.T, columns) + 1e-9 * jnp.eye(columns.shape[1]))
-    columns = solve_triangular(lower, columns.T, lower=True)  # [d, n] orthonormal
-    scaled = rows * root[:, None]
-    return (scaled - matmul(columns.T, matmul(columns, scaled))) / root[:, None]
+    basis, deviation = read_out_basis(params, weight)
+    scaled = rows / deviation
+    return (scaled - matmul(basis.T, matmul(basis, scaled))) * deviation

@@ -74,10 +74,10 @@ def test_scoring_ends_at_a_mode_and_never_falls(counts):
     assert slope @ np.linalg.solve(curvature, slope) / 2 < 0.5  # nats that are left to gain
 
 
-@pytest.mark.slow
-def test_a_step_keeps_the_read_out_of_the_state():
+@pytest.mark.parametrize("dims", [pytest.param(2, marks=pytest.mark.slow), 3])
+def test_a_step_keeps_the_read_out_of_the_state(dims):
     """Changes of C and b are orthogonal to the columns of C, in units of the channels' noise."""
-    model, params = random_model(BUMPS)
+    model, params = random_model(BUMPS if dims == 2 else None, dims=dims)
     record = simulate(model, params, 60)
     step = improve(model, params, record)
     columns = params.matrix * jnp.exp(-2 * params.log_noise)[:, None]
