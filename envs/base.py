@@ -61,6 +61,13 @@ def check_key(key: Any) -> None:
     raise TypeError(f"key is {what}: expected one key, such as jax.random.key(0)")
 
 
+def check_params(params: Any) -> None:
+    """Raises TypeError for a class of parameters in the place of the parameters."""
+    if isinstance(params, type):
+        name = params.__name__
+        raise TypeError(f"params are the class {name}, expected its numbers: give {name}()")
+
+
 def check_action(space: Any, action: Any) -> None:
     """Raises TypeError unless an action has the shape and the kind of number of its space.
 
@@ -202,9 +209,10 @@ class Environment(environment.Environment):
     def reset(self, key: jax.Array, params: Any = None) -> tuple[Any, Any]:
         """The first observation and state of an episode: `(obs, state)`, in 32 bits.
 
-        Raises TypeError where `key` is not one random key; so does `step`.
+        Raises TypeError where `key` is not one random key, or `params` is a class; so does `step`.
         """
         check_key(key)
+        check_params(params)
         hash(self)  # jit says in many lines what this says in one
         with in_32_bits():
             return self._reset(key, self.default_params if params is None else params)
@@ -221,6 +229,7 @@ class Environment(environment.Environment):
         Raises TypeError for an action that has not the shape or the kind of number of its space.
         """
         check_key(key)
+        check_params(params)
         with in_32_bits():
             params = self.default_params if params is None else params
             return self._step(key, state, narrow(action), params)

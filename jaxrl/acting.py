@@ -7,7 +7,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl import outcomes
-from jaxrl.types import Agent, Environment, PyTree, Transition, fresh_memory, where_tree
+from jaxrl.types import (
+    Agent,
+    Environment,
+    PyTree,
+    Transition,
+    act_parts,
+    fresh_memory,
+    where_tree,
+)
 
 RESTART = 2**31 - 1  # folded into a key for resets, so that other draws from it stay independent
 
@@ -72,9 +80,10 @@ def step(
     num_envs = world.episode.length.shape[0]
     key, act_key, env_key = jax.random.split(world.key, 3)
     # All agents act, then all environments step.
-    action, memory, extras = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))(
+    act_output = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))(
         agent_state, world.memory, world.obs, jax.random.split(act_key, num_envs)
     )
+    action, memory, extras = act_parts(act_output, world.memory)
     check_action(env, env_params, jax.tree.map(lambda x: x[0], action))
     obs, env_state, reward, terminated, truncated, info = jax.vmap(
         env.step, in_axes=(0, 0, 0, None)

@@ -9,7 +9,16 @@ import numpy as np
 from jaxrl import acting
 from jaxrl.acting import World
 from jaxrl.numerics.precision import in_float32, narrow
-from jaxrl.types import Agent, AgentState, Environment, PyTree, Transition, below_params
+from jaxrl.types import (
+    Agent,
+    AgentState,
+    Environment,
+    PyTree,
+    Transition,
+    act_parts,
+    below_params,
+    update_parts,
+)
 
 NUM_ENVS, NUM_STEPS = 4, 16
 ROUNDING = 1e-5
@@ -47,25 +56,19 @@ def agent_checker(
     fields = jax.tree_util.tree_flatten_with_path(state)[0]
     require(any(below_params(path) for path, _ in fields), "no field of the state is named params")
     act_output = jax.eval_shape(agent.act, state, memory, obs, update_key)
-    require(
-        isinstance(act_output, tuple) and len(act_output) == 3,
-        "act returns (action, memory, extras)",
-    )
-    require_same("memory", "act", act_output[1], memory)
     try:
-        acting.check_action(env, env_params, act_output[0])
+        action, _, _ = act_parts(act_output, memory)
+        acting.check_action(env, env_params, action)
     except ValueError as error:
         raise AgentError(str(error)) from None
     world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)
     check_choices(acting.action_space(env, env_params), rollout.action)
     update_output = trace_update(agent, state, rollout, update_key)
-    require(
-        isinstance(update_output, tuple) and len(update_output) == 2,
-        "update returns (state, metrics)",
-    )
-    require_same("state", "update", update_output[0], state)
-    require(isinstance(update_output[1], dict), "the metrics that update returns are no dict")
+    try:
+        update_parts(update_output, state)
+    except ValueError as error:
+        raise AgentError(str(error)) from None
     new_state, metrics = jax.jit(agent.update)(state, rollout, update_key)
     require_finite("state", new_state)
     require_finite("metrics", metrics)
@@ -148,17 +151,6 @@ def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:
         "greedy, act reads what is not below a field named params: a policy would act otherwise"
     )
     require(equal(action, act(params_only, first)), message)
-
-
-def require_same(what: str, function: str, actual: Any, expected: Any) -> None:
-    """Both trees have the same leaves, shapes and dtypes, as `lax.scan` needs."""
-    same = jax.tree.structure(actual) == jax.tree.structure(expected)
-    require(same, f"{function} changes the structure of the {what}")
-    leaves = jax.tree_util.tree_leaves_with_path(actual)
-    for (path, a), b in zip(leaves, jax.tree.leaves(expected), strict=True):
-        after, before = (f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in (a, b))
-        name = f"{what}{jax.tree_util.keystr(path)}"
-        require(after == before, f"{name} is {after} after {function}, but {before} before")
 
 
 def require_finite(what: str, tree: Any) -> None:

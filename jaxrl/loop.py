@@ -14,7 +14,7 @@ from jaxrl.acting import EpisodeTotals, World
 from jaxrl.checks import Count
 from jaxrl.numerics import nonfinite
 from jaxrl.numerics.precision import in_float32, narrow
-from jaxrl.types import Agent, Environment, PyTree, check_parts, kind_of
+from jaxrl.types import Agent, Environment, PyTree, check_parts, kind_of, update_parts
 
 
 @struct.dataclass
@@ -106,6 +106,11 @@ def make_loop(
     replay of other blocks.
     """
     check_parts(env, agent)
+    if isinstance(env_params, type):
+        raise ValueError(
+            f"params are the class {env_params.__name__}, expected its numbers: "
+            f"give {env_params.__name__}()"
+        )
     check_config(config)
     outcomes.kinds(env)
     active_curriculum = curriculum or constant_curriculum(narrow(env_params))
@@ -184,7 +189,8 @@ def _update(
         chosen = nonfinite.broken_environments(rollout)
         world = acting.restart(env, env_params, agent, world, chosen)
     key, update_key = jax.random.split(world.key)
-    agent_state, agent_metrics = agent.update(state.agent, rollout, update_key)
+    update_output = agent.update(state.agent, rollout, update_key)
+    agent_state, agent_metrics = update_parts(update_output, state.agent)
     metrics = LoopMetrics(
         episodes=jnp.sum(rollout.terminated | rollout.truncated),
         finished=jax.tree.map(jnp.sum, sums),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 
 PARTS = {"environment": ("reset", "step"), "agent": ("init", "memory", "act", "update")}
 """The functions that each has."""
@@ -109,21 +110,30 @@ def below_params(path: tuple) -> bool:
     return any(getattr(key, "name", None) == "params" for key in path)
 
 
+def parameters(agent_state: AgentState) -> list[Any]:
+    """The leaves below a field or key `params` of the state of an agent; all leaves without one.
+
+    It avoids checking the whole of a replay where numbers are to be finite.
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(agent_state)
+    is_below = lambda path: any(getattr(key, "key", None) == "params" for key in path)
+    named = [x for path, x in leaves if below_params(path) or is_below(path)]
+    return named or [x for _, x in leaves]
+
+
 def where_tree(condition: jax.Array, on_true: PyTree, on_false: PyTree) -> PyTree:
     """`jnp.where` leaf by leaf, `condition [N]` broadcast over each leaf's trailing axes."""
 
     def choose(a, b):
         shape = condition.shape + (1,) * (max(a.ndim, b.ndim) - condition.ndim)
-        return jax.numpy.where(condition.reshape(shape), a, b)
+        return jnp.where(condition.reshape(shape), a, b)
 
     return jax.tree.map(choose, on_true, on_false)
 
 
 def fresh_memory(agent: Agent, num_envs: int) -> PyTree:
     """The initial memory of `num_envs` episodes: `[N, ...]`."""
-    return jax.tree.map(
-        lambda x: jax.numpy.broadcast_to(x, (num_envs, *jax.numpy.shape(x))), agent.memory()
-    )
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (num_envs, *jnp.shape(x))), agent.memory())
 
 
 def check_parts(env: Any, agent: Any) -> None:
@@ -141,3 +151,54 @@ def kind_of(x: Any) -> str:
     """The name of the class of an object, and where it is from."""
     kind = type(x)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def act_parts(output: Any, memory: Memory) -> tuple[Action, Memory, PyTree]:
+    """The action, memory and extras that `act` returned, which was given `memory`.
+
+    Raises ValueError for anything else than three, and for another kind of memory.
+    """
+    if not has_parts(output, 3):
+        raise ValueError(f"act returns {describe(output)}; expected (action, memory, extras)")
+    check_same("memory", "act", output[1], memory)
+    return output
+
+
+def update_parts(output: Any, state: AgentState) -> tuple[AgentState, Metrics]:
+    """The state and metrics that `update` returned, which was given `state`.
+
+    Raises ValueError for anything else than two, for another kind of state, and for metrics that
+    are no dict.
+    """
+    is_state = hasattr(output, "_fields") and type(output) is type(state)  # a tuple, perhaps of two
+    if is_state or not has_parts(output, 2):
+        raise ValueError(f"update returns {describe(output)}; expected (state, metrics)")
+    check_same("state", "update", output[0], state)
+    if not isinstance(output[1], dict):
+        raise ValueError(
+            f"the metrics that update returns are {describe(output[1])}; expected a dict of arrays"
+        )
+    return output
+
+
+def has_parts(value: Any, count: int) -> bool:
+    """Whether a value can be taken apart into so many."""
+    return isinstance(value, tuple | list) and len(value) == count
+
+
+def check_same(what: str, function: str, actual: PyTree, expected: PyTree) -> None:
+    """Raises ValueError unless trees have the same leaves, shapes and dtypes: a scan needs that."""
+    if jax.tree.structure(actual) != jax.tree.structure(expected):
+        raise ValueError(f"{function} changes the structure of the {what}; expected the same")
+    leaves = jax.tree_util.tree_leaves_with_path(actual)
+    for (path, a), b in zip(leaves, jax.tree.leaves(expected), strict=True):
+        after, before = (f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in (a, b))
+        if after != before:
+            name = f"{what}{jax.tree_util.keystr(path)}"
+            raise ValueError(f"{name} is {after} after {function}, but {before} before")
+
+
+def describe(value: Any) -> str:
+    """A value in words: its type, and of a tuple how many parts it has."""
+    kind = type(value).__name__
+    return f"{len(value)} values" if type(value) is tuple else f"a {kind}"

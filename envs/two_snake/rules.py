@@ -27,7 +27,7 @@ from envs.snake.rules import START_LENGTH, Body
 
 LEARNER, OTHER = 0, 1
 ALIVE, HIT_WALL, HIT_SELF, HIT_OTHER = range(4)
-LEFT_SIDE, RIGHT_SIDE = 0, 1
+LEFT_SIDE = 0
 NOWHERE = -1
 
 Cells = list[tuple[int, int]]  # of one snake: (row, col), head first

@@ -64,11 +64,11 @@ class Config:
     max_grad_norm: Positive | None = 10.0
     """Global norm to which gradients are clipped; None: never, which is faster."""
     epsilon_start: Share = 1.0
-    """Share of random actions at the start; 0 where a noisy network explores."""
+    """Share of steps at which a random action begins, at first; 0 with a noisy network."""
     epsilon_end: Share = 0.01
-    """Share of random actions from `epsilon_transitions` on; 0 where a noisy network explores."""
+    """Share of such steps from `epsilon_transitions` on; 0 with a noisy network."""
     epsilon_transitions: CountOrZero = 50_000
-    """Transitions over which the share of random actions falls linearly."""
+    """Transitions over which the share of such steps falls linearly."""
     repeat_exponent: Annotated[
         Annotated[float, Range(above=1.0)] | None,
         needs("epsilon_start", why="it needs random actions, {}epsilon-start")

@@ -38,11 +38,11 @@ class Config:
     max_grad_norm: Positive = 10.0
     """Global norm to which gradients are clipped."""
     epsilon_start: Share = 0.1
-    """Share of random actions at the start."""
+    """Share of steps at which a random action begins, at first."""
     epsilon_end: Share = 0.01
-    """Share of random actions from `epsilon_updates` on."""
+    """Share of such steps from `epsilon_updates` on."""
     epsilon_updates: Annotated[float, Range(least=0.0, finite=False)] = 500.0
-    """Updates over which the share of random actions falls linearly."""
+    """Updates over which the share of such steps falls linearly."""
     repeat_exponent: Annotated[float, Range(above=1.0)] | None = None
     """μ of εz-greedy (Dabney et al. 2021): a random action is repeated for n steps, P(n >= k) =
     k^(1 - μ); 2 as in the paper. None: one step."""
@@ -83,7 +83,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     ValueError for out-of-range hyperparameters and, when traced, if `minibatches` does not divide
     the transitions of a block's rollout.
     """
-    check_config(config)
+    checks.config(config)
     repeats = None if greedy else config.repeat_exponent
     optimizer = optax.chain(
         optax.clip_by_global_norm(config.max_grad_norm),  # pyright: ignore[reportArgumentType]
@@ -135,11 +135,6 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         return State(params, opt_state, state.updates + 1), metrics
 
     return Agent(init, partial(exploration.memory_of_repeats, repeats), act, update, explain)
-
-
-def check_config(config: Config) -> None:
-    """Raises ValueError for out-of-range hyperparameters."""
-    checks.config(config)
 
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:

@@ -23,7 +23,8 @@ def k_step_r2(
     the N truths: 1 is perfect, 0 as good as their mean. Both are `[N, K, n]`. With `counted`, bool
     of that shape, sums and means are of the truths that count, and of the channels that have any.
 
-    Raises ValueError unless all have one shape `[N, K, n]`.
+    NaN of a step at which nothing is `counted`. Raises ValueError unless all have one shape
+    `[N, K, n]`.
     """
     shapes = {x.shape for x in (prediction, truth, counted) if x is not None}
     if len(shapes) > 1 or prediction.ndim != 3:

@@ -24,6 +24,7 @@ import jraph
 from flax import linen as nn
 
 from jaxrl.losses.distributions import Joint, Normal, PartlyFixedPolicy, PerNode, SquashedNormal
+from jaxrl.networks.continuous import smooth_clip
 from jaxrl.networks.mlp import MLP, bounds, dense
 
 Graph: TypeAlias = Any
@@ -276,10 +277,7 @@ def box_policy(
     if box is None:
         raise ValueError(f"got low={low} and high={high}: the policy needs a box, give both ends")
     mean = dense(size, 0.01, name="policy")(token)
-    least, most = LOG_SCALES
-    start = math.log(-least / most)  # an output of 0 gives a log scale of 0
-    raw = dense(size, 0.01, name="log_scale")(token)
-    scale = jnp.exp(least + (most - least) * jax.nn.sigmoid(raw + start))
+    scale = jnp.exp(smooth_clip(dense(size, 0.01, name="log_scale")(token), LOG_SCALES))
     return SquashedNormal(Normal(mean, scale), *(jnp.broadcast_to(end, mean.shape) for end in box))
 
 

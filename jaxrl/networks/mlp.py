@@ -45,6 +45,11 @@ class MLP(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         activate = activation_function(self.activation)
+        if isinstance(x, dict | tuple):
+            raise TypeError(
+                f"the network is given a {type(x).__name__}, expected one array: make it one by "
+                "envs.wrappers.FlattenObservation"
+            )
         x = jnp.asarray(x, jnp.float32)
         for width in self.features:
             x = dense(width, math.sqrt(2), None, self.noisy, self.weight_init)(x)

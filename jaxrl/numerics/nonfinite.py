@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from jaxrl.types import AgentState, PyTree, Transition, below_params
+from jaxrl.types import AgentState, PyTree, Transition, parameters
 
 PARTS = ("obs", "action", "reward", "next_obs")
 """Fields of a transition, in the order in which they come to be."""
@@ -71,9 +71,8 @@ def refuse(agent: AgentState, origin: Origin) -> None:
 
     Names what was first in its rollouts, or the parameters. Traced, it cannot know and returns.
     """
-    fields = jax.tree_util.tree_leaves_with_path(agent)
-    is_real = lambda x: jnp.issubdtype(x.dtype, jnp.inexact)
-    params = [x for path, x in fields if below_params(path) and is_real(x)]
+    is_real = lambda x: jnp.issubdtype(jnp.result_type(x), jnp.inexact)
+    params = [x for x in parameters(agent) if is_real(x)]
     if any(isinstance(x, Tracer) for x in (*params, *origin)):
         return
     for update in np.flatnonzero(np.asarray(origin.step) != NEVER):

@@ -113,13 +113,17 @@ def stratified_interval(
     Seeds are drawn anew for each task by itself, and percentiles taken (Agarwal et al. 2021,
     section 4.1). Of few seeds such intervals are too narrow: on one task they hold the truth
     about 50, 75, 89 and 92 times of a hundred with 2, 3, 5 and 10 seeds of normal scores. NaN if a
-    score is. Raises ValueError for fewer than two seeds and for no tasks.
+    score is; where a statistic is infinite, as of runs that failed, the ends are samples of it.
+    Raises ValueError for fewer than two seeds and for no tasks.
     """
     rng = np.random.default_rng(seed)
     samples = bootstrap_samples(scores, resamples, rng)
     if np.isnan(scores).any():  # whether or not a sample holds it
         return np.nan, np.nan
-    low, high = np.percentile([statistic(x) for x in samples], [2.5, 97.5])
+    values = [statistic(x) for x in samples]
+    is_finite = np.isfinite(values).all()  # nothing lies between infinity and a number
+    method = "linear" if is_finite else "nearest"
+    low, high = np.percentile(values, [2.5, 97.5], method=method)
     return float(low), float(high)
 
 

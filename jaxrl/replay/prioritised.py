@@ -38,7 +38,7 @@ def init(ring: Replay) -> Priorities:
 
 
 def add(priorities: Priorities, ring: Replay, length: int) -> Priorities:
-    """The `length` rows that `replay.add` has just written to `ring` get the largest mass."""
+    """The `length` rows that `uniform.add` has just written to `ring` get the largest mass."""
     capacity = priorities.mass.shape[0]
     rows = (ring.head - length + jnp.arange(length)) % capacity
     mass = priorities.mass.at[rows].set(
@@ -52,7 +52,7 @@ def draw(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Starts of B windows of `length` steps, each in proportion to its mass.
 
-    A start is valid as for `replay.draw`: `length - 1` rows follow it before the write head. With
+    A start is valid as for `uniform.draw`: `length - 1` rows follow it before the write head. With
     fewer than `length` rows written no start is valid and the result is undefined.
 
     Args:
@@ -87,6 +87,7 @@ def shares(priorities: Priorities, key: jax.Array, updates: int, batch: int) -> 
     The first of each pair is stratified: one from each of B equal parts of [0, 1) (appendix
     B.2.1); of K blocks, each has one from each of B / K parts.
     """
+    in_blocks.check_draws(priorities.mass.shape[1], batch, priorities.blocks)
     uniform = jax.random.uniform(key, (updates, batch, 2))
     block_batch = batch // priorities.blocks
     part = jnp.arange(batch)[None] % block_batch

@@ -10,6 +10,7 @@ state that holds the ring (`jax.jit(..., donate_argnums=0)`), or every call copi
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -94,6 +95,22 @@ def add(replay: Replay, rollout: PyTree) -> Replay:
     )
 
 
+def end_episodes(replay: Replay) -> Replay:
+    """The ring with its newest step marked as truncated, unless it is terminal.
+
+    For experience that does not go on where it ended: no window then joins the two. A ring whose
+    steps have no `truncated` stays as it is.
+    """
+    if not hasattr(replay.data, "truncated"):
+        return replay
+    newest = row_of(replay, replay.size - 1)
+    data = replay.data
+    truncated = data.truncated.at[newest].set(~data.terminated[newest])
+    is_named_tuple = hasattr(data, "_replace")
+    change = data._replace if is_named_tuple else partial(replace, data)
+    return replace(replay, data=change(truncated=truncated))
+
+
 def sample(
     replay: Replay,
     key: jax.Array,
@@ -147,6 +164,7 @@ def _draw_starts(
 ) -> tuple[jax.Array, jax.Array]:
     """`(age [B], env [B])`, int32: uniform among the `num_rows` oldest rows. Consumes `key`."""
     num_envs, blocks = ring_shape(replay)[1], replay.blocks
+    in_blocks.check_draws(num_envs, batch, blocks)
     width = num_envs // blocks
     age, env = jnp.divmod(jax.random.randint(key, (batch,), 0, num_rows * width), width)
     return age, env if blocks == 1 else env + in_blocks.block_starts(batch, num_envs, blocks)

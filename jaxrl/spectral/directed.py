@@ -216,14 +216,18 @@ def eigenpair_errors(
     return jnp.where(length(right) > FLOOR, angle, jnp.pi / 2)  # features left no room for it
 
 
+def num_classes(P: np.ndarray) -> int:
+    """The number of classes of states `[S, S]` that can all be reached from each other."""
+    return csgraph.connected_components(sparse.csr_array(P), connection="strong")[0]
+
+
 def _check_chain(P: np.ndarray) -> None:
     if P.ndim != 2 or P.shape[0] != P.shape[1] or P.size == 0:
         raise ValueError(f"P has shape {P.shape}, expected [S, S]: one row per state")
     error = np.abs(P.sum(axis=1) - 1).max()
     if not error <= TIE or not np.all(P >= 0):
         raise ValueError(f"rows of P must be distributions, but a sum is off by {error:.2g}")
-    count, _ = csgraph.connected_components(sparse.csr_array(P), connection="strong")
-    if count > 1:
+    if (count := num_classes(P)) > 1:
         raise ValueError(
             f"the states fall into {count} classes that cannot all be reached from each other; "
             "expected one: give one-way passages a way back"

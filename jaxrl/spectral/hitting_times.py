@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from jaxrl.numerics.linalg import matmul
+from jaxrl.spectral.directed import num_classes
 
 LARGEST = 0.9999  # of |μ| but the first: slower modes count as this slow
 LEAST = 1e-9  # share of the uniform distribution below which π is not divided by
@@ -32,17 +33,14 @@ def exact_times(P: np.ndarray) -> np.ndarray:
     """
     P = np.asarray(P, float)
     size = len(P)
-    # π (I - P + 1 1ᵀ) = 1ᵀ has one solution where P has one closed class.
-    try:
-        stationary = np.linalg.solve((np.eye(size) - P + 1).T, np.ones(size))
-        fundamental = np.linalg.inv(np.eye(size) - P + stationary[None, :])
-    except np.linalg.LinAlgError:
-        stationary = fundamental = np.zeros((size, size))
-    if not np.all(stationary > 0):
+    if num_classes(P) > 1:  # rounding may hide a singular matrix
         raise ValueError(
             "some states are never entered from others, so that hitting times are infinite; "
             "expected a walk that can get from every state to every other one"
         )
+    # π (I - P + 1 1ᵀ) = 1ᵀ has one solution where P has one closed class.
+    stationary = np.linalg.solve((np.eye(size) - P + 1).T, np.ones(size))
+    fundamental = np.linalg.inv(np.eye(size) - P + stationary[None, :])
     times = (np.diag(fundamental)[None, :] - fundamental) / stationary[None, :]
     np.fill_diagonal(times, 0)
     return times

@@ -60,6 +60,11 @@ def test_what_is_not_an_action_is_refused(key, make_env, action, message):
         env.step(key, state, action)
 
 
+def test_a_class_of_parameters_is_refused(key):
+    with pytest.raises(TypeError, match=r"params are the class EnvParams, .* give EnvParams\(\)"):
+        Snake().reset(key, EnvParams)
+
+
 @pytest.mark.parametrize("action", [1, np.int8(1), np.array(1), jnp.uint32(1)])
 def test_an_integer_of_any_kind_is_a_choice(key, action):
     env = Snake()

@@ -66,9 +66,16 @@ BROKEN = {
         "state.params['w'] is not finite",
     ),
     "metric": ({"update": update(lambda s: s, lambda: {"x": jnp.inf})}, "metrics['x'] is not"),
-    "no dict": ({"update": update(lambda s: s, lambda: ())}, "metrics that update returns are no"),
+    "no dict": (
+        {"update": update(lambda s: s, lambda: ())},
+        "metrics that update returns are 0 values; exp",
+    ),
     "action": ({"act": act(lambda *_: jnp.float32(jnp.nan))}, "action is not finite"),
-    "pair": ({"act": lambda s, m, o, k: (jnp.float32(0), m)}, "act returns (action, memory, ext"),
+    "pair": ({"act": lambda s, m, o, k: (jnp.float32(0), m)}, "act returns 2 values; expected (ac"),
+    "state alone": (
+        {"update": lambda s, r, k: s},
+        "update returns a State; expected (state, metri",
+    ),
 }
 
 

@@ -133,6 +133,7 @@ NETWORK = QNetwork(MLP((4,)), 2)
         ({"seed": 1.5}, "seed is 1.5, expected an integer"),
         ({"config": ppo.Config()}, "config is a jaxrl.agents.ppo.Config, .*: give a jaxrl.loop.C"),
         ({"env": toy.ActionReward}, "environment is the class ActionReward, .*: give an instance"),
+        ({"params": loop.Config}, r"params are the class Config, expected .* give Config\(\)"),
         ({"env": GYM}, "environment is a tuple, expected an object with reset, step"),
         ({"agent": dqn.Config()}, "agent is a jaxrl.agents.dqn.Config, expected .*what `make`"),
         (
@@ -145,7 +146,7 @@ def test_the_front_door_refuses_what_is_no_training_in_one_line(changes, message
     agent = counting_agent(2)
     training = {"env": toy.ActionReward(), "agent": agent, "config": SIZES, "steps": 6, "seed": 0}
     with pytest.raises(ValueError, match=message) as error:
-        jaxrl.train(params=(), **training | changes)
+        jaxrl.train(**{"params": (), **training, **changes})
     assert "\n" not in str(error.value)
 
 

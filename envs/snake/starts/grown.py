@@ -33,7 +33,7 @@ def start(board: Board, random_words: jax.Array, share: float | jax.Array, short
     ends = cell_at(first), cell_at(first + length - 1)
     head, tail = (jnp.where(backwards, a, b) for a, b in (ends, ends[::-1]))
     neck = jnp.where(backwards, cell_at(first + 1), cell_at(first + length - 2))
-    heading = _heading(board, neck, head)
+    heading = _heading(neck, head)
     occupied = _stretch(board, first, length)
     head_set = bitboard.single(head, board.num_words)
     long = State(
@@ -68,7 +68,7 @@ def _stretch(board: Board, first: jax.Array, length: jax.Array) -> Bits:
     return bitboard.union(from_first, prefix(jnp.maximum(end - cells, 0)))
 
 
-def _heading(board: Board, cell: jax.Array, beside: jax.Array) -> jax.Array:
+def _heading(cell: jax.Array, beside: jax.Array) -> jax.Array:
     """The direction from a cell to the one beside it."""
     step = beside - cell
     return jnp.where(

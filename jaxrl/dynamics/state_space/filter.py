@@ -53,7 +53,10 @@ class FilteredStates(NamedTuple):
 def filter_states(
     model: StateSpace, params: Params, record: Record, prediction: Prediction = "extended"
 ) -> FilteredStates:
-    """Beliefs and log-likelihood of every step of a record; in padding 0 and the last belief."""
+    """Beliefs and log-likelihood of every step of a record.
+
+    In padding the log-likelihood is 0, and the belief is what is predicted after the last step.
+    """
 
     def advance(before: Belief, now: Record) -> tuple[Belief, FilteredStates]:
         belief, log_likelihood = correct(model, params, before, now.y, now.observed)

@@ -43,7 +43,7 @@ def make(
 
     Args:
       network: `init(key, obs)` and `apply(params, obs [..., D]) -> [..., d]`, an
-        `networks.encoder.Encoder` with d from `outputs`.
+        `spectral.learning.encoder.Encoder` with d from `outputs`.
       config: its number leaves may be traced.
       num_actions: A of the random walk.
       inputs: `[S, ...]`, where observations are indices 0..S-1 of states.

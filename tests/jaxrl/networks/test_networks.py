@@ -342,3 +342,8 @@ def test_dueling_network_is_v_plus_centred_advantages():
 def test_impossible_networks_are_refused(network, message):
     with pytest.raises(ValueError, match=message):
         jax.eval_shape(network.init, jax.random.key(0), jnp.zeros(D))
+
+
+def test_parts_of_an_observation_are_refused_with_the_wrapper_that_joins_them(key):
+    with pytest.raises(TypeError, match=r"is given a dict, expected one array: .*FlattenObserv"):
+        MLP((4,)).init(key, {"a": jnp.zeros(2)})

@@ -109,6 +109,9 @@ def test_parameters_that_are_not_finite_are_refused_and_what_else_is_in_the_stat
     nonfinite.refuse(State(jnp.ones(2), jnp.array(-jnp.inf)), all_finite)
     with pytest.raises(FloatingPointError, match="parameters of the agent are not finite"):
         nonfinite.refuse(State(jnp.array([1, jnp.nan]), jnp.zeros(())), all_finite)
+    for state in ({"params": jnp.array(jnp.nan), "best": 0.0}, jnp.array(jnp.nan)):
+        with pytest.raises(FloatingPointError, match="parameters of the agent are not finite"):
+            nonfinite.refuse(state, all_finite)
     origin = all_finite._replace(
         part=jnp.array([0, 0, 2, 1]), env=jnp.full(4, 5), step=all_finite.step.at[2:].set(7)
     )

@@ -103,6 +103,12 @@ def test_a_score_that_is_not_known_is_not_the_best(statistic):
     assert np.isnan(statistics.stratified_interval(scores, 1, seed, statistic)).all()
 
 
+def test_a_run_that_failed_takes_the_interval_to_minus_infinity():
+    """One sample of 27 is of the best run alone, more than the 2.5 % above the interval."""
+    scores = np.array([[-np.inf], [2.0], [3.0]])
+    assert statistics.stratified_interval(scores, statistic=np.mean) == (-np.inf, 3.0)
+
+
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_no_scores_are_refused(statistic):
     with pytest.raises(ValueError, match="are none; give one at least"):

@@ -175,6 +175,19 @@ def test_starts_are_uniform():
     assert abs(chi_square - degrees) < 4 * np.sqrt(2 * degrees)
 
 
+def test_windows_end_where_experience_does_not_go_on():
+    """Steps 0 to 2, then 7 to 9; the last one of the second environment is terminal."""
+    endings = np.zeros((3, N), int)
+    endings[2, 1] = 1
+    ring = uniform.end_episodes(add(uniform.init(EXAMPLE, 8, N), rollout(0, endings)))
+    assert np.asarray(ring.data.truncated[:3]).sum() == N - 1
+    ring = add(ring, rollout(7, np.zeros((3, N), int)))
+    window = sample(ring, jax.random.key(0), 200, 3, False)
+    times = np.asarray(window.data.name) // N  # [L, B]
+    assert set(times[0]) == {0, 1, 2, 7}
+    assert (times[-1] == np.where(times[0] < 7, 2, 9)).all()
+
+
 def test_windows_longer_than_what_is_written_stay_on_the_newest_row():
     ring, _ = filled_ring(7, [2], num_endings=1)
     window = sample(ring, jax.random.key(0), 50, 4, False)
@@ -263,6 +276,8 @@ def test_clear_words_for_what_does_not_fit():
         assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match="windows of 5 steps from a replay of 4 rows"):
         uniform.sample(ring, jax.random.key(0), 8, 5)
+    with pytest.raises(ValueError, match="batch_size is 4, blocks is 3, expected blocks to divide"):
+        uniform.sample(uniform.init(EXAMPLE, 4, N, blocks=3), jax.random.key(0), 4)
     with pytest.raises(ValueError, match="at least one row"):
         uniform.init(EXAMPLE, 0, N)
     with pytest.raises(ValueError, match="32 bits"):

@@ -93,6 +93,7 @@ def test_rank_correlations_of_other_shapes_are_refused(shapes):
 
 
 def test_walks_that_cannot_return_are_refused():
-    for P in (np.array([[0.5, 0.5], [0, 1.0]]), np.eye(3)):
+    apart = np.kron(np.eye(2), np.random.default_rng(1).dirichlet(np.ones(5), 5))
+    for P in (np.array([[0.5, 0.5], [0, 1.0]]), np.eye(3), apart):
         with pytest.raises(ValueError, match="hitting times are infinite"):
             hitting_times.exact_times(P)

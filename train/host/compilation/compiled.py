@@ -15,7 +15,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxrl.loop import LoopMetrics
 from jaxrl.numerics import nonfinite
-from jaxrl.types import PyTree, RunState, where_tree
+from jaxrl.replay import uniform
+from jaxrl.types import PyTree, RunState, parameters, where_tree
 from train.host.compilation import ahead_of_time
 from train.host.machine import devices, members
 
@@ -181,10 +182,18 @@ def checked_update(update: Update, skip: bool) -> Callable[[RunState], tuple[Run
         if metrics.origin:
             finite &= metrics.origin.step == nonfinite.NEVER
         if skip:
-            after = after._replace(agent=where_tree(finite, after.agent, state.agent))
+            kept = end_episodes(state.agent)  # environments have moved on without it
+            after = after._replace(agent=where_tree(finite, after.agent, kept))
         return after, Report(metrics, finite)
 
     return update_and_check
+
+
+def end_episodes(agent_state: PyTree) -> PyTree:
+    """The state of an agent with its replays as `uniform.end_episodes` leaves them."""
+    is_replay = lambda x: isinstance(x, uniform.Replay)
+    end = lambda x: uniform.end_episodes(x) if is_replay(x) else x
+    return jax.tree.map(end, agent_state, is_leaf=is_replay)
 
 
 def make_variable_chunk(
@@ -218,16 +227,3 @@ def all_finite(tree: PyTree) -> jax.Array:
     """Whether no floating-point leaf holds NaN or infinity."""
     floats = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.inexact)]
     return jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in floats], bool))
-
-
-def parameters(agent_state: PyTree) -> PyTree:
-    """The leaves below a field or key `params`; all leaves if there is none.
-
-    The host knows agents only by this naming convention. It avoids checking the whole replay.
-    """
-    leaves = jax.tree_util.tree_leaves_with_path(agent_state)
-
-    def below_params(path) -> bool:
-        return any(getattr(x, "name", getattr(x, "key", None)) == "params" for x in path)
-
-    return [x for path, x in leaves if below_params(path)] or [x for _, x in leaves]

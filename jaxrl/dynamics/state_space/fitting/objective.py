@@ -26,13 +26,13 @@ class Objective:
     prediction: Prediction = struct.field(pytree_node=False, default="extended")
     """How the filter predicts: extended or cubature."""
     ahead_steps: CountOrZero = struct.field(pytree_node=False, default=10)
-    """K; 0: by marginal likelihood alone."""
+    """K, of short windows fewer; 0: by marginal likelihood alone."""
     particles: Count = struct.field(pytree_node=False, default=8)
     """Over which an expectation ahead is averaged."""
     ahead_weight: NonNegative = 1.0
     """Weight of the steps ahead beside the marginal likelihood."""
     prior: Positive = 0.3
-    """Standard deviation of the weights of the field, and of a network's layer in units of 10."""
+    """Standard deviation of the weights of the field."""
 
 
 def loss(
@@ -80,13 +80,17 @@ def ahead_loss(
 ) -> tuple[jax.Array, jax.Array]:
     """Minus the log-likelihood of the K steps after one random time, and how many numbers it is of.
 
-    Of Poisson counts at the mean rate of the particles, of a normal distribution with their mean
-    and variance for the rest. Consumes `key`.
+    A window that is too short for a settled filter and K steps has as many as come after `SETTLED`,
+    or one; none if it is a single step. Of Poisson counts at the mean rate of the particles, of a
+    normal distribution with their mean and variance for the rest. Consumes `key`.
     """
     time_key, particle_key = jax.random.split(key)
-    steps = objective.ahead_steps
-    last = max(len(window.y) - steps, SETTLED + 1)
-    time = jax.random.randint(time_key, (), min(SETTLED, last - 1), last)
+    length = len(window.y)
+    if length < 2:
+        return jnp.zeros(()), jnp.zeros((), jnp.int32)
+    steps = min(objective.ahead_steps, max(length - SETTLED - 1, 1))
+    latest = length - 1 - steps
+    time = jax.random.randint(time_key, (), min(SETTLED, latest), latest + 1)
     take_time = lambda x: jax.lax.dynamic_slice_in_dim(x, time, 1)[0]
     take_steps = lambda x, shift: jax.lax.dynamic_slice_in_dim(x, time + shift, steps)
     belief: Belief = jax.tree.map(take_time, states.belief)

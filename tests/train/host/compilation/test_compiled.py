@@ -1,11 +1,46 @@
 """What is compiled, and with which options."""
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.replay import uniform
 from train.host.compilation import compiled
+
+
+class Experience(NamedTuple):
+    time: Any
+    terminated: Any = np.False_
+    truncated: Any = np.False_
+
+
+class State(NamedTuple):
+    agent: Any
+    time: Any
+
+
+class Metrics(NamedTuple):
+    loss: Any
+    origin: Any = ()
+
+
+def test_no_window_of_a_replay_joins_what_an_undone_update_lies_between():
+    """The update at time 2 is not finite: row 1 is followed by row 3, and is an end."""
+
+    def update(state: State) -> tuple[State, Any]:
+        steps = jax.tree.map(lambda x: jnp.asarray(x)[None, None], Experience(state.time))
+        loss = jnp.where(state.time == 2, jnp.nan, 0.0)
+        return State(uniform.add(state.agent, steps), state.time + 1), Metrics(loss)
+
+    state: Any = State(uniform.init(Experience(jnp.int32(0)), 8, 1), jnp.int32(0))
+    step = jax.jit(compiled.checked_update(update, skip=True))
+    for _ in range(5):
+        state, _ = step(state)
+    rows = jax.tree.map(lambda x: list(x[: int(state.agent.size), 0]), state.agent.data)
+    assert rows == Experience([0, 1, 3, 4], [False] * 4, [False, True, False, False])
 
 
 def product(axes: int):

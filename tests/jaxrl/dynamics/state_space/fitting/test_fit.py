@@ -7,7 +7,7 @@ import pytest
 
 from jaxrl.dynamics.state_space.filter import filter_states
 from jaxrl.dynamics.state_space.fitting import fit
-from jaxrl.dynamics.state_space.fitting.objective import Objective
+from jaxrl.dynamics.state_space.fitting.objective import Objective, ahead_loss
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
 KNOWN = ("matrix", "offset", "log_noise")
@@ -41,6 +41,26 @@ def test_what_is_known_stays_and_the_rest_is_at_least_as_likely_as_the_truth():
     likelihood = lambda params: float(filter_states(model, params, record).log_likelihood.sum())
     assert likelihood(start) < likelihood(truth) - 5
     assert likelihood(fitted) > likelihood(truth) - 0.5  # the maximum is above it
+
+
+@pytest.mark.parametrize("length", [1, 2, 6, 7, 12, 15, 16, 40])
+def test_steps_ahead_are_compared_with_the_same_steps(length):
+    """Of noise of 0.01 nothing is left but its logarithm, in windows of any length."""
+    model, params = random_model()
+    low = lambda x: jnp.full_like(x, jnp.log(1e-4))
+    params = params._replace(
+        log_process=low(params.log_process),
+        first_log_deviation=low(params.first_log_deviation),
+        log_noise=jnp.full_like(params.log_noise, jnp.log(0.01)),
+    )
+    window = simulate(model, params, length)
+    states = filter_states(model, params, window)
+    losses, count = ahead_loss(Objective(), model, params, window, states, jax.random.key(0))
+    steps = min(10, max(length - 6, 1)) if length > 1 else 0
+    assert count == 5 * steps
+    # squared normal errors are 1 on average, within five of their deviations
+    error = float(losses) / max(int(count), 1) - np.log(0.01) - 0.5
+    assert length == 1 or abs(error) < 0.2 + 5 * np.sqrt(0.5 / int(count))
 
 
 def test_what_is_known_must_be_a_part():
