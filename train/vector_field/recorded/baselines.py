@@ -28,8 +28,8 @@ ORDERS = (1, 2, 4, 8)
 MOST_REGRESSORS = 500
 MOST_STEPS = 20_000
 """Newest steps of the training data that are fitted: more takes long and changes little."""
-ITERATIONS = 30
-"""Of expectation maximisation."""
+ROUNDS, TOLERANCE = 60, 1e-5
+"""Of the fit of the linear-Gaussian model: forecasts are as good long before its parameters."""
 RIDGE = 1e-9
 """Of ARX, relative to the mean square of a regressor."""
 NAMES = {"persistence": "persistence", "arx": "ARX", "linear_gaussian": "linear-Gaussian"}
@@ -216,7 +216,7 @@ def fit_linear_gaussian(data: Data, dims: int) -> Params:
 def fit_episodes(data: Episodes, dims: int) -> Params:
     """Fits a linear-Gaussian model to arrays on the device."""
     start = linear_gaussian.first_guess(data, dims)
-    return linear_gaussian.fit(start, data, ITERATIONS)[0]
+    return linear_gaussian.fit(start, data, ROUNDS, TOLERANCE)[0]
 
 
 def as_episodes(data: Data) -> Episodes:

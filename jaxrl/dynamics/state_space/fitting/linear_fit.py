@@ -16,7 +16,8 @@ from jaxrl.dynamics.state_space.model import Params, StateSpace
 from jaxrl.numerics import linalg
 from jaxrl.numerics.linalg import matmul
 
-ITERATIONS = 50
+ROUNDS = 100
+"""At most, of the fit of a linear-Gaussian model."""
 LEAST = 1e-6
 """Variance of the states added in each direction, in units of the largest."""
 
@@ -27,7 +28,7 @@ def is_linear_gaussian(model: StateSpace) -> bool:
     return is_linear and not np.asarray(model.is_count).any()
 
 
-def linear_fit(model: StateSpace, record: Record, iterations: int = ITERATIONS) -> Params:
+def linear_fit(model: StateSpace, record: Record, rounds: int = ROUNDS) -> Params:
     """Parameters for episodes `[E, T]`, in coordinates of states of mean 0 and covariance I.
 
     The noise of a step is independent there, as the model has it. Raises ValueError for more
@@ -35,7 +36,7 @@ def linear_fit(model: StateSpace, record: Record, iterations: int = ITERATIONS) 
     """
     episodes = Episodes(record.y, record.u, record.observed & record.valid[..., None], record.valid)
     start = linear_gaussian.first_guess(episodes, model.dims)
-    params, _ = linear_gaussian.fit(start, episodes, iterations)
+    params, _ = linear_gaussian.fit(start, episodes, rounds)
     states = jax.vmap(linear_gaussian.smooth, (None, 0, 0, 0))(
         params, episodes.y, episodes.u, episodes.observed
     )
