@@ -52,13 +52,13 @@ def npz_headers(path: str | Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]
     return headers
 
 
-def unread_note(names: Sequence[str], known: str, candidates: Collection[str] = ()) -> str:
-    """What is said of arrays that nobody reads; `known` tells in words which are read.
+def unread_note(names: Sequence[str], readable: str, candidates: Collection[str] = ()) -> str:
+    """What is said of arrays that nobody reads; `readable` tells in words which are read.
 
     Which of the `candidates` may have been meant is said, too.
     """
     unread = listing([f"{name}{suggestion_text(name, candidates)}" for name in names])
-    return f"not read: {unread}; read are {known}"
+    return f"not read: {unread}; read are {readable}"
 
 
 def read_npy(path: str | Path) -> np.ndarray:

@@ -110,8 +110,8 @@ def test_what_was_read_is_said_once(tmp_path, capsys):
 )
 def test_arrays_that_are_not_read_are_named(tmp_path, more, note, capsys):
     save_and_load(tmp_path, states=IDS, **more)
-    known = "read are states, successors, ends, lengths, positions"
-    expected = f"{tmp_path}/data.npz: not read: {note}; {known}\n" if note else ""
+    readable = "read are states, successors, ends, lengths, positions"
+    expected = f"{tmp_path}/data.npz: not read: {note}; {readable}\n" if note else ""
     assert capsys.readouterr().err == expected
 
 
@@ -132,10 +132,10 @@ def test_arrays_that_are_not_read_are_named(tmp_path, more, note, capsys):
 )
 def test_coordinates_in_another_unit_are_named(tmp_path, ranges, line, capsys):
     save_and_load(tmp_path, states=np.linspace(-0.5, 0.5, 9)[:, None] * ranges)
-    said = capsys.readouterr().err
-    assert said.startswith(f"{tmp_path}/data.npz: {line}" if line else "")
-    assert len(said.splitlines()) == bool(line)
-    assert not line or "one scale serves all" in said
+    output = capsys.readouterr().err
+    assert output.startswith(f"{tmp_path}/data.npz: {line}" if line else "")
+    assert len(output.splitlines()) == bool(line)
+    assert not line or "one scale serves all" in output
 
 
 def test_ids_that_never_occur_are_counted(tmp_path, capsys):

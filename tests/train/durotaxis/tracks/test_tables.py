@@ -162,9 +162,9 @@ def test_measurements_at_one_place_are_averaged(tmp_path, table, line, capsys):
     (tmp_path / "afm.csv").write_text(table)
     field = measured_ground(str(tmp_path / "afm.csv"), None, None, (60, 50)).field
     np.testing.assert_allclose(field[9, [0, 4, 9, 14]], [1.1, 1.9, 2.9, 3.9], rtol=1e-5)  # to 5
-    said = capsys.readouterr().err
-    assert line in said
-    assert "; 3 measurements at places that were measured more than once are averaged\n" in said
+    output = capsys.readouterr().err
+    assert line in output
+    assert "; 3 measurements at places that were measured more than once are averaged\n" in output
 
 
 def test_places_across_a_line_count_once_along_it(tmp_path):
