@@ -38,14 +38,14 @@ class GymnasiumEnv(gymnasium.Env):
         self._is_running = False
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | np.integer | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """The first observation of an episode, and no info. There are no options."""
         steps.check_process()
         if options:
             raise ValueError(f"options are {list(options)}; expected none")
         word = None if seed is None else steps.word_of(seed)
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else int(seed))  # Gymnasium refuses NumPy's
         if word is None and self._episode is not None:
             key = self._episode.key
         else:

@@ -3,6 +3,7 @@
 import re
 import types
 import typing
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
@@ -10,6 +11,8 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 
 MOST_DIGITS = 300
 """Digits of a whole number with an exponent, at most: 1e999999999 fits into no memory."""
+MOST_LISTED = 12
+"""Names that a message has, at most."""
 FLAGS = ConstructorRegistry()
 """How the flags of a command are read: whole numbers by `parse_integer`, others as tyro does."""
 
@@ -36,6 +39,11 @@ def quantity(count: int, things: str) -> str:
         return f"{count:,} {things}"
     one = re.sub(r"ies$", "y", things)
     return f"1 {re.sub('(?<=ch|sh|ss)es$|(?<=x)es$|s$', '', one)}"
+
+
+def listing(names: Sequence[str]) -> str:
+    """The first of some names, for messages."""
+    return ", ".join(names[:MOST_LISTED]) + ", …" * (len(names) > MOST_LISTED)
 
 
 def one_or_each(count: int) -> str:

@@ -4,11 +4,13 @@ import sys
 from pathlib import Path
 
 from train.host.command_line.command import command
+from train.host.command_line.defaults import fields_in
 from train.host.command_line.flags import parse_known
 from train.host.errors import UsageError
+from train.host.files.run_directory import resume_flag
 from train.host.machine import start
 from train.host.machine.signals import interruption
-from train.host.plain_config import check_options
+from train.host.plain_config import check_options, flag
 from train.sweep import build, cluster, jobs
 
 
@@ -21,15 +23,25 @@ def main(arguments: list[str]) -> int:
         check_options(options)
         cluster.refuse(options)
         if options.resume:
-            if name or flags:
-                raise UsageError(f"--resume {options.resume} continues as it began: give no more")
+            refuse_more(options.resume, name, flags, fields_in(remaining))
             sweep = build.resume(Path(options.resume))
         else:
             sweep = build.begin(name, preset, options, flags)
-        with interruption(f"stopped: --resume {sweep.directory} goes on with the sweep"):
+        with interruption(f"stopped: {resume_flag(sweep.directory)} goes on with the sweep"):
             jobs.run(sweep, options.cluster)
 
     return command(run_sweep, arguments)
+
+
+def refuse_more(directory: str, name: str, flags: list[str], fields: set[str]) -> None:
+    """Raises UsageError for what is given beside `--resume`, but for a cluster."""
+    others = (flag(x) for x in sorted(fields) if x.split(".")[0] not in ("resume", "cluster"))
+    more = [name] * bool(name) + [*others, *flags]
+    if more:
+        raise UsageError(
+            f"{resume_flag(directory)} continues as it began, with nothing else but --cluster: "
+            f"leave out {more[0]}"
+        )
 
 
 if __name__ == "__main__":

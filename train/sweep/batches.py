@@ -15,7 +15,7 @@ from train.host.compilation import compiled, memory
 from train.host.errors import Interrupted
 from train.host.files import metrics_file
 from train.host.files.provenance import provenance
-from train.host.files.run_directory import RunDirectory
+from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.machine import devices
 from train.host.machine.members import Members, make_member_functions, unpack_state
 from train.host.machine.progress import Display
@@ -113,7 +113,7 @@ def train(
             session = Session(*session_parts, record, display, stop, meta, **session_options)
             state, counters = session.train()
         if stop.requested:  # during the last chunk
-            raise Interrupted(f"stopped after training a batch: --resume {sweep}")
+            raise Interrupted(f"stopped after training a batch: {resume_flag(sweep)}")
     base = program.training(config_of(config, group.trials[0].values))
     return split(devices.move_to_one_device(state), counters.updates, group, kind_of(base))
 

@@ -54,7 +54,7 @@ class Options:
     directory: str = ""
     """Directory to create; empty: runs/sweep-NAME-DATE-TIME."""
     resume: Annotated[str, tyro.conf.arg(metavar="DIR")] = ""
-    """Directory of a sweep to continue; nothing else is given then."""
+    """Directory of a sweep to continue; nothing else but a cluster is given then."""
     cluster: Cluster = field(default_factory=Cluster)
 
 

@@ -94,6 +94,8 @@ def interval(
 ) -> Interval:
     """A range of numbers. Raises UsageError unless it is one."""
     low, high = (read_value(name, match[end]) for end in ("low", "high"))
+    if isinstance(low, int) and isinstance(high, int) and not isinstance(low, bool):
+        raise UsageError(f"--vary {text}: whole numbers are listed, as {name}=4,16,64")
     if not isinstance(low, float) or not isinstance(high, float) or not low < high:
         raise UsageError(f"--vary {text}: expected a range LOW..HIGH of numbers, LOW below HIGH")
     log = match["scale"] == "log:"

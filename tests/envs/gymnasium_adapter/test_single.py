@@ -50,6 +50,14 @@ def test_observations_may_be_written_to():
         obs[:] = 0
 
 
+def test_seeds_of_numpy_are_seeds():
+    env = GymnasiumEnv(SNAKE)
+    plain = env.reset(seed=3)[0]
+    for seed in (np.int64(3), np.uint32(3)):
+        np.testing.assert_array_equal(env.reset(seed=seed)[0], plain)
+        assert env.np_random_seed == 3
+
+
 @pytest.mark.slow
 def test_actions_of_several_parts():
     env = Durotaxis(capacity=8, num_founders=3, action="nodes")

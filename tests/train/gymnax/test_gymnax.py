@@ -132,6 +132,11 @@ def test_options_and_numbers_reach_the_environment():
         (Game("strangers_games:nothing"), "gave a int, expected an environment"),
         (Game("Snake-v0", options=("rows=600",)), "cannot be made: "),
         (Game("Snake-v0", options=("rows",)), "env.options has 'rows', expected NAME=VALUE"),
+        (Game("Snake-v0", options=("rows=6", "rows=6")), "env.options has rows twice, the second"),
+        (
+            Game("CartPole-v1", numbers=("gravity=9", "length=1", "gravity=8")),
+            "env.numbers has gravity twice, the second time gravity=8; expected it once",
+        ),
         (Game("CartPole-v1", numbers=("x=1",)), "env.numbers has x=1, expected numbers for"),
         (Game("CartPole-v1", numbers=("gravity=a",)), "env.numbers has gravity=a, expected"),
         (

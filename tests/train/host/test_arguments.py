@@ -3,6 +3,7 @@
 import pytest
 
 from train.host.arguments import flag_value, split_flag
+from train.host.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -10,7 +11,6 @@ from train.host.arguments import flag_value, split_flag
     [
         ("ppo --resume runs/a --run.seed 1", "runs/a"),
         ("--resume=runs/a=b", "runs/a=b"),
-        ("--resume runs/a --resume=runs/b", "runs/a"),
         ("--resume= --resume runs/b", "runs/b"),
         ("--resume --run.seed", "--run.seed"),  # whoever reads it says that this is no run
         ("--resume", None),
@@ -21,6 +21,13 @@ from train.host.arguments import flag_value, split_flag
 )
 def test_the_value_of_a_flag(line, value):
     assert flag_value(line.split(), "--resume") == value
+
+
+def test_a_flag_with_two_values_is_refused():
+    line = ["ppo", "--resume", "runs/a", "--run.seed", "1", "--resume=runs/b"]
+    message = "--resume is given twice, runs/a and runs/b; expected it once"
+    with pytest.raises(UsageError, match=f"^{message}$"):
+        flag_value(line, "--resume")
 
 
 def test_a_flag_is_split_from_the_others_each_time():

@@ -59,14 +59,14 @@ def test_a_picture_that_fails_takes_no_score_with_it(tmp_path: Path, capsys):
         raise RuntimeError("nothing to draw")
 
     broken_program = descent.PROGRAM._replace(views=Views(pictures=fail))
-    directory = tmp_path / "run"
+    directory = tmp_path / "my run"
     assert (
         command.main(broken_program, [f"--run.directory={directory}", "--run.num-seeds=1"])
         == REFUSED
     )
     error = capsys.readouterr().err
     assert error.startswith("RuntimeError: nothing to draw (")
-    assert f"train.render {directory} draws it" in error
+    assert f"train.render '{directory}' draws it" in error
     assert error.count("\n") == 1
     (row,) = json.loads((directory / "eval.json").read_text())["seeds"]
     assert row["distance"] == pytest.approx(np.linalg.norm(place(0, UPDATES)), rel=1e-5)

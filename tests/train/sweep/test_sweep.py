@@ -190,7 +190,10 @@ class TestRandom:
         (["--vary", "agent.learning_rate=0.1..0.2"], "--random"),
         (["--vary", "agent.learning_rate=0.2..0.1", "--random=2"], "LOW below HIGH"),
         (["--vary", "agent.learning_rate=log:0..1", "--random=2"], "begins above 0"),
-        (["--vary", "agent.replay=1..3", "--random=2"], "of numbers"),
+        (
+            ["--vary", "agent.replay=1..3", "--random=2"],
+            "--vary agent.replay=1..3: whole numbers are listed, as agent.replay=4,16,64",
+        ),
         (["--vary", "run.seed=1,2"], "fields of run"),
         (["--vary", VARY, "--vary", VARY], "varied twice"),
         (["--random", "3"], "give one"),
@@ -207,6 +210,24 @@ def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "more"),
+    [
+        (["--seeds", "3"], "--seeds"),  # which is the default
+        (["--vary", VARY, "--cluster=local"], "--vary"),
+        (["--confirm=0"], "--confirm"),
+        (["--random", "2"], "--random"),
+        (["--directory", "x"], "--directory"),
+        (["--agent.learning_rate=1"], "--agent.learning-rate"),
+        (["here"], "here"),
+    ],
+)
+def test_a_sweep_goes_on_as_it_began(flags, more, capsys):
+    assert command.main(["--resume", "my sweep", *flags]) == REFUSED
+    expected = "--resume 'my sweep' continues as it began, with nothing else but --cluster: leave"
+    assert capsys.readouterr().err == f"{expected} out {more}\n"
 
 
 @pytest.mark.slow

@@ -20,12 +20,15 @@ import numpy as np
 
 from jaxrl.spectral import recorded_pairs
 from train.host.files import array_files
-from train.host.numbers import quantity
+from train.host.machine.progress import print_once
+from train.host.numbers import listing, quantity
 
 NAMES = ("states", "successors", "ends", "lengths", "positions")
 MOST_IDS = 5_000
 """Ids, at most: the truth is computed from a matrix of states by states."""
 LARGEST = 1e15
+NARROW = 1 / 50
+"""Of the widest range of a coordinate: what varies less may be in another unit, and is not seen."""
 FEW = 10
 """Moments: fewer, each of more numbers, are taken for an array that is transposed."""
 EXPECTED = (
@@ -145,6 +148,11 @@ def read(path: str) -> dict[str, np.ndarray]:
         raise ValueError(f"there is no file {path}; {EXPECTED}") from None
     except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); {EXPECTED}") from None
+    unread = [name for name in array_files.npz_headers(path) if name not in NAMES]
+    if unread:
+        absent = [name for name in NAMES if name not in arrays]
+        note = array_files.unread_note(unread, ", ".join(NAMES), absent)
+        print_once(f"{path}: {note}")
     if "states" not in arrays:
         raise ValueError(f"{path} has no array 'states'; {EXPECTED}")
     if arrays["states"].size == 0:
@@ -276,6 +284,25 @@ def _make_id_recording(
     return Recording(first, second, left, places.astype(np.int32), num_ids, positions, empty, 1.0)
 
 
+def narrow_warning(path: str, ranges: np.ndarray) -> str:
+    """What is said of coordinates that hardly vary beside the widest; empty if there are none.
+
+    One scale serves all, so that distances stay what they are. A constant tells nothing in any.
+    """
+    widest, top = int(np.argmax(ranges)), float(ranges.max())
+    narrow = {i: x for i, x in enumerate(ranges.tolist()) if 0 < x < NARROW * top}
+    if not narrow:
+        return ""
+    one = len(narrow) == 1
+    return (
+        f"{path}: coordinate{'s' * (not one)} {listing(list(map(str, narrow)))} (counted from 0) "
+        f"var{'ies' if one else 'y'} over {listing([f'1/{top / x:,.0f}' for x in narrow.values()])}"
+        f" of the range of coordinate {widest}, {top:.4g}, and one scale serves all, so "
+        f"{'it is' if one else 'they are'} hardly seen: give all in the same unit, or scale them "
+        "before"
+    )
+
+
 def _make_vector_recording(path: str, *parts: np.ndarray) -> Recording:
     """Centred, and the widest coordinate scaled to -1 to 1."""
     first, second, left, places = (np.asarray(x, float) for x in parts)
@@ -284,6 +311,9 @@ def _make_vector_recording(path: str, *parts: np.ndarray) -> Recording:
     middle, scale = (low + high) / 2, float((high - low).max() / 2)
     if scale == 0:
         raise ValueError(f"states in {path} never change; there is nothing to learn")
+    warning = narrow_warning(path, high - low)
+    if warning:
+        print_once(warning)
     scaled = [((x - middle) / scale).astype(np.float32) for x in (first, second, places)]
     left = left.astype(np.int32)
     middle = middle.astype(np.float32)

@@ -19,14 +19,17 @@ EXPECTED = "expected a table with columns x, stiffness or x, y, stiffness, of tw
 SUFFIXES = (".csv", ".txt", ".tsv")
 LARGEST_BREADTH = 2.0
 """px across a line by which rounded places on it may differ; a hull so thin would hold no cell."""
+PLACE_DIGITS = 6
+"""Decimals of px to which places along a line are told apart."""
 
 
 class Points(NamedTuple):
     """A table, in its own unit of length."""
 
     path: str
-    places: np.ndarray  # float [n, 1] or [n, 2], x and perhaps y
-    stiffness: np.ndarray  # float [n]
+    places: np.ndarray  # float [n, 1] or [n, 2], x and perhaps y, all different
+    stiffness: np.ndarray  # float [n], the mean of what was measured there
+    num_averaged: int  # measurements at places with several of them
     scale: float  # px of a unit of x and y
     unit: str  # its name
 
@@ -57,7 +60,19 @@ def read_points(path: str, field_pixel_size: float | None, tracks: Tracks | None
         row = int(np.argmin(np.isfinite(points[:, :-1]).all(axis=1)))
         raise ValueError(f"{path} has a point without a place, row {row + 1}: leave such rows out")
     refuse_stiffness(path, points[:, -1])
-    return Points(path, points[:, :-1], points[:, -1], scale, unit)
+    return Points(path, *average_repeats(points[:, :-1], points[:, -1]), scale, unit)
+
+
+def average_repeats(
+    places: np.ndarray, stiffness: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Different places, sorted, the mean stiffness at each, and how many values went into means.
+
+    An interpolation takes one value of a place, and would drop the others.
+    """
+    different, group, counts = np.unique(places, axis=0, return_inverse=True, return_counts=True)
+    means = np.bincount(group.reshape(-1), stiffness) / counts
+    return different, means, int(counts[counts > 1].sum())
 
 
 def fill(points: Points, width: int, height: int) -> np.ndarray:
@@ -68,7 +83,7 @@ def fill(points: Points, width: int, height: int) -> np.ndarray:
     """
     places, stiffness = points.places * points.scale, points.stiffness
     x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
-    if places.shape[1] == 1:
+    if 1 in places.shape:  # x alone, or one place
         row = along_line(x, places[:, 0], stiffness)
         return np.tile(row.astype(np.float32), (height, 1))
     at = np.stack(np.meshgrid(x, y), axis=-1)
@@ -87,17 +102,21 @@ def fill(points: Points, width: int, height: int) -> np.ndarray:
 
 def along_line(at: np.ndarray, places: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
     """Stiffness at coordinates along a line from that at places `[n]` on it."""
-    order = np.argsort(places, kind="stable")
-    return np.interp(at, places[order], stiffness[order])
+    # places beside each other across the line are one along it, but for an error of rounding
+    places, stiffness, _ = average_repeats(places.round(PLACE_DIGITS)[:, None], stiffness)
+    return np.interp(at, places[:, 0], stiffness)
 
 
 def line(points: Points) -> str:
     """What a table was taken for: its unit, where its points lie, and their stiffness."""
     in_px = f" ({extents(points.places * points.scale)} px of the ground)" * (points.unit != "px")
     least, most = points.stiffness.min(), points.stiffness.max()
+    measurements = quantity(points.num_averaged, "measurements")
+    means = f"; {measurements} at places that were measured more than once are averaged"
+    means *= points.num_averaged > 0
     return (
-        f"{points.path}: {len(points.places):,} points, places in {points.unit}, "
-        f"{extents(points.places)}{in_px}, stiffness from {least:g} to {most:g}"
+        f"{points.path}: {quantity(len(points.places), 'points')}, places in {points.unit}, "
+        f"{extents(points.places)}{in_px}, stiffness from {least:g} to {most:g}{means}"
     )
 
 

@@ -50,12 +50,3 @@ def _cut(picture: np.ndarray, numbers_by_tile: dict[bytes, int]) -> np.ndarray:
         [numbers_by_tile.setdefault(block.tobytes(), len(numbers_by_tile)) for block in blocks],
         np.int32,
     )
-
-
-def paint_picture(tiling: Tiling, picture: int) -> np.ndarray:
-    """One of the pictures again, uint8 `[H, W, 3]`."""
-    width, height = tiling.size
-    cols, rows = -(-width // SIDE), -(-height // SIDE)
-    blocks = tiling.tiles[tiling.pictures[picture]].reshape(rows, cols, SIDE, SIDE)
-    whole = blocks.swapaxes(1, 2).reshape(rows * SIDE, cols * SIDE)
-    return tiling.colours[whole[:height, :width]]

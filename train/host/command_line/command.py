@@ -40,7 +40,7 @@ from train.host.errors import (
     in_one_line,
     os_error_message,
 )
-from train.host.files.run_directory import RunDirectory, read_config_file
+from train.host.files.run_directory import RunDirectory, read_config_file, resume_flag
 from train.host.machine import devices, distributed, jax_settings, quiet_libraries
 from train.host.machine.progress import print_line
 from train.host.machine.signals import Ending, interruption
@@ -135,7 +135,7 @@ def parse(
     read = partial(parse_fields, program, arguments, chosen)
     if directory := flag_value(arguments, "--resume"):
         if file:
-            raise UsageError(f"--resume {directory} has a configuration: leave out --config")
+            raise UsageError(f"{resume_flag(directory)} has a configuration: leave out --config")
         preset, default = preset_and_config(
             program, directory, RunDirectory.open(directory).config(), chosen
         )

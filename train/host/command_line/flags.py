@@ -6,6 +6,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import tyro
@@ -17,6 +18,10 @@ from train.host.numbers import FLAGS
 from train.host.plain_config import flag, flatten, plain
 
 C = TypeVar("C")
+UNKNOWN = "Unrecognized option"
+"""How tyro begins to complain of words that it does not know."""
+SWITCH_VALUES = ("true", "false", "on", "off", "yes", "no", "1", "0")
+"""What other command lines have after a switch."""
 COMMON = f"""Also, with every command:
   {compilation_cache.HELP}
   --help-all: show all flags, also those that have no effect with the others."""
@@ -43,13 +48,13 @@ def parse_flags(
 
     if help_text.asks_for_help(arguments):
         options = default
-        with contextlib.suppress(UsageError), one_line_usage_errors(parse):
+        with contextlib.suppress(UsageError), one_line_usage_errors(parse, arguments):
             options = parse(help_text.remove_help_flags(arguments))
         hidden = () if help_text.ALL in arguments or isinstance(options, type) else idle(options)
         kind = default if isinstance(default, type) else type(default)
         most = math.inf if help_text.ALL in arguments else help_text.MOST
         show_help(program, about or inspect.getdoc(kind) or "", parse, hidden, most)
-    with one_line_usage_errors(parse):
+    with one_line_usage_errors(parse, arguments):
         options = parse(arguments)
     refuse_split_values(options, arguments)
     return options
@@ -75,7 +80,7 @@ def parse_known(program: str, options: type[C], arguments: Sequence[str]) -> tup
 
     if help_text.asks_for_help(arguments):
         show_help(program, inspect.getdoc(options) or "", parse)
-    with one_line_usage_errors(parse):
+    with one_line_usage_errors(parse, arguments):
         return parse(arguments)
 
 
@@ -93,7 +98,9 @@ def show_help(
 
 
 @contextlib.contextmanager
-def one_line_usage_errors(parse: Callable[[Sequence[str]], Any]) -> Iterator[None]:
+def one_line_usage_errors(
+    parse: Callable[[Sequence[str]], Any], arguments: Sequence[str]
+) -> Iterator[None]:
     """Raises UsageError with what tyro says in a box before it ends the process."""
     complaint = io.StringIO()
     try:
@@ -105,14 +112,31 @@ def one_line_usage_errors(parse: Callable[[Sequence[str]], Any]) -> Iterator[Non
         message = one_line(complaint.getvalue())
         groups = help_text.groups(lambda: parse(["--help"]))
         flag_names = [name for group in groups for flag in group.flags for name in flag.names]
+        if message.startswith(UNKNOWN):
+            refuse_valued_switch(arguments, flag_names)
         raise UsageError(
             f"{message}{suggestion(message, flag_names)}; {help_text.ALL} lists all flags"
         ) from None
 
 
+def refuse_valued_switch(arguments: Sequence[str], flag_names: Collection[str]) -> None:
+    """Raises UsageError for a switch that a value follows, as `--best True` or `--best=True`."""
+    words = [part for word in arguments for part in word.partition("=")[::2] if part]
+    for word, value in pairwise(words):
+        name = word.replace("_", "-")
+        start, last = name[: name.rfind(".") + 1] or "--", name.rpartition(".")[2].lstrip("-")
+        is_off = last.startswith("no-")
+        opposite = start + (last.removeprefix("no-") if is_off else f"no-{last}")
+        if value.lower() in SWITCH_VALUES and {name, opposite} <= {*flag_names}:
+            raise UsageError(
+                f"{name} takes no value, and is followed by {value}: leave that out; {opposite} "
+                f"turns it {'on' if is_off else 'off'}"
+            )
+
+
 def suggestion(message: str, flag_names: Collection[str]) -> str:
     """What may have been meant by the first flag that nobody knows, if a message is about one."""
-    unknown = re.search(r"^Unrecognized options?:.*?(--[\w.-]+)", message)
+    unknown = re.search(rf"^{UNKNOWN}.*?(--[\w.-]+)", message)
     return suggestions.suggestion_text(unknown[1], flag_names) if unknown else ""
 
 

@@ -128,6 +128,8 @@ def pairs(field: str, texts: tuple[str, ...]) -> dict[str, Any]:
         name, is_pair, value = text.partition("=")
         if not (is_pair and name.isidentifier()):
             raise ValueError(f"{field} has {text!r}, expected NAME=VALUE, such as rows=6")
+        if name in values:
+            raise ValueError(f"{field} has {name} twice, the second time {text}; expected it once")
         try:
             values[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

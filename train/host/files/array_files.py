@@ -9,7 +9,9 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
+from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import in_one_line
+from train.host.numbers import listing
 
 MAX_BYTES = 2 * 2**30
 """Size of one array, at most."""
@@ -48,6 +50,15 @@ def npz_headers(path: str | Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]
                 shape, _, dtype = _read_header(file, name)
                 headers[name] = shape, dtype
     return headers
+
+
+def unread_note(names: Sequence[str], readable: str, candidates: Collection[str] = ()) -> str:
+    """What is said of arrays that nobody reads; `readable` tells in words which are read.
+
+    Which of the `candidates` may have been meant is said, too.
+    """
+    unread = listing([f"{name}{suggestion_text(name, candidates)}" for name in names])
+    return f"not read: {unread}; read are {readable}"
 
 
 def read_npy(path: str | Path) -> np.ndarray:

@@ -130,7 +130,12 @@ def create_dated(parent: Path, name: str) -> Path:
 
 def resume_flag(directory: str | Path | RunDirectory) -> str:
     """How a run in a directory goes on, as a shell takes it."""
-    return f"--resume {shlex.quote(str(directory))}"
+    return f"--resume {shell_word(directory)}"
+
+
+def shell_word(path: str | Path | RunDirectory) -> str:
+    """A path as one word of a command."""
+    return shlex.quote(str(path))
 
 
 def read_config_file(path: str | Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from train.host.compilation import compiled
 from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
 from train.host.files import log, metrics_file
 from train.host.files.provenance import provenance
-from train.host.files.run_directory import RunDirectory, resume_flag
+from train.host.files.run_directory import RunDirectory, resume_flag, shell_word
 from train.host.files.snapshots import make as make_snapshot_writer
 from train.host.machine import devices, distributed, jax_settings
 from train.host.machine.progress import Display, clock, show_activity
@@ -92,7 +92,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
             display.say(f"{name}: {caution}")
         # compile, then train
         with live_page(settings, directory):
-            message = f"stopped while compiling: --resume {directory} begins the run"
+            message = f"stopped while compiling: {resume_flag(directory)} begins the run"
             with interruption(message), show_activity("compiling"):
                 programs = compile_within_memory(traced, config)
                 best = make_best(
@@ -146,8 +146,9 @@ def resumption(directory: RunDirectory) -> str:
 def after_training(directory: Path | RunDirectory) -> str:
     """What is said of a run that was stopped when it had been trained."""
     return (
-        f"stopped after training: the run is saved in {directory}; --resume {directory} goes on "
-        f"with its scores and pictures, python -m train.evaluate {directory} scores it"
+        f"stopped after training: the run is saved in {directory}; {resume_flag(directory)} goes "
+        "on with its scores and pictures, "
+        f"python -m train.evaluate {shell_word(directory)} scores it"
     )
 
 
@@ -215,5 +216,6 @@ def errors_with_render_hint(directory: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        error.add_note(f"the run has ended; python -m train.render {directory} draws it")
+        command = f"python -m train.render {shell_word(directory)}"
+        error.add_note(f"the run has ended; {command} draws it")
         raise

@@ -16,7 +16,7 @@ from jaxrl.dynamics.learners import state_space_learner
 from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.dynamics.state_space.model import StateSpace
 from train.host.errors import UsageError, in_one_line
-from train.host.files.run_directory import RunDirectory
+from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.files.whole_files import write_whole
 from train.host.numbers import one_or_each, quantity
 from train.host.plain_config import check_options, flag, plain, rebuild
@@ -176,8 +176,8 @@ def begin(options: Options) -> tuple[Options, Path]:
         saved = replace(read(options.resume), **address)
         if options != replace(Options(), **address, resume=options.resume):
             raise UsageError(
-                f"--resume {options.resume} has settings of its own: of other flags only --port "
-                "and --silence may be given"
+                f"{resume_flag(options.resume)} has settings of its own: of other flags only "
+                "--port and --silence may be given"
             )
         Journal(Path(options.resume), saved.channels, saved.inputs).refuse_huge()
         return saved, Path(options.resume)

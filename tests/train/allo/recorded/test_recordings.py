@@ -99,6 +99,45 @@ def test_what_was_read_is_said_once(tmp_path, capsys):
     assert "6 transitions in 1 trajectory, between vectors of 2" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("more", "note"),
+    [
+        ({"length": [3, 4]}, "length (perhaps lengths)"),
+        ({"Ends": IDS == 2, "reward": IDS}, "Ends (perhaps ends), reward"),
+        ({"lengths": [3, 4], "length": [3, 4]}, "length"),  # which is there, too
+        ({"lengths": [3, 4]}, ""),
+    ],
+)
+def test_arrays_that_are_not_read_are_named(tmp_path, more, note, capsys):
+    save_and_load(tmp_path, states=IDS, **more)
+    readable = "read are states, successors, ends, lengths, positions"
+    expected = f"{tmp_path}/data.npz: not read: {note}; {readable}\n" if note else ""
+    assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize(
+    ("ranges", "line"),
+    [
+        (
+            (300, 0.3),
+            "coordinate 1 (counted from 0) varies over 1/1,000 of the range of coordinate ",
+        ),
+        (
+            (1, 0, 200, 3),
+            "coordinates 0, 3 (counted from 0) vary over 1/200, 1/67 of the range of ",
+        ),
+        ((300, 6), ""),
+        ((300, 0), ""),
+    ],
+)
+def test_coordinates_in_another_unit_are_named(tmp_path, ranges, line, capsys):
+    save_and_load(tmp_path, states=np.linspace(-0.5, 0.5, 9)[:, None] * ranges)
+    output = capsys.readouterr().err
+    assert output.startswith(f"{tmp_path}/data.npz: {line}" if line else "")
+    assert len(output.splitlines()) == bool(line)
+    assert not line or "one scale serves all" in output
+
+
 def test_ids_that_never_occur_are_counted(tmp_path, capsys):
     recording = save_and_load(tmp_path, states=[0, 1, 57, 30], lengths=[3, 1])
     np.testing.assert_array_equal(np.flatnonzero(recording.occurs), [0, 1, 57])

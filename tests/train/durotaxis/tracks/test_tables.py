@@ -150,6 +150,30 @@ def test_stiffness_is_linear_between_points_on_a_line_and_between_three(tmp_path
     np.testing.assert_allclose(ground.field[[25, 5], [20, 10]], expected, atol=0.05)
 
 
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ("x,stiffness\n0,1\n20,2\n20,10\n20,3\n40,9\n", "3 points, places in px, x from 0 to 40,"),
+        ("x,y,stiffness\n0,7,1\n20,7,2\n20,7,10\n20,7,3\n40,7,9\n", "3 points"),  # on a line
+        ("x,y,stiffness\n0,0,1\n20,0,1\n20,0,9\n20,0,5\n0,50,1\n20,50,5\n", "4 points"),
+    ],
+)
+def test_measurements_at_one_place_are_averaged(tmp_path, table, line, capsys):
+    (tmp_path / "afm.csv").write_text(table)
+    field = measured_ground(str(tmp_path / "afm.csv"), None, None, (60, 50)).field
+    np.testing.assert_allclose(field[9, [0, 4, 9, 14]], [1.1, 1.9, 2.9, 3.9], rtol=1e-5)  # to 5
+    output = capsys.readouterr().err
+    assert line in output
+    assert "; 3 measurements at places that were measured more than once are averaged\n" in output
+
+
+def test_places_across_a_line_count_once_along_it(tmp_path):
+    table = "x,y,stiffness\n0,9,1\n20,8,2\n20,10,8\n40,9,9\n"
+    (tmp_path / "afm.csv").write_text(table)
+    field = measured_ground(str(tmp_path / "afm.csv"), None, None, (60, 50)).field
+    np.testing.assert_allclose(field[3, [4, 9, 14]], [1.9, 2.9, 3.9], rtol=1e-5)
+
+
 def test_a_table_of_stiffness_has_the_unit_of_the_tracks(tmp_path, capsys):
     path = tmp_path / "afm.csv"
     path.write_text("x,y,stiffness\n0,0,1\n30,0,7\n0,25,1\n30,25,7\n")

@@ -53,6 +53,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
         ("--resume", "Missing value for argument '--resume'"),
         ("--resume nowhere", "nowhere is not a run directory (no config.yaml in it)"),
         ("--resume=nowhere", "nowhere is not a run directory (no config.yaml in it)"),
+        ("--resume a --resume=b", "--resume is given twice, a and b; expected it once"),
         ("--config", "--config needs one FILE"),
         ("--config --run.seed 3", "--config needs one FILE"),
         ("--config a --config=b", "--config needs one FILE"),

@@ -13,6 +13,7 @@ class Names:
     """What files call things."""
 
     more_names: tuple[str, ...] = ()
+    sorted: bool = True
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Options:
     seed: int = 0
     data: tuple[str, ...] = ()
     plane: tuple[int, int] = (0, 1)
+    is_loud: bool = False
     names: Names = field(default_factory=Names)
 
 
@@ -44,6 +46,24 @@ def test_several_values_stand_after_one_flag(line: str, complaint: str):
         parse(line)
     assert str(error.value).startswith(complaint)
     assert "expected all values after one" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("--is-loud True", "--is-loud takes no value, and is followed by True: leave that out; -"),
+        ("--is_loud=on --seed 1", "--is-loud takes no value, and is followed by on: leave that o"),
+        ("--names.sorted False", "leave that out; --names.no-sorted turns it off"),
+        ("--names.no-sorted 1", "leave that out; --names.sorted turns it on"),
+        ("--is-loud loudly", "Unrecognized options: loudly; --help-all lists all flags"),
+        ("--seed 1 True", "Unrecognized options: True; --help-all lists all flags"),
+    ],
+)
+def test_a_switch_takes_no_value(line: str, complaint: str):
+    with pytest.raises(UsageError) as error:
+        parse(line)
+    assert complaint in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_values_after_one_flag_are_all_taken():

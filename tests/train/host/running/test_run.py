@@ -36,7 +36,7 @@ from train.host.files import metrics_file
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.machine import jax_settings
 from train.host.running import preparation
-from train.host.running.run import Result, run
+from train.host.running.run import Result, after_training, run
 from train.host.training import Score
 
 
@@ -355,6 +355,12 @@ def test_a_command_from_beginning_to_end(tmp_path: Path, capsys: pytest.CaptureF
     assert row["right"]["mean"] == pytest.approx(float(games.outcome["right"].mean()))
     assert row["right"]["low"] < row["right"]["mean"] or row["right"]["mean"] == 0
     assert row["steps"] == int(games.length.sum())
+
+
+def test_commands_that_go_on_take_directories_with_spaces():
+    message = after_training(Path("my run"))
+    assert "saved in my run; --resume 'my run' goes on" in message
+    assert "python -m train.evaluate 'my run' scores it" in message
 
 
 def test_unforeseen_errors_say_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -47,6 +47,7 @@ def read_columns(
         if names is None:
             raise ValueError(f"{path} has {len(header)} columns without names; {expected}")
         header, rows = list(names), table
+    refuse_repeated_names(path, header)
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise ValueError(
@@ -58,6 +59,17 @@ def read_columns(
         if rows
         else {name: [] for name in header}
     )
+
+
+def refuse_repeated_names(path: str, header: Sequence[str]) -> None:
+    """Raises ValueError for two columns of a name, in capitals or not; without one none is read."""
+    names = [name.lower() for name in header if name]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise ValueError(
+            f"{path} has {names.count(repeated)} columns called {repeated!r}, in capitals or not; "
+            "expected one: rename or remove the others"
+        )
 
 
 def numbers(path: str, name: str, words: Sequence[str]) -> np.ndarray:

@@ -5,7 +5,7 @@ format is that of the buttons "Spots" and "Edges" and of "Export to CSV" (Ershov
 *Nature Methods* 19, 829).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import islice
 
 import numpy as np
@@ -45,6 +45,7 @@ def read(
         refuse_divisions(path, track, frame)
         return Rows(track, frame, x, y, {}, notes=notes), unit
     links = read_links(edges_path, edges, dict(zip(spot, frame, strict=True)))
+    refuse_unlinked(edges_path, spot, track, links)
     place = {s: complex(*xy) for s, *xy in zip(spot, x, y, strict=True)}
     cell, parent = cells_of(spot, frame, links, place)
     return Rows([cell[s] for s in spot], frame, x, y, parent, notes=notes), unit
@@ -112,6 +113,21 @@ def read_links(
             "one, which the model has not: switch off merging in TrackMate's tracker"
         )
     return links
+
+
+def refuse_unlinked(
+    path: str, spots: list[str], track: list[str], links: list[tuple[str, str]]
+) -> None:
+    """Raises ValueError for spots of a track that no edge has: each would be a cell of a frame."""
+    linked = {spot for pair in links for spot in pair}
+    sizes = Counter(track)
+    alone = [t for s, t in zip(spots, track, strict=True) if sizes[t] > 1 and s not in linked]
+    if alone:
+        raise ValueError(
+            f"{path} has no edge of {quantity(len(alone), 'spots')} of "
+            f"{quantity(len(set(alone)), 'tracks')} of several spots; expected the edges table of "
+            "the same export as the spots, with every link"
+        )
 
 
 def spot_names(path: str, name: str, words: list[str]) -> list[str]:

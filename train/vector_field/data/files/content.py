@@ -15,7 +15,6 @@ JITTER = 0.3
 """By how much of a step the time between two rows may differ from whole steps."""
 SILENT = 0.4
 """Share of a trial without a spike at its start that is more than chance."""
-SHOWN = 12
 
 
 class Content(NamedTuple):
@@ -148,8 +147,3 @@ def join(arrays: Sequence[np.ndarray]) -> np.ndarray:
         shapes = ", ".join(str(x.shape) for x in arrays)
         raise ValueError(f"arrays of shapes {shapes} cannot stand side by side: expected [T, ...]")
     return np.concatenate(columns, axis=1)
-
-
-def listing(names: Sequence[str]) -> str:
-    """The first of some names, for messages."""
-    return ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)

@@ -12,10 +12,10 @@ import numpy as np
 
 from train.host.errors import in_one_line
 from train.host.files.array_files import MAX_BYTES, to_vector
+from train.host.numbers import listing
 from train.vector_field.data.files.content import (
     Content,
     join,
-    listing,
     spikes_content,
 )
 from train.vector_field.data.files.names import Names

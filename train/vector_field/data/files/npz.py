@@ -8,7 +8,7 @@ import numpy as np
 from train.host.files import array_files
 from train.host.files.array_files import to_vector
 from train.vector_field.data import spike_times
-from train.vector_field.data.files.content import join, listing, rows_on_grid
+from train.vector_field.data.files.content import join, rows_on_grid
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.files.recording_file import EXPECTED
 from train.vector_field.data.files.row_times import (
@@ -42,10 +42,9 @@ def read(path: str, names: Names) -> tuple[dict[str, np.ndarray], list[str]]:
     usual = (*_names_read(names), STEP, UNIT, time)
     unread = [x for x in headers if x not in usual and x.lower() not in RATES]
     if unread and set(headers) not in WRITTEN:
-        notes.append(
-            f"not read: {listing(unread)}; read are y or spike_times, u, lengths, t, dt, fs and "
-            "time_unit, or what --names.y, --names.u and --names.time name"
-        )
+        readable = "y or spike_times, u, lengths, t, dt, fs and time_unit, or what --names.y, "
+        readable += "--names.u and --names.time name"
+        notes.append(array_files.unread_note(unread, readable))
     return arrays, notes
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from train.host.files.array_files import MAX_BYTES
+from train.host.numbers import listing
 from train.vector_field.data.files.content import (
     Content,
     Series,
     hold,
-    listing,
     rows_on_grid,
     spikes_content,
     spread_rows,

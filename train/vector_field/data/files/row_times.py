@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from train.vector_field.data.files.content import listing, rows_on_grid, spread_rows
+from train.host.numbers import listing
+from train.vector_field.data.files.content import rows_on_grid, spread_rows
 
 TIMES = re.compile(r"(.*\.)?(t|times?|timestamps?)", re.I)
 STEP, RATES = "dt", ("fs", "sampling_rate")

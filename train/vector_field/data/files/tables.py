@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from train.host.numbers import listing
 from train.vector_field.data.files.content import (
     Content,
     Series,
     late_trial,
-    listing,
     rows_on_grid,
     spikes_content,
     spread_rows,

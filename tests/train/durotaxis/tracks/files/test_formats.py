@@ -112,6 +112,30 @@ def test_edges_that_link_no_spots_are_refused(tmp_path, links, message):
         formats.read(spots, edges, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("lost", "message"),
+    [
+        ({304}, "edges.csv has no edge of 1 spot of 1 track of several spots; expected the edges"),
+        ({301, 302, 303, 304}, "edges.csv has no edge of 5 spots of 1 track of several spots"),
+        ({202, 203, 304}, "edges.csv has no edge of 3 spots of 2 tracks of several spots"),
+    ],
+)
+def test_edges_of_a_part_of_the_spots_are_refused(tmp_path, lost, message):
+    """Cells of one frame would be made of the others."""
+    spots, edges = track_files.write_spots(tmp_path)
+    links = [f"{a},{b}" for a, b in track_files.EDGES if b not in lost]
+    Path(edges).write_text("\n".join(["SPOT_SOURCE_ID,SPOT_TARGET_ID", *links]))
+    with pytest.raises(ValueError, match=message) as refused:
+        formats.read(spots, edges, 0.5)
+    assert "\n" not in str(refused.value)
+
+
+def test_columns_without_a_name_may_be_several(tmp_path):
+    rows = [f",{row}," for row in track_files.OWN.splitlines()]
+    (tmp_path / "tracks.csv").write_text("\n".join(rows))
+    assert is_the_colony(formats.read(str(tmp_path / "tracks.csv")))
+
+
 def test_lineages_with_label_images(tmp_path):
     tracks = formats.read(track_files.write_label_images(tmp_path))
     assert is_the_colony(tracks)
@@ -139,6 +163,8 @@ def test_lineages_with_places(tmp_path):
         (",2,1,", ",2,7,", "the parent of cell 2 is 7, which has no rows"),
         ("0,3,,", "0,3,2,", "cell 3 appears in frame 0, but its parent 2 in frame 2"),
         ("3,2,1,14,20", "3.5,2,1,14,20", "frames that are no whole numbers"),
+        ("parent,x,y", "x,x,y", "has 2 columns called 'x', in capitals or not; expected one: ren"),
+        ("parent,x,y", "X,x,y", "has 2 columns called 'x', in capitals or not"),
     ],
 )
 def test_bad_tables_are_refused_in_one_line(tmp_path, old, new, message):
