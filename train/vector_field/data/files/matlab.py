@@ -54,7 +54,7 @@ def read(path: str, names: Names, bin_width: float) -> Content:
         if inputs:
             arrays |= {"spike_times": times, "u": to_plain(inputs[0])}
         else:
-            arrays |= spikes_content(times, units, int(units.max(initial=-1)) + 1, None, bin_width)
+            arrays |= spikes_content(times, units, int(units.max(initial=-1)) + 1, (), bin_width)
         return Content(arrays, width, unit, about)
     arrays, notes = series_of(observed, inputs)
     if "lengths" in variables and "lengths" not in arrays:
@@ -172,7 +172,7 @@ def spikes_of(
     """Spikes of a cell; inputs have a row for each bin."""
     times = np.concatenate([x.ravel() for x in cell]).astype(float)
     units = np.repeat(np.arange(len(cell)), [x.size for x in cell])
-    arrays = spikes_content(times, units, len(cell), None, bin_width)
+    arrays = spikes_content(times, units, len(cell), (), bin_width)
     if inputs:
         u = join([_in_rows(to_plain(x)) for x in inputs])
         arrays["u"] = u

@@ -11,13 +11,13 @@ import numpy as np
 
 from train.vector_field.data.files.content import (
     Content,
-    Series,
     late_trial,
     listing,
     rows_on_grid,
     spikes_content,
     spread_rows,
 )
+from train.vector_field.data.files.held_inputs import Series, refuse_unordered
 from train.vector_field.data.files.names import Names
 
 TIMES = re.compile(r"(spike_?|frame_?)?(t|times?|timestamps?|seconds?|secs?|ms)")
@@ -51,8 +51,9 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
         index = {label: k for k, label in enumerate(order)}
         numbers = numbers_of(time, columns[time])
         spike_units = np.array([index[x] for x in labels])
+        own_inputs = [inputs] if inputs else []
         arrays = spikes_content(
-            numbers, spike_units, len(order), inputs, bin_width, episodes if trials else None
+            numbers, spike_units, len(order), own_inputs, bin_width, episodes if trials else None
         )
         about = (
             f"CSV, {len(rows):,} spikes of {len(order)} units ({units}: {listing(order)}) at times "
@@ -147,8 +148,7 @@ def series_of(path: str, names: Names) -> Series:
         raise ValueError(f"{path} has no column of inputs beside {time}")
     columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
     times = numbers_of(time, columns[time])
-    if not np.isfinite(times).all() or (np.diff(times) < 0).any():
-        raise ValueError(f"{time} in {path} goes back: sort the rows")
+    refuse_unordered(f"{time} in {path}", times)
     values = np.stack([numbers_of(x, columns[x]) for x in chosen], axis=1)
     if not np.isfinite(values).all():
         raise ValueError(f"inputs in {path} are missing at some times: an input must be known")

@@ -197,9 +197,8 @@ def test_csv_of_spikes_with_and_without_inputs(tmp_path):
     assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "s")
     events = write(tmp_path, "time,light,force\n0.3,1,0\n0.8,0,0\n1.1,0,2\n1.2,0,4\n", "light.csv")
     data = recordings.load(path, 0.25, inputs=(events,))
-    light = [0, 1, 1, 0, 0, 0]  # held from the bin in which it comes; of several rows their mean
-    np.testing.assert_array_equal(data.u[0, :6, 0], light)
-    np.testing.assert_array_equal(data.u[0, :6, 1], [0, 0, 0, 0, 3, 4])
+    np.testing.assert_allclose(data.u[0, :6, 0], [0, 0.8, 1, 0.2, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(data.u[0, :6, 1], [0, 0, 0, 0, 1.6, 4], rtol=1e-6)
     text = table("unit,time,trial", [0, 4, 0, 4], [0.1, 0.6, 0.2, 0.9], ["x", "x", "y", "y"])
     data = recordings.load(write(tmp_path, text), 0.5)
     np.testing.assert_array_equal(data.lengths, [2, 2])
