@@ -126,6 +126,28 @@ def test_matlab_cell_of_spike_times(tmp_path):
     assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "")
 
 
+def test_matlab_cells_of_units_and_trials_are_refused(tmp_path):
+    table = np.empty((2, 3), object)
+    for k in np.ndindex(2, 3):
+        table[k] = np.array([0.1, 0.4, 0.9]) + sum(k)
+    path = save_mat(tmp_path, spikes=table)
+    refuse(path, "spikes is a cell of 2×3; expected one row of cells, a vector of spike times for")
+    assert recordings.load(save_mat(tmp_path, spikes=table[:1])).y.shape == (1, 3, 3)
+    units, trials = np.repeat(np.indices((2, 3)).reshape(2, -1), 3, 1)
+    arrays = {"spike_times": np.concatenate(table.ravel()), "u": np.zeros((3, 4, 1))}
+    path = save_mat(tmp_path, **arrays, spike_units=units, spike_episodes=trials)
+    assert recordings.load(path).y.shape == (3, 4, 2)  # the way out
+    fields = np.zeros((2, 3), [("times", object)])
+    fields["times"] = table
+    refuse(save_mat(tmp_path, unit=fields), "unit.times is a cell of 2×3", Names(y=("unit.times",)))
+
+
+def test_matlab_axes_of_episodes_without_inputs_are_told(tmp_path, capsys):
+    y = EPISODES[0]
+    assert recordings.load(save_mat(tmp_path, y=y)).y.shape == y.shape
+    assert "; y is read as 4 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
+
+
 def test_matlab_names_that_are_not_clear_are_refused_with_the_candidates(tmp_path):
     path = save_mat(tmp_path, lfp=Y, dff=Y[:, :2], label="x")
     refuse(path, "which variable is y? There are lfp 40×3, dff 40×2: choose by --names.y")
