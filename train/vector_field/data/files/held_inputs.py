@@ -32,6 +32,23 @@ def refuse_unordered(name: str, times: np.ndarray) -> None:
         )
 
 
+def time_mismatch(inputs: Sequence[Series], start: float, end: float) -> str:
+    """How inputs can have no effect on what was observed in this time; empty where they may."""
+    times = np.concatenate([np.zeros(0), *(x.times for x in inputs)])
+    if not len(times):
+        return ""
+    is_inside = bool(((times >= start) & (times < end)).any())
+    sizes = [x._replace(values=np.abs(x.values)) for x in inputs]
+    acts = hold(sizes, np.array([start, end])).any() or not any(x.values.any() for x in inputs)
+    if is_inside and acts:
+        return ""
+    what = "no input but 0" if is_inside else "no row of inputs"
+    return (
+        f"{what} is between {start:.6g} and {end:.6g}, when all was observed, and their rows are "
+        f"at {times.min():.6g} to {times.max():.6g}: give both in one unit of time, from one start"
+    )
+
+
 def hold(inputs: Sequence[Series], edges: np.ndarray) -> np.ndarray:
     """The inputs `[T, m]` between T + 1 edges of time: the mean over time of what is held.
 

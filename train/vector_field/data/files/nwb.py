@@ -16,7 +16,12 @@ from train.vector_field.data.files.content import (
     spikes_content,
     spread_rows,
 )
-from train.vector_field.data.files.held_inputs import Series, hold, refuse_unordered
+from train.vector_field.data.files.held_inputs import (
+    Series,
+    hold,
+    refuse_unordered,
+    time_mismatch,
+)
 from train.vector_field.data.files.names import Names
 
 UNITS = "units"
@@ -55,7 +60,9 @@ def read(path: str, names: Names, bin_width: float) -> Content:
         if y_names == [UNITS]:
             times, units, count = spikes_of(file[UNITS])
             arrays = spikes_content(times, units, count, inputs, bin_width)
-            return Content(arrays, None, "s", f"{about}; {len(times):,} spikes of {count} units")
+            about += f"; {len(times):,} spikes of {count} units"
+            note = time_mismatch(inputs, 0, times.max() + bin_width)
+            return Content(arrays, None, "s", "; ".join(filter(None, [about, note])))
         parts = [read_series(file[x]) for x in y_names]
     if any(not np.array_equal(x.times, parts[0].times) for x in parts):
         raise ValueError(f"{listing(y_names)} have different times: choose one of them")
@@ -66,7 +73,8 @@ def read(path: str, names: Names, bin_width: float) -> Content:
     rows = np.append(places, len(y))
     edges = np.interp(np.arange(len(y) + 1), rows, np.append(times, times[-1] + step))
     u = hold(inputs, edges) if inputs else np.zeros((len(y), 1))
-    return Content({"y": y, "u": u}, step, "s", about)
+    note = time_mismatch(inputs, edges[0], edges[-1])
+    return Content({"y": y, "u": u}, step, "s", "; ".join(filter(None, [about, note])))
 
 
 def series_in(h5py: Any, file: Any) -> list[str]:

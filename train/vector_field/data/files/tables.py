@@ -5,7 +5,6 @@ Columns are separated by commas, semicolons, tabs or spaces; an empty cell is mi
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -17,8 +16,9 @@ from train.vector_field.data.files.content import (
     spikes_content,
     spread_rows,
 )
-from train.vector_field.data.files.held_inputs import Series, refuse_unordered
+from train.vector_field.data.files.held_inputs import Series, refuse_unordered, time_mismatch
 from train.vector_field.data.files.names import Names
+from train.vector_field.data.files.text_cells import cells_of, number_of, numbers_of
 
 TIMES = re.compile(r"(spike_?|frame_?)?(t|times?|timestamps?|seconds?|secs?|ms)")
 UNITS = re.compile(
@@ -26,13 +26,14 @@ UNITS = re.compile(
 )
 TRIALS = re.compile(r"(spike_?)?(trials?|episodes?|epochs?|sweeps?)(_?(id|index|number))?")
 INPUTS = re.compile(r"(u|inputs?|stim|stimulus|stimuli|light|laser|opto|current)_?\d*")
+PARTS = {"s": 1, "ms": 1_000, "us": 1_000_000}
+"""Of a second, by unit."""
 TIME_UNITS = {"s": "s", "sec": "s", "second": "s", "seconds": "s", "ms": "ms", "us": "us"}
-MISSING = ("", "nan", "na", "null", "none")
 
 
 def read(path: str, names: Names, bin_width: float, inputs: Series | None = None) -> Content:
     """The content of a file. Raises ValueError, in one line, for what it cannot be."""
-    header, rows = _cells(path)
+    header, rows = cells_of(path)
     time = _pick("time", names.time, header, TIMES)
     units = _pick("units", names.units, header, UNITS)
     trials = _pick("trials", names.trials, header, TRIALS)
@@ -47,14 +48,16 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
     trial_text = f", {episodes.max() + 1} trials by {trials}" if trials else ""
     if is_spikes:
         labels = columns[units]
-        order = sorted(set(labels), key=lambda x: (_number(x) is None, _number(x) or 0.0, x))
+        order = sorted(set(labels), key=lambda x: (number_of(x) is None, number_of(x) or 0.0, x))
         index = {label: k for k, label in enumerate(order)}
         numbers = numbers_of(time, columns[time])
         spike_units = np.array([index[x] for x in labels])
-        own_inputs = [inputs] if inputs else []
+        series = [in_unit(inputs, unit)] if inputs else []
         arrays = spikes_content(
-            numbers, spike_units, len(order), own_inputs, bin_width, episodes if trials else None
+            numbers, spike_units, len(order), series, bin_width, episodes if trials else None
         )
+        if note := time_mismatch(series, 0, numbers.max() + bin_width):
+            raise ValueError(f"{note}, or leave out --inputs")
         about = (
             f"CSV, {len(rows):,} spikes of {len(order)} units ({units}: {listing(order)}) at times "
             f"in {time}{trial_text}{'' if inputs else ', without inputs'}"
@@ -139,7 +142,7 @@ def _held_rows(places: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def series_of(path: str, names: Names) -> Series:
     """The inputs of a file of their own: a column of times, and the others, held between rows."""
-    header, rows = _cells(path)
+    header, rows = cells_of(path)
     time = _pick("time", names.time, header, TIMES)
     if not time:
         raise ValueError(f"{path} has no column of times; there are {listing(header)}")
@@ -152,7 +155,15 @@ def series_of(path: str, names: Names) -> Series:
     values = np.stack([numbers_of(x, columns[x]) for x in chosen], axis=1)
     if not np.isfinite(values).all():
         raise ValueError(f"inputs in {path} are missing at some times: an input must be known")
-    return Series(times, values)
+    return Series(times, values, time_unit_of(time))
+
+
+def in_unit(series: Series, unit: str) -> Series:
+    """Inputs with their times in this unit, where both units are known."""
+    if not (unit and series.unit):
+        return series
+    times = series.times * PARTS[unit] / PARTS[series.unit]
+    return series._replace(times=times, unit=unit)
 
 
 def plain(name: str) -> str:
@@ -190,53 +201,3 @@ def _existing(what: str, name: str, header: Sequence[str]) -> str:
             f"there is no column {name} for --names.{what}; there are {listing(header)}"
         )
     return name
-
-
-def numbers_of(name: str, cells: Sequence[str]) -> np.ndarray:
-    """The numbers of a column, NaN where a cell is empty. Raises ValueError for a text."""
-    try:
-        return np.array(cells, float)
-    except ValueError:
-        pass
-    numbers = np.empty(len(cells))
-    for row, cell in enumerate(cells):
-        number = np.nan if cell.lower() in MISSING else _number(cell)
-        if number is None:
-            comma = ", with points instead of decimal commas" if "," in cell else ""
-            raise ValueError(
-                f"column {name} has {cell[:20]!r} in row {row + 1}; expected numbers{comma}, or "
-                "choose the columns by --names.y and --names.u"
-            )
-        numbers[row] = number
-    return numbers
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
-
-
-def _cells(path: str) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, and the cells of each row. Raises ValueError for other texts."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError("it is no text in UTF-8: if it is a table, save it as UTF-8") from None
-    lines = [x for x in text.splitlines() if x.strip() and not x.startswith("#")]
-    if len(lines) < 2:
-        raise ValueError("there are no rows")
-    separator = max(",;\t", key=lines[0].count)
-    split = (lambda x: x.split(separator)) if separator in lines[0] else str.split
-    rows = [[cell.strip().strip('"') for cell in split(x)] for x in lines]
-    header = rows[0]
-    if all(_number(x) is not None for x in header):
-        raise ValueError("its first line holds numbers: expected the names of the columns")
-    if len(set(header)) < len(header):
-        twice = next(x for x in header if header.count(x) > 1)
-        raise ValueError(f"two columns are called {twice!r}: give each a name of its own")
-    for k, row in enumerate(rows):
-        if len(row) != len(header):
-            raise ValueError(f"row {k} has {len(row)} cells where the first line has {len(header)}")
-    return header, rows[1:]

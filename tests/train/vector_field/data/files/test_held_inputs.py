@@ -57,6 +57,37 @@ def test_bins_last_until_the_inputs_end(tmp_path):
     np.testing.assert_array_equal(np.flatnonzero(data.y[0, :, 0]), [0, 59])
 
 
+def test_times_in_another_unit_are_converted(tmp_path):
+    path = spikes_at(tmp_path, [0.5, 19.5])
+    inputs = write(tmp_path, "u.csv", "time (ms),light\n0,0\n10900,1\n11100,0\n")
+    light = recordings.load(path, 1.0, inputs=(inputs,)).u[0, :, 0]
+    np.testing.assert_allclose(light[[10, 11]], 0.1, atol=1e-7)
+    assert np.count_nonzero(light) == 2
+    in_ms = write(tmp_path, "ms.csv", "unit,spike_time_ms\n0,500\n0,19500\n")
+    seconds = write(tmp_path, "u.csv", "t_s,light\n0,0\n10.9,1\n11.1,0\n")
+    np.testing.assert_array_equal(recordings.load(in_ms, 1e3, inputs=(seconds,)).u[0, :, 0], light)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("0,0\n109,1\n111,0\n", "no input but 0 is between 0 and 20.5, when all was observed"),
+        ("109,1\n111,0\n", "no row of inputs is between 0 and 20.5, when all was observed, and th"),
+        ("-9,1\n-1,0\n", "no row of inputs is between 0 and 20.5"),
+    ],
+)
+def test_inputs_at_another_time_than_spikes_are_refused(tmp_path, rows, message):
+    path = spikes_at(tmp_path, [0.5, 19.5])
+    with pytest.raises(ValueError, match=message):
+        recordings.load(path, inputs=(write(tmp_path, "u.csv", "time,light\n" + rows),))
+
+
+def test_inputs_may_be_0_throughout(tmp_path):
+    path = spikes_at(tmp_path, [0.5, 19.5])
+    none = write(tmp_path, "u.csv", "time,light\n0,0\n30,0\n")
+    assert not recordings.load(path, inputs=(none,)).u.any()
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -103,6 +103,14 @@ def test_stimuli_count_by_how_long_they_last(h5py, tmp_path):
     np.testing.assert_array_equal(recordings.load(path).u[0, :, 0], stimulus)
 
 
+def test_stimuli_at_another_time_are_told(h5py, tmp_path, capsys):
+    for start, is_told in ((1.0, False), (1000.0, True)):
+        times = start + np.array([0.0, 1.0])
+        path = write_stimulus(h5py, tmp_path / f"{start}.nwb", np.array([1.0, 0]), times)
+        recordings.load(path)
+        assert ("no row of inputs is between 0 and 2.5, when" in capsys.readouterr().err) == is_told
+
+
 @pytest.mark.parametrize(
     ("times", "message"),
     [
