@@ -18,6 +18,7 @@ from train.vector_field.data.files.content import (
 )
 from train.vector_field.data.files.held_inputs import Series, refuse_unordered, time_mismatch
 from train.vector_field.data.files.names import Names
+from train.vector_field.data.files.row_numbers import numbers_rows
 from train.vector_field.data.files.text_cells import cells_of, number_of, numbers_of
 
 TIMES = re.compile(r"(spike_?|frame_?)?(t|times?|timestamps?|seconds?|secs?|ms)")
@@ -38,7 +39,8 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
     units = _pick("units", names.units, header, UNITS)
     trials = _pick("trials", names.trials, header, TRIALS)
     others = [x for x in header if x not in (time, units, trials)]
-    is_spikes = bool(time and units) and not others and not names.y
+    may_be_spikes = bool(time and units) and not names.y
+    is_spikes = may_be_spikes and (not others or bool(names.units))
     columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
     unit = time_unit_of(time)
     episodes = np.zeros(len(rows), int)
@@ -61,6 +63,7 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
         about = (
             f"CSV, {len(rows):,} spikes of {len(order)} units ({units}: {listing(order)}) at times "
             f"in {time}{trial_text}{'' if inputs else ', without inputs'}"
+            + (f"; left out: {listing(others)}" if others else "")
         )
         if late := late_trial(numbers, episodes):
             name = list(dict.fromkeys(columns[trials]))[late[0]]
@@ -69,11 +72,19 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
                 "trial to trial: subtract from them the start of their trial"
             )
         return Content(arrays, None, unit, about)
-    return _continuous(path, names, header, columns, episodes, (time, trials), inputs, trial_text)
+    try:
+        return _continuous(names, header, columns, episodes, (time, trials), inputs, trial_text)
+    except ValueError as error:
+        if not may_be_spikes:
+            raise
+        raise ValueError(
+            f"its columns {units} and {time} are those of spikes, but there are others, "
+            f"{listing(others)}: leave these out, as --names.units {units} does; as channels it "
+            f"cannot be read, {error}"
+        ) from None
 
 
 def _continuous(
-    path: str,
     names: Names,
     header: Sequence[str],
     columns: dict[str, list[str]],
@@ -83,18 +94,15 @@ def _continuous(
     trial_text: str,
 ) -> Content:
     time, trials = named
-    u_names = [_existing("u", x, header) for x in names.u]
-    if not names.u:
-        u_names = [x for x in header if INPUTS.fullmatch(plain(x)) and x not in names.y]
-    y_names = [_existing("y", x, header) for x in names.y]
-    if not names.y:
-        y_names = [x for x in header if x not in (time, trials, *u_names)]
+    y_names, u_names = _channels_and_inputs(names, header, named)
+    numbers = {x: numbers_of(x, columns[x]) for x in (*y_names, *u_names)}
+    may_count = [] if names.y else y_names
+    counters = [x for x in may_count if numbers_rows(plain(x), numbers[x], episodes)]
+    y_names = [x for x in y_names if x not in counters]
     if not y_names:
         raise ValueError(f"no column is left for y; there are {listing(header)}: --names.y")
     y, u = (
-        np.stack([numbers_of(x, columns[x]) for x in chosen], axis=1)
-        if chosen
-        else np.zeros((len(episodes), 1))
+        np.stack([numbers[x] for x in chosen], axis=1) if chosen else np.zeros((len(episodes), 1))
         for chosen in (y_names, u_names)
     )
     if time:
@@ -130,8 +138,20 @@ def _continuous(
         + (f", {gaps:,} missing between them" if gaps else "")
         + f"{trial_text}; y: {listing(y_names)}; "
         + (f"u: {listing(u_names)}" if u_names else "no inputs (--names.u COLUMN names them)")
+        + (f"; left out: {listing(counters)}, which numbers the rows" if counters else "")
     )
     return Content(arrays, step, time_unit_of(time) if time else "", about)
+
+
+def _channels_and_inputs(
+    names: Names, header: Sequence[str], named: tuple[str, str]
+) -> tuple[list[str], list[str]]:
+    """The columns of y and of u, beside those `named` time and trials."""
+    u_names = [_existing("u", x, header) for x in names.u]
+    if not names.u:
+        u_names = [x for x in header if INPUTS.fullmatch(plain(x)) and x not in names.y]
+    y_names = [_existing("y", x, header) for x in names.y]
+    return y_names or [x for x in header if x not in (*named, *u_names)], u_names
 
 
 def _held_rows(places: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -227,6 +227,34 @@ def test_csv_of_spikes_with_and_without_inputs(tmp_path):
     np.testing.assert_array_equal(data.y, [[[1, 0], [0, 1]], [[1, 0], [0, 1]]])
 
 
+@pytest.mark.parametrize("name", ["frame", "n"])
+def test_columns_that_number_the_rows_are_no_channels(tmp_path, name, capsys):
+    numbers = np.arange(7, 47)
+    if name == "frame":
+        numbers[20:] += 3  # of which some were lost
+    path = write(tmp_path, table(f"{name},a,b,c", numbers, *Y.T))
+    np.testing.assert_allclose(recordings.load(path).y[0], Y, rtol=1e-6)
+    assert f"; left out: {name}, which numbers the rows\n" in capsys.readouterr().err
+    assert recordings.load(path, names=Names(y=(name, "a"))).y.shape == (1, 40, 2)
+    trials = table(f"trial,{name},a,b,c", np.repeat([1, 2], 20), np.tile(numbers[:20], 2), *Y.T)
+    data = recordings.load(write(tmp_path, trials))
+    np.testing.assert_allclose(data.y, Y.reshape(2, 20, 3), rtol=1e-6)
+    uneven = numbers + (np.arange(40) == 9) * (-2.5)
+    path = write(tmp_path, table(f"{name},a,b,c", uneven, *Y.T))
+    assert recordings.load(path).y.shape == (1, 40, 4)
+
+
+def test_spikes_with_other_columns(tmp_path, capsys):
+    """As sorters write them."""
+    units, times = [3, 5, 3, 5], [0.1, 0.6, 0.2, 2.9]
+    path = write(tmp_path, table("unit,time_s,depth", units, times, [7, 8, 9, 6]))
+    message = "its columns unit and time_s are those of spikes, but there are others, depth: leave"
+    refuse(path, message)
+    data = recordings.load(path, names=Names(units="unit"))
+    np.testing.assert_array_equal(data.y, [[[2, 1], [0, 0], [0, 1]]])
+    assert "; left out: depth\n" in capsys.readouterr().err
+
+
 def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
     times, trials = np.array([0.1, 0.6, 3, 9, 2, 7, 0.5, 8]), np.repeat([4, 5, 6, 7], 2)
     for shift in (0, 10):
