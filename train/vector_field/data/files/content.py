@@ -14,6 +14,8 @@ from train.vector_field.data.spike_times import bins_before
 
 JITTER = 0.3
 """By how much of a step the time between two rows may differ from whole steps."""
+OFF_GRID = 0.2
+"""By how much of a step the time of each row may differ from that on an even grid, otherwise."""
 SILENT = 0.4
 """Share of a trial without a spike at its start that is more than chance."""
 SHOWN = 12
@@ -50,7 +52,9 @@ def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:
     step = float(np.median(differences))
     steps = np.maximum(np.round(differences / step), 1)
     uneven = np.abs(differences / step - steps) > JITTER
-    if uneven.any():
+    if uneven.any() and (rounded := _steps_of_rounded(times, step)) is not None:
+        steps = rounded
+    elif uneven.any():
         row = int(np.argmax(uneven))
         raise ValueError(
             f"{name} has uneven steps, {differences[row]:.6g} at row {row} where most are "
@@ -60,6 +64,22 @@ def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:
     return np.concatenate([[0], np.cumsum(steps)]).astype(int), float(
         np.sum(differences) / steps.sum()
     )
+
+
+def _steps_of_rounded(times: np.ndarray, step: float) -> np.ndarray | None:
+    """Whole steps between times `[R]` that are even but for rounding, as 0, 0.03, 0.07, 0.1 are.
+
+    None if they are not. The `step` is a difference of rounded times, such as 0.03.
+    """
+    differences = np.diff(times)
+    single = differences[differences < 1.5 * step]
+    steps = np.maximum(np.round(differences / single.mean()), 1)
+    if steps.max() > len(single):  # the steps in so long a gap cannot be told from these few
+        return None
+    places, since = np.concatenate([[0], np.cumsum(steps)]), times - times[0]
+    slope, offset = np.polyfit(places, since, 1)
+    is_even = (np.abs(since - offset - slope * places) <= OFF_GRID * slope).all()
+    return steps if is_even else None
 
 
 def spread_rows(places: np.ndarray, values: np.ndarray, fill: float) -> np.ndarray:

@@ -286,8 +286,9 @@ def test_csv_that_cannot_be_is_refused_in_one_line(tmp_path, text, message):
 
 
 def test_a_table_of_another_encoding_is_refused_with_a_way_out(tmp_path):
-    (tmp_path / "a.csv").write_text("a µV,u\n1,2\n2,3\n", "latin-1")
-    refuse(tmp_path / "a.csv", "it is no text in UTF-8: if it is a table, save it as UTF-8")
+    for encoding in ("latin-1", "utf-16"):
+        (tmp_path / "a.csv").write_text("a µV,u\n1,2\n2,3\n", encoding)
+        refuse(tmp_path / "a.csv", "it is no text in UTF-8: if it is a table, save it as UTF-8")
 
 
 def test_inputs_of_their_own_are_for_spikes_alone(tmp_path):
