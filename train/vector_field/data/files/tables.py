@@ -40,40 +40,19 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
     trials = _pick("trials", names.trials, header, TRIALS)
     others = [x for x in header if x not in (time, units, trials)]
     may_be_spikes = bool(time and units) and not names.y
-    is_spikes = may_be_spikes and (not others or bool(names.units))
     columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
-    unit = time_unit_of(time)
     episodes = np.zeros(len(rows), int)
     if trials:
         labels = columns[trials]
         episodes = np.array([list(dict.fromkeys(labels)).index(x) for x in labels])
     trial_text = f", {episodes.max() + 1} trials by {trials}" if trials else ""
-    if is_spikes:
-        labels = columns[units]
-        order = sorted(set(labels), key=lambda x: (number_of(x) is None, number_of(x) or 0.0, x))
-        index = {label: k for k, label in enumerate(order)}
-        numbers = numbers_of(time, columns[time])
-        spike_units = np.array([index[x] for x in labels])
-        series = [in_unit(inputs, unit)] if inputs else []
-        arrays = spikes_content(
-            numbers, spike_units, len(order), series, bin_width, episodes if trials else None
-        )
-        if note := time_mismatch(series, 0, numbers.max() + bin_width):
-            raise ValueError(f"{note}, or leave out --inputs")
-        about = (
-            f"CSV, {len(rows):,} spikes of {len(order)} units ({units}: {listing(order)}) at times "
-            f"in {time}{trial_text}{'' if inputs else ', without inputs'}"
-            + (f"; left out: {listing(others)}" if others else "")
-        )
-        if late := late_trial(numbers, episodes):
-            name = list(dict.fromkeys(columns[trials]))[late[0]]
-            about += (
-                f"; trial {name} begins with {late[1]:.6g} without any spike, as times go on from "
-                "trial to trial: subtract from them the start of their trial"
-            )
-        return Content(arrays, None, unit, about)
+    named = time, trials
+    if may_be_spikes and (not others or names.units):
+        content = _spikes(columns, units, episodes, named, inputs, bin_width, trial_text)
+        left_out = f"; left out: {listing(others)}" if others else ""
+        return content._replace(about=content.about + left_out)
     try:
-        return _continuous(names, header, columns, episodes, (time, trials), inputs, trial_text)
+        return _continuous(names, header, columns, episodes, named, inputs, trial_text)
     except ValueError as error:
         if not may_be_spikes:
             raise
@@ -82,6 +61,44 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
             f"{listing(others)}: leave these out, as --names.units {units} does; as channels it "
             f"cannot be read, {error}"
         ) from None
+
+
+def _spikes(
+    columns: dict[str, list[str]],
+    units: str,
+    episodes: np.ndarray,
+    named: tuple[str, str],
+    inputs: Series | None,
+    bin_width: float,
+    trial_text: str,
+) -> Content:
+    (time, trials), labels = named, columns[units]
+    if trials and inputs:
+        raise ValueError(
+            "its trials begin at time 0 each: leave out --inputs, or give an npz file with u of "
+            "each trial"
+        )
+    order = sorted(set(labels), key=lambda x: (number_of(x) is None, number_of(x) or 0.0, x))
+    index = {label: k for k, label in enumerate(order)}
+    numbers, unit = numbers_of(time, columns[time]), time_unit_of(time)
+    spike_units = np.array([index[x] for x in labels])
+    series = [in_unit(inputs, unit)] if inputs else []
+    arrays = spikes_content(
+        numbers, spike_units, len(order), series, bin_width, episodes if trials else None
+    )
+    if note := time_mismatch(series, 0, numbers.max() + bin_width):
+        raise ValueError(f"{note}, or leave out --inputs")
+    about = (
+        f"CSV, {len(labels):,} spikes of {len(order)} units ({units}: {listing(order)}) at times "
+        f"in {time}{trial_text}{'' if inputs else ', without inputs'}"
+    )
+    if late := late_trial(numbers, episodes):
+        name = list(dict.fromkeys(columns[trials]))[late[0]]
+        about += (
+            f"; trial {name} begins with {late[1]:.6g} without any spike, as times go on from "
+            "trial to trial: subtract from them the start of their trial"
+        )
+    return Content(arrays, None, unit, about)
 
 
 def _continuous(

@@ -8,11 +8,11 @@ from train.vector_field.data.files.content import rows_on_grid
 
 @pytest.mark.parametrize("start", [0.0, 3600.0, 1.7e9])
 def test_rounded_times_are_on_the_grid_that_was_rounded(start):
-    """Of 30 Hz, to 0.01 s, with rows missing in between: steps of 0.03, 0.04 and more."""
+    """Times of 30 Hz, to 0.01 s, go on by 0.03, 0.04 and, where rows are missing, more."""
     for lost in ([], range(100, 111), [2], range(3, 290)):
         places = np.delete(np.arange(600), lost)
-        found, step = rows_on_grid("t", start + np.round(places / 30, 2))
-        np.testing.assert_array_equal(found, places)
+        grid, step = rows_on_grid("t", start + np.round(places / 30, 2))
+        np.testing.assert_array_equal(grid, places)
         assert step == pytest.approx(1 / 30, rel=2e-3)
 
 

@@ -245,7 +245,7 @@ def test_columns_that_number_the_rows_are_no_channels(tmp_path, name, capsys):
 
 
 def test_spikes_with_other_columns(tmp_path, capsys):
-    """As sorters write them."""
+    """Sorters write such tables."""
     units, times = [3, 5, 3, 5], [0.1, 0.6, 0.2, 2.9]
     path = write(tmp_path, table("unit,time_s,depth", units, times, [7, 8, 9, 6]))
     message = "its columns unit and time_s are those of spikes, but there are others, depth: leave"
@@ -295,6 +295,8 @@ def test_inputs_of_their_own_are_for_spikes_alone(tmp_path):
     inputs = write(tmp_path, "time,u\n0,1\n", "u.csv")
     np.savez(tmp_path / "a.npz", y=Y, u=U)
     refuse(tmp_path / "a.npz", "a.npz holds its inputs: leave out --inputs", inputs=(inputs,))
+    trials = write(tmp_path, "unit,time,trial\n0,0.5,1\n0,0.2,2\n")
+    refuse(trials, "trials begin at time 0 each: leave out --inputs, or", inputs=(inputs,))
     channels = write(tmp_path, table("a,b,c", *Y.T))
     refuse(channels, "leave out --inputs", inputs=(inputs,))
     refuse(channels, "there are 1 files of data and 2 of inputs", inputs=(inputs, inputs))
