@@ -13,6 +13,8 @@ SLACK = 1e-9
 """Of a bin, or of a time: what is so close to an edge is on it."""
 SILENT = 0.25
 """Share of bins after the last spike above which the width of bins is doubted."""
+LATE = 0.1
+"""Share of bins before the first spike above which a record is taken to have begun later."""
 
 
 class Spikes(NamedTuple):
@@ -100,8 +102,18 @@ def tell_gaps(
 ) -> None:
     """Says where the times of spikes and the `rows` `[E]` of u cannot be of the same bins `[E]`.
 
-    So they are if seconds are taken for milliseconds: nearly all spikes are in the first bins.
+    So they are if seconds are taken for milliseconds: nearly all spikes are in the first bins. And
+    if every episode begins without spikes, as the times are those of a longer session.
     """
+    first = np.full(len(bins), np.inf)
+    np.minimum.at(first, spikes.episodes, spikes.times)
+    before = np.minimum(bins_before(np.minimum(first, bins * bin_width), bin_width), bins)
+    if (before > LATE * bins).all() and np.isfinite(first).any():
+        print_once(
+            f"{path}: no spikes in the first {int(before.sum()):,} of {int(bins.sum()):,} bins, "
+            f"before {first.min():.6g}, which is learned as silence: if the record began later, "
+            "subtract its start from the times of spikes, and of inputs"
+        )
     last = np.zeros_like(bins)  # the bins up to the last spike
     np.maximum.at(last, spikes.episodes, bins_before(spikes.times, bin_width).astype(int) + 1)
     silent, total = int(np.maximum(bins - last, 0).sum()), int(bins.sum())

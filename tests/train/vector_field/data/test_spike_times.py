@@ -70,14 +70,31 @@ def test_units_that_never_fired_are_channels(tmp_path, capsys):
         (np.arange(100) / 1000, {}, "no spikes in the last 99 of 100 bins; is --env.bin-width 1 "),
         (np.arange(50), {"duration": 50}, "the last 50 of 100 rows of u have no bin; is --env.bin"),
         (np.arange(100), {"duration": 99.5}, ""),
+        (
+            np.arange(50, 100),
+            {},
+            "no spikes in the first 50 of 100 bins, before 50, which is learn",
+        ),
+        (np.arange(9, 100), {}, ""),
     ],
 )
-def test_spikes_in_another_unit_of_time_are_named(tmp_path, capsys, times, changes, line):
+def test_spikes_that_do_not_fit_the_bins_are_named(tmp_path, capsys, times, changes, line):
     spikes = {"spike_times": times, "spike_units": np.zeros(len(times), int), "num_units": 1}
     path = save_arrays(tmp_path / "s.npz", u=np.zeros((100, 1)), **spikes, **changes)
     recordings.load(path)
     output = capsys.readouterr().err
     assert output.startswith(f"{path}: {line}") if line else not output
+
+
+def test_a_silent_start_is_named_where_every_episode_has_one(tmp_path, capsys):
+    spikes = {"spike_units": np.zeros(4, int), "spike_episodes": [0, 0, 1, 1]}
+    for first, is_named in ((0, False), (5, True)):
+        path = save_arrays(
+            tmp_path / f"{first}.npz", **spikes, spike_times=[4, 9, first, 9], u=np.ones((2, 10, 1))
+        )
+        recordings.load(path)
+        line = f"{path}: no spikes in the first {4 + first} of 20 bins, before 4, which is learned"
+        assert (line in capsys.readouterr().err) == is_named
 
 
 def test_spike_times_are_counted_as_numpy_counts_them(tmp_path):

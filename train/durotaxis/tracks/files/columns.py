@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
+from itertools import dropwhile
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,7 +29,8 @@ def read_columns(
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         text = file.read_text(encoding="latin-1")  # µ in the units of a spreadsheet
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    filled = [line for line in text.splitlines() if line.strip()]
+    lines = list(dropwhile(lambda x: x.startswith("#"), filled))  # later # is that of #N/A
     if not lines or "\0" in text:
         raise ValueError(f"{path} is no table of text; {expected}")
     separator = next((x for x in ",;\t" if x in lines[0]), None)

@@ -9,10 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from train.host.files.array_files import MAX_BYTES
+from train.vector_field.data.files.held_inputs import Series, hold
 from train.vector_field.data.spike_times import bins_before
 
 JITTER = 0.3
 """By how much of a step the time between two rows may differ from whole steps."""
+OFF_GRID = 0.2
+"""By how much of a step the time of each row may differ from that on an even grid, otherwise."""
 SILENT = 0.4
 """Share of a trial without a spike at its start that is more than chance."""
 
@@ -24,13 +27,6 @@ class Content(NamedTuple):
     step: float | None  # time of a step; None: not known, or that of the bins of spikes
     unit: str  # of time; empty if not known
     about: str  # what was read, in one line
-
-
-class Series(NamedTuple):
-    """Rows with their times."""
-
-    times: np.ndarray  # [R]
-    values: np.ndarray  # [R, k]
 
 
 def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:
@@ -55,7 +51,9 @@ def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:
     step = float(np.median(differences))
     steps = np.maximum(np.round(differences / step), 1)
     uneven = np.abs(differences / step - steps) > JITTER
-    if uneven.any():
+    if uneven.any() and (rounded := _steps_of_rounded(times, step)) is not None:
+        steps = rounded
+    elif uneven.any():
         row = int(np.argmax(uneven))
         raise ValueError(
             f"{name} has uneven steps, {differences[row]:.6g} at row {row} where most are "
@@ -67,6 +65,22 @@ def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:
     )
 
 
+def _steps_of_rounded(times: np.ndarray, step: float) -> np.ndarray | None:
+    """Whole steps between times `[R]` that are even but for rounding, as 0, 0.03, 0.07, 0.1 are.
+
+    None if they are not. The `step` is a difference of rounded times, such as 0.03.
+    """
+    differences = np.diff(times)
+    single = differences[differences < 1.5 * step]
+    steps = np.maximum(np.round(differences / single.mean()), 1)
+    if steps.max() > len(single):  # the steps in so long a gap cannot be told from these few
+        return None
+    places, since = np.concatenate([[0], np.cumsum(steps)]), times - times[0]
+    slope, offset = np.polyfit(places, since, 1)
+    is_even = (np.abs(since - offset - slope * places) <= OFF_GRID * slope).all()
+    return steps if is_even else None
+
+
 def spread_rows(places: np.ndarray, values: np.ndarray, fill: float) -> np.ndarray:
     """`[T, k]` with the rows of `values` `[R, k]` at their places, and `fill` between them."""
     if (int(places[-1]) + 1) * values.shape[1] * 8 > MAX_BYTES:
@@ -76,29 +90,15 @@ def spread_rows(places: np.ndarray, values: np.ndarray, fill: float) -> np.ndarr
     return spread
 
 
-def hold(series: Series, edges: np.ndarray) -> np.ndarray:
-    """The values `[T, k]` of a series between T + 1 edges of time.
-
-    The mean of its rows in between, or else the last row before; 0 before the first row.
-    """
-    slack = 1e-9 * np.diff(edges, append=edges[-1] + (edges[-1] - edges[-2]))
-    place = np.searchsorted(series.times, edges - slack)
-    sums = np.concatenate([np.zeros((1, series.values.shape[1])), np.cumsum(series.values, axis=0)])
-    count = np.diff(place)[:, None]
-    mean = (sums[place[1:]] - sums[place[:-1]]) / np.maximum(count, 1)
-    last = np.where(place[:-1, None] > 0, series.values[place[:-1] - 1], 0.0)
-    return np.where(count > 0, mean, last)
-
-
 def spikes_content(
     times: np.ndarray,
     units: np.ndarray,
     num_units: int,
-    inputs: Series | None,
+    inputs: Sequence[Series],
     bin_width: float,
     trials: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
-    """Arrays of spikes `[S]`, with inputs in the bins up to the last spike; zeros without inputs.
+    """Arrays of spikes `[S]`, with inputs in the bins up to the last spike or input; zeros if none.
 
     Trials are episodes `[S]` from 0 on, with times of their own, and have no inputs.
     """
@@ -113,6 +113,7 @@ def spikes_content(
         trials = np.zeros(len(times), int)
     last = np.zeros(int(trials.max()) + 1)
     np.maximum.at(last, trials, times)
+    last = np.maximum(last, max((x.times.max(initial=0) for x in inputs), default=0))
     bins = bins_before(last, bin_width).astype(int) + 1
     if len(bins) > 1:
         arrays |= {"spike_episodes": trials, "lengths": bins}
@@ -120,7 +121,7 @@ def spikes_content(
     if shape[0] * shape[1] * 8 > MAX_BYTES:
         raise ValueError(f"{shape[1]:,} bins of {bin_width:g} are too many: larger --env.bin-width")
     u = np.zeros((*shape, 1))
-    if inputs is not None:
+    if inputs:
         u = hold(inputs, bin_width * np.arange(shape[1] + 1))[None]
     return arrays | {"u": u if len(bins) > 1 else u[0]}
 

@@ -28,7 +28,17 @@ from train.vector_field.data.files.row_times import (
     with_times,
 )
 
-Variable = np.ndarray | list[np.ndarray]
+
+class Cell(list[np.ndarray]):
+    """The arrays of a cell, with its shape."""
+
+    def __init__(self, cell: np.ndarray):
+        super().__init__(np.asarray(x) for x in cell.ravel())
+        self.shape = cell.shape
+        self.is_table = len(self) > max(self.shape)  # with more than one axis
+
+
+Variable = np.ndarray | Cell
 """An array of numbers, or a cell of them."""
 OBSERVED = re.compile(r"(.*\.)?(y|counts|rates|spikes|spike_?times|dff|lfp|traces|data)", re.I)
 INPUTS = re.compile(r"(.*\.)?(u|inputs?|stim|stimulus|stimuli)", re.I)
@@ -40,6 +50,8 @@ def read(path: str, names: Names, bin_width: float) -> Content:
     variables, texts = variables_of(path)
     y_names = chosen_names("y", names.y, variables, OBSERVED)
     u_names = chosen_names("u", names.u, variables, INPUTS, is_needed=False)
+    for name in (*y_names, *u_names):
+        refuse_two_axes(name, variables[name])
     observed = [variables[x] for x in y_names]
     inputs = [variables[x] for x in u_names]
     unit = texts.get("time_unit", "")
@@ -54,7 +66,7 @@ def read(path: str, names: Names, bin_width: float) -> Content:
         if inputs:
             arrays |= {"spike_times": times, "u": to_plain(inputs[0])}
         else:
-            arrays |= spikes_content(times, units, int(units.max(initial=-1)) + 1, None, bin_width)
+            arrays |= spikes_content(times, units, int(units.max(initial=-1)) + 1, (), bin_width)
         return Content(arrays, width, unit, about)
     arrays, notes = series_of(observed, inputs)
     if "lengths" in variables and "lengths" not in arrays:
@@ -101,16 +113,17 @@ def _collect(name: str, value: Any, variables: dict[str, Variable], texts: dict[
     if value.dtype.names:
         for field in value.dtype.names:
             items = list(value[field].ravel())
-            inner = items[0] if len(items) == 1 else np.array([*items, None], object)[:-1]
+            cell = np.array([*items, None], object)[:-1].reshape(value.shape)
+            inner = items[0] if len(items) == 1 else cell
             _collect(f"{name}.{field}", inner, variables, texts)
     elif value.dtype.kind in "fiub" and value.size:
         variables[name] = value
     elif value.dtype.kind == "U" and value.size == 1:
         texts[name.split(".")[-1]] = str(value.item())
     elif value.dtype.kind == "O" and value.size:
-        items = [np.asarray(x) for x in value.ravel()]
-        if all(x.dtype.kind in "fiub" for x in items):
-            variables[name] = items
+        cell = Cell(value)
+        if all(x.dtype.kind in "fiub" for x in cell):
+            variables[name] = cell
 
 
 def chosen_names(
@@ -142,9 +155,21 @@ def chosen_names(
 
 
 def _shape(variable: Variable) -> str:
-    if isinstance(variable, list):
-        return f"cell of {len(variable)}"
-    return "×".join(map(str, variable.shape))
+    shape = "×".join(str(x) for x in variable.shape)
+    if not isinstance(variable, Cell):
+        return shape
+    return f"cell of {shape if variable.is_table else len(variable)}"
+
+
+def refuse_two_axes(name: str, variable: Variable) -> None:
+    """Raises ValueError for a cell of units and trials, whose axes cannot be told apart."""
+    if isinstance(variable, Cell) and variable.is_table:
+        raise ValueError(
+            f"{name} is a {_shape(variable)}; expected one row of cells, a vector of spike times "
+            "for each unit or a matrix for each episode: for trials of spikes give the vectors "
+            "spike_times, spike_units and spike_episodes, the latter from 0 on, and u [trials, "
+            "bins, inputs], of zeros if there were none"
+        )
 
 
 def to_plain(variable: Variable) -> np.ndarray:
@@ -172,7 +197,7 @@ def spikes_of(
     """Spikes of a cell; inputs have a row for each bin."""
     times = np.concatenate([x.ravel() for x in cell]).astype(float)
     units = np.repeat(np.arange(len(cell)), [x.size for x in cell])
-    arrays = spikes_content(times, units, len(cell), None, bin_width)
+    arrays = spikes_content(times, units, len(cell), (), bin_width)
     if inputs:
         u = join([_in_rows(to_plain(x)) for x in inputs])
         arrays["u"] = u
@@ -197,6 +222,11 @@ def series_of(
         if y.ndim == 2 and y.shape[1] > y.shape[0]:
             y = y.T
             notes.append("the longer axis taken as time")
+        if y.ndim == 3:
+            notes.append(
+                "y is read as {} episodes of {} steps of {} channels: turn it if its axes are "
+                "others".format(*y.shape)
+            )
         return {"y": y, "u": np.zeros((*y.shape[:-1], 1))}, notes
     if y.ndim == u.ndim == 2:
         turned = [(y, u), (y.T, u.T), (y, u.T), (y.T, u)]

@@ -12,11 +12,15 @@ from train.host.files.array_files import MAX_BYTES
 from train.host.numbers import listing
 from train.vector_field.data.files.content import (
     Content,
-    Series,
-    hold,
     rows_on_grid,
     spikes_content,
     spread_rows,
+)
+from train.vector_field.data.files.held_inputs import (
+    Series,
+    hold,
+    refuse_unordered,
+    time_mismatch,
 )
 from train.vector_field.data.files.names import Names
 
@@ -49,23 +53,28 @@ def read(path: str, names: Names, bin_width: float) -> Content:
                 options = listing([*candidates, *everything])
                 raise ValueError(f"there is no series {name}; there are {options}")
         inputs = [read_series(file[x]) for x in u_names]
+        for name, series in zip(u_names, inputs, strict=True):
+            refuse_unordered(f"timestamps of {name}", series.times)
         about = f"NWB; y: {listing(y_names)}; "
         about += f"u: {listing(u_names)}" if u_names else "no inputs"
         if y_names == [UNITS]:
             times, units, count = spikes_of(file[UNITS])
-            arrays = spikes_content(times, units, count, None, bin_width)
-            if inputs:
-                edges = bin_width * np.arange(len(arrays["u"]) + 1)
-                arrays["u"] = np.concatenate([hold(x, edges) for x in inputs], axis=1)
-            return Content(arrays, None, "s", f"{about}; {len(times):,} spikes of {count} units")
+            arrays = spikes_content(times, units, count, inputs, bin_width)
+            about += f"; {len(times):,} spikes of {count} units"
+            note = time_mismatch(inputs, 0, times.max() + bin_width)
+            return Content(arrays, None, "s", "; ".join(filter(None, [about, note])))
         parts = [read_series(file[x]) for x in y_names]
     if any(not np.array_equal(x.times, parts[0].times) for x in parts):
         raise ValueError(f"{listing(y_names)} have different times: choose one of them")
-    places, step = rows_on_grid(f"timestamps of {y_names[0]}", parts[0].times)
+    times = parts[0].times
+    places, step = rows_on_grid(f"timestamps of {y_names[0]}", times)
     y = spread_rows(places, np.concatenate([x.values for x in parts], axis=1), np.nan)
-    edges = parts[0].times[0] + step * np.arange(len(y) + 1)
-    u = [hold(x, edges) for x in inputs] or [np.zeros((len(y), 1))]
-    return Content({"y": y, "u": np.concatenate(u, axis=1)}, step, "s", about)
+    # From each row to the next, so that inputs with the same times are one a step, as they stand.
+    rows = np.append(places, len(y))
+    edges = np.interp(np.arange(len(y) + 1), rows, np.append(times, times[-1] + step))
+    u = hold(inputs, edges) if inputs else np.zeros((len(y), 1))
+    note = time_mismatch(inputs, edges[0], edges[-1])
+    return Content({"y": y, "u": u}, step, "s", "; ".join(filter(None, [about, note])))
 
 
 def series_in(h5py: Any, file: Any) -> list[str]:
@@ -98,7 +107,13 @@ def read_series(group: Any) -> Series:
         data.attrs.get("offset", 0.0)
     )
     if "timestamps" in group:
-        return Series(np.asarray(group["timestamps"], float), values)
+        times = np.asarray(group["timestamps"], float)
+        if times.shape != (len(values),):
+            raise ValueError(
+                f"{group.name} has {times.size} timestamps for {len(values)} rows: expected one "
+                "for each"
+            )
+        return Series(times, values)
     start = group["starting_time"]
     rate = float(start.attrs["rate"])
     return Series(float(start[()]) + np.arange(len(values)) / rate, values)

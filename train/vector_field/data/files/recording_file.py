@@ -9,6 +9,7 @@ from train.vector_field.data.files.content import Content
 from train.vector_field.data.files.names import Names
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
+UTF_16 = b"\xff\xfe", b"\xfe\xff"
 MATLAB_5, MATLAB_7_3 = b"MATLAB 5.0", b"MATLAB 7.3"
 EXPECTED = (
     "expected an npz file with y [T, n] or [E, T, n], or spike_times and spike_units, and with "
@@ -47,7 +48,7 @@ def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple
             if inputs:
                 raise ValueError("its inputs stand in itself: leave out --inputs")
             return (nwb if head.startswith(HDF5) else matlab).read(path, names, bin_width)
-        if b"\x00" in head:
+        if b"\x00" in head and not head.startswith(UTF_16):  # of which tables say what to do
             raise ValueError("its bytes are of no known format")
         return tables.read(path, names, bin_width, series)
     except (ValueError, OSError, KeyError, RuntimeError) as error:

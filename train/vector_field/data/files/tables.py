@@ -5,20 +5,21 @@ Columns are separated by commas, semicolons, tabs or spaces; an empty cell is mi
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from train.host.numbers import listing
 from train.vector_field.data.files.content import (
     Content,
-    Series,
     late_trial,
     rows_on_grid,
     spikes_content,
     spread_rows,
 )
+from train.vector_field.data.files.held_inputs import Series, refuse_unordered, time_mismatch
 from train.vector_field.data.files.names import Names
+from train.vector_field.data.files.row_numbers import numbers_rows
+from train.vector_field.data.files.text_cells import cells_of, number_of, numbers_of
 
 TIMES = re.compile(r"(spike_?|frame_?)?(t|times?|timestamps?|seconds?|secs?|ms)")
 UNITS = re.compile(
@@ -26,50 +27,81 @@ UNITS = re.compile(
 )
 TRIALS = re.compile(r"(spike_?)?(trials?|episodes?|epochs?|sweeps?)(_?(id|index|number))?")
 INPUTS = re.compile(r"(u|inputs?|stim|stimulus|stimuli|light|laser|opto|current)_?\d*")
+PARTS = {"s": 1, "ms": 1_000, "us": 1_000_000}
+"""Of a second, by unit."""
 TIME_UNITS = {"s": "s", "sec": "s", "second": "s", "seconds": "s", "ms": "ms", "us": "us"}
-MISSING = ("", "nan", "na", "null", "none")
 
 
 def read(path: str, names: Names, bin_width: float, inputs: Series | None = None) -> Content:
     """The content of a file. Raises ValueError, in one line, for what it cannot be."""
-    header, rows = _cells(path)
+    header, rows = cells_of(path)
     time = _pick("time", names.time, header, TIMES)
     units = _pick("units", names.units, header, UNITS)
     trials = _pick("trials", names.trials, header, TRIALS)
     others = [x for x in header if x not in (time, units, trials)]
-    is_spikes = bool(time and units) and not others and not names.y
+    may_be_spikes = bool(time and units) and not names.y
     columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
-    unit = time_unit_of(time)
     episodes = np.zeros(len(rows), int)
     if trials:
         labels = columns[trials]
         episodes = np.array([list(dict.fromkeys(labels)).index(x) for x in labels])
     trial_text = f", {episodes.max() + 1} trials by {trials}" if trials else ""
-    if is_spikes:
-        labels = columns[units]
-        order = sorted(set(labels), key=lambda x: (_number(x) is None, _number(x) or 0.0, x))
-        index = {label: k for k, label in enumerate(order)}
-        numbers = numbers_of(time, columns[time])
-        spike_units = np.array([index[x] for x in labels])
-        arrays = spikes_content(
-            numbers, spike_units, len(order), inputs, bin_width, episodes if trials else None
+    named = time, trials
+    if may_be_spikes and (not others or names.units):
+        content = _spikes(columns, units, episodes, named, inputs, bin_width, trial_text)
+        left_out = f"; left out: {listing(others)}" if others else ""
+        return content._replace(about=content.about + left_out)
+    try:
+        return _continuous(names, header, columns, episodes, named, inputs, trial_text)
+    except ValueError as error:
+        if not may_be_spikes:
+            raise
+        raise ValueError(
+            f"its columns {units} and {time} are those of spikes, but there are others, "
+            f"{listing(others)}: leave these out, as --names.units {units} does; as channels it "
+            f"cannot be read, {error}"
+        ) from None
+
+
+def _spikes(
+    columns: dict[str, list[str]],
+    units: str,
+    episodes: np.ndarray,
+    named: tuple[str, str],
+    inputs: Series | None,
+    bin_width: float,
+    trial_text: str,
+) -> Content:
+    (time, trials), labels = named, columns[units]
+    if trials and inputs:
+        raise ValueError(
+            "its trials begin at time 0 each: leave out --inputs, or give an npz file with u of "
+            "each trial"
         )
-        about = (
-            f"CSV, {len(rows):,} spikes of {len(order)} units ({units}: {listing(order)}) at times "
-            f"in {time}{trial_text}{'' if inputs else ', without inputs'}"
+    order = sorted(set(labels), key=lambda x: (number_of(x) is None, number_of(x) or 0.0, x))
+    index = {label: k for k, label in enumerate(order)}
+    numbers, unit = numbers_of(time, columns[time]), time_unit_of(time)
+    spike_units = np.array([index[x] for x in labels])
+    series = [in_unit(inputs, unit)] if inputs else []
+    arrays = spikes_content(
+        numbers, spike_units, len(order), series, bin_width, episodes if trials else None
+    )
+    if note := time_mismatch(series, 0, numbers.max() + bin_width):
+        raise ValueError(f"{note}, or leave out --inputs")
+    about = (
+        f"CSV, {len(labels):,} spikes of {len(order)} units ({units}: {listing(order)}) at times "
+        f"in {time}{trial_text}{'' if inputs else ', without inputs'}"
+    )
+    if late := late_trial(numbers, episodes):
+        name = list(dict.fromkeys(columns[trials]))[late[0]]
+        about += (
+            f"; trial {name} begins with {late[1]:.6g} without any spike, as times go on from "
+            "trial to trial: subtract from them the start of their trial"
         )
-        if late := late_trial(numbers, episodes):
-            name = list(dict.fromkeys(columns[trials]))[late[0]]
-            about += (
-                f"; trial {name} begins with {late[1]:.6g} without any spike, as times go on from "
-                "trial to trial: subtract from them the start of their trial"
-            )
-        return Content(arrays, None, unit, about)
-    return _continuous(path, names, header, columns, episodes, (time, trials), inputs, trial_text)
+    return Content(arrays, None, unit, about)
 
 
 def _continuous(
-    path: str,
     names: Names,
     header: Sequence[str],
     columns: dict[str, list[str]],
@@ -79,18 +111,15 @@ def _continuous(
     trial_text: str,
 ) -> Content:
     time, trials = named
-    u_names = [_existing("u", x, header) for x in names.u]
-    if not names.u:
-        u_names = [x for x in header if INPUTS.fullmatch(plain(x)) and x not in names.y]
-    y_names = [_existing("y", x, header) for x in names.y]
-    if not names.y:
-        y_names = [x for x in header if x not in (time, trials, *u_names)]
+    y_names, u_names = _channels_and_inputs(names, header, named)
+    numbers = {x: numbers_of(x, columns[x]) for x in (*y_names, *u_names)}
+    may_count = [] if names.y else y_names
+    counters = [x for x in may_count if numbers_rows(plain(x), numbers[x], episodes)]
+    y_names = [x for x in y_names if x not in counters]
     if not y_names:
         raise ValueError(f"no column is left for y; there are {listing(header)}: --names.y")
     y, u = (
-        np.stack([numbers_of(x, columns[x]) for x in chosen], axis=1)
-        if chosen
-        else np.zeros((len(episodes), 1))
+        np.stack([numbers[x] for x in chosen], axis=1) if chosen else np.zeros((len(episodes), 1))
         for chosen in (y_names, u_names)
     )
     if time:
@@ -126,8 +155,20 @@ def _continuous(
         + (f", {gaps:,} missing between them" if gaps else "")
         + f"{trial_text}; y: {listing(y_names)}; "
         + (f"u: {listing(u_names)}" if u_names else "no inputs (--names.u COLUMN names them)")
+        + (f"; left out: {listing(counters)}, which numbers the rows" if counters else "")
     )
     return Content(arrays, step, time_unit_of(time) if time else "", about)
+
+
+def _channels_and_inputs(
+    names: Names, header: Sequence[str], named: tuple[str, str]
+) -> tuple[list[str], list[str]]:
+    """The columns of y and of u, beside those `named` time and trials."""
+    u_names = [_existing("u", x, header) for x in names.u]
+    if not names.u:
+        u_names = [x for x in header if INPUTS.fullmatch(plain(x)) and x not in names.y]
+    y_names = [_existing("y", x, header) for x in names.y]
+    return y_names or [x for x in header if x not in (*named, *u_names)], u_names
 
 
 def _held_rows(places: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -138,7 +179,7 @@ def _held_rows(places: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def series_of(path: str, names: Names) -> Series:
     """The inputs of a file of their own: a column of times, and the others, held between rows."""
-    header, rows = _cells(path)
+    header, rows = cells_of(path)
     time = _pick("time", names.time, header, TIMES)
     if not time:
         raise ValueError(f"{path} has no column of times; there are {listing(header)}")
@@ -147,12 +188,19 @@ def series_of(path: str, names: Names) -> Series:
         raise ValueError(f"{path} has no column of inputs beside {time}")
     columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
     times = numbers_of(time, columns[time])
-    if not np.isfinite(times).all() or (np.diff(times) < 0).any():
-        raise ValueError(f"{time} in {path} goes back: sort the rows")
+    refuse_unordered(f"{time} in {path}", times)
     values = np.stack([numbers_of(x, columns[x]) for x in chosen], axis=1)
     if not np.isfinite(values).all():
         raise ValueError(f"inputs in {path} are missing at some times: an input must be known")
-    return Series(times, values)
+    return Series(times, values, time_unit_of(time))
+
+
+def in_unit(series: Series, unit: str) -> Series:
+    """Inputs with their times in this unit, where both units are known."""
+    if not (unit and series.unit):
+        return series
+    times = series.times * PARTS[unit] / PARTS[series.unit]
+    return series._replace(times=times, unit=unit)
 
 
 def plain(name: str) -> str:
@@ -190,53 +238,3 @@ def _existing(what: str, name: str, header: Sequence[str]) -> str:
             f"there is no column {name} for --names.{what}; there are {listing(header)}"
         )
     return name
-
-
-def numbers_of(name: str, cells: Sequence[str]) -> np.ndarray:
-    """The numbers of a column, NaN where a cell is empty. Raises ValueError for a text."""
-    try:
-        return np.array(cells, float)
-    except ValueError:
-        pass
-    numbers = np.empty(len(cells))
-    for row, cell in enumerate(cells):
-        number = np.nan if cell.lower() in MISSING else _number(cell)
-        if number is None:
-            comma = ", with points instead of decimal commas" if "," in cell else ""
-            raise ValueError(
-                f"column {name} has {cell[:20]!r} in row {row + 1}; expected numbers{comma}, or "
-                "choose the columns by --names.y and --names.u"
-            )
-        numbers[row] = number
-    return numbers
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
-
-
-def _cells(path: str) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, and the cells of each row. Raises ValueError for other texts."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError("it is no text in UTF-8: if it is a table, save it as UTF-8") from None
-    lines = [x for x in text.splitlines() if x.strip() and not x.startswith("#")]
-    if len(lines) < 2:
-        raise ValueError("there are no rows")
-    separator = max(",;\t", key=lines[0].count)
-    split = (lambda x: x.split(separator)) if separator in lines[0] else str.split
-    rows = [[cell.strip().strip('"') for cell in split(x)] for x in lines]
-    header = rows[0]
-    if all(_number(x) is not None for x in header):
-        raise ValueError("its first line holds numbers: expected the names of the columns")
-    if len(set(header)) < len(header):
-        twice = next(x for x in header if header.count(x) > 1)
-        raise ValueError(f"two columns are called {twice!r}: give each a name of its own")
-    for k, row in enumerate(rows):
-        if len(row) != len(header):
-            raise ValueError(f"row {k} has {len(row)} cells where the first line has {len(header)}")
-    return header, rows[1:]

@@ -157,6 +157,7 @@ def test_lineages_with_places(tmp_path):
         ("3,2,1,14,20", "3,2,1,nan,20", "1 row whose x is no finite number, the first of cell 2"),
         ("3,2,1,14,20", "3,2,1,14", "has 4 values in its row 9; expected 5"),
         ("3,2,1,14,20", "3,2,1,14,2O", "has '2O' in column y, row 9; expected a number"),
+        ("3,2,1,14,20", "#N/A,2,1,14,20", "has '#N/A' in column frame, row 9; expected a number"),
         ("3,2,1,14,20", "3,,1,14,20", "has no cell in row 9; expected its name: leave such rows"),
         ("3,2,1,14,20", "2,2,1,14,20", "has cell 2 2 times in frame 2"),
         ("2,2,1,14,20", "2,2,7,14,20", "cell 2 has the parents 7 and 1"),

@@ -126,6 +126,28 @@ def test_matlab_cell_of_spike_times(tmp_path):
     assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "")
 
 
+def test_matlab_cells_of_units_and_trials_are_refused(tmp_path):
+    table = np.empty((2, 3), object)
+    for k in np.ndindex(2, 3):
+        table[k] = np.array([0.1, 0.4, 0.9]) + sum(k)
+    path = save_mat(tmp_path, spikes=table)
+    refuse(path, "spikes is a cell of 2×3; expected one row of cells, a vector of spike times for")
+    assert recordings.load(save_mat(tmp_path, spikes=table[:1])).y.shape == (1, 3, 3)
+    units, trials = np.repeat(np.indices((2, 3)).reshape(2, -1), 3, 1)
+    arrays = {"spike_times": np.concatenate(table.ravel()), "u": np.zeros((3, 4, 1))}
+    path = save_mat(tmp_path, **arrays, spike_units=units, spike_episodes=trials)
+    assert recordings.load(path).y.shape == (3, 4, 2)  # the way out
+    fields = np.zeros((2, 3), [("times", object)])
+    fields["times"] = table
+    refuse(save_mat(tmp_path, unit=fields), "unit.times is a cell of 2×3", Names(y=("unit.times",)))
+
+
+def test_matlab_axes_of_episodes_without_inputs_are_told(tmp_path, capsys):
+    y = EPISODES[0]
+    assert recordings.load(save_mat(tmp_path, y=y)).y.shape == y.shape
+    assert "; y is read as 4 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
+
+
 def test_matlab_names_that_are_not_clear_are_refused_with_the_candidates(tmp_path):
     path = save_mat(tmp_path, lfp=Y, dff=Y[:, :2], label="x")
     refuse(path, "which variable is y? There are lfp 40×3, dff 40×2: choose by --names.y")
@@ -197,13 +219,40 @@ def test_csv_of_spikes_with_and_without_inputs(tmp_path):
     assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "s")
     events = write(tmp_path, "time,light,force\n0.3,1,0\n0.8,0,0\n1.1,0,2\n1.2,0,4\n", "light.csv")
     data = recordings.load(path, 0.25, inputs=(events,))
-    light = [0, 1, 1, 0, 0, 0]  # held from the bin in which it comes; of several rows their mean
-    np.testing.assert_array_equal(data.u[0, :6, 0], light)
-    np.testing.assert_array_equal(data.u[0, :6, 1], [0, 0, 0, 0, 3, 4])
+    np.testing.assert_allclose(data.u[0, :6, 0], [0, 0.8, 1, 0.2, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(data.u[0, :6, 1], [0, 0, 0, 0, 1.6, 4], rtol=1e-6)
     text = table("unit,time,trial", [0, 4, 0, 4], [0.1, 0.6, 0.2, 0.9], ["x", "x", "y", "y"])
     data = recordings.load(write(tmp_path, text), 0.5)
     np.testing.assert_array_equal(data.lengths, [2, 2])
     np.testing.assert_array_equal(data.y, [[[1, 0], [0, 1]], [[1, 0], [0, 1]]])
+
+
+@pytest.mark.parametrize("name", ["frame", "n"])
+def test_columns_that_number_the_rows_are_no_channels(tmp_path, name, capsys):
+    numbers = np.arange(7, 47)
+    if name == "frame":
+        numbers[20:] += 3  # of which some were lost
+    path = write(tmp_path, table(f"{name},a,b,c", numbers, *Y.T))
+    np.testing.assert_allclose(recordings.load(path).y[0], Y, rtol=1e-6)
+    assert f"; left out: {name}, which numbers the rows\n" in capsys.readouterr().err
+    assert recordings.load(path, names=Names(y=(name, "a"))).y.shape == (1, 40, 2)
+    trials = table(f"trial,{name},a,b,c", np.repeat([1, 2], 20), np.tile(numbers[:20], 2), *Y.T)
+    data = recordings.load(write(tmp_path, trials))
+    np.testing.assert_allclose(data.y, Y.reshape(2, 20, 3), rtol=1e-6)
+    uneven = numbers + (np.arange(40) == 9) * (-2.5)
+    path = write(tmp_path, table(f"{name},a,b,c", uneven, *Y.T))
+    assert recordings.load(path).y.shape == (1, 40, 4)
+
+
+def test_spikes_with_other_columns(tmp_path, capsys):
+    """Sorters write such tables."""
+    units, times = [3, 5, 3, 5], [0.1, 0.6, 0.2, 2.9]
+    path = write(tmp_path, table("unit,time_s,depth", units, times, [7, 8, 9, 6]))
+    message = "its columns unit and time_s are those of spikes, but there are others, depth: leave"
+    refuse(path, message)
+    data = recordings.load(path, names=Names(units="unit"))
+    np.testing.assert_array_equal(data.y, [[[2, 1], [0, 0], [0, 1]]])
+    assert "; left out: depth\n" in capsys.readouterr().err
 
 
 def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
@@ -225,6 +274,7 @@ def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
         ("a,a\n1,2\n", "two columns are called 'a'"),
         ("a;u\n1,5;2\n2;3\n", "with points instead of decimal commas"),
         ("a,u\nx,2\n2,3\n", "column a has 'x' in row 1; expected numbers"),
+        ("# of a rig\na,u\n#N/A,2\n2,3\n", "column a has '#N/A' in row 1; expected numbers"),
         ("t,a\n0,1\n1,2\n0.5,3\n", "t does not rise at row 2, from 1 to 0.5: sort the rows"),
         ("t,time,a\n0,0,1\n", "t, time could all be time: choose, --names.time"),
         ("u,light\n1,2\n", "no column is left for y"),
@@ -236,14 +286,17 @@ def test_csv_that_cannot_be_is_refused_in_one_line(tmp_path, text, message):
 
 
 def test_a_table_of_another_encoding_is_refused_with_a_way_out(tmp_path):
-    (tmp_path / "a.csv").write_text("a µV,u\n1,2\n2,3\n", "latin-1")
-    refuse(tmp_path / "a.csv", "it is no text in UTF-8: if it is a table, save it as UTF-8")
+    for encoding in ("latin-1", "utf-16"):
+        (tmp_path / "a.csv").write_text("a µV,u\n1,2\n2,3\n", encoding)
+        refuse(tmp_path / "a.csv", "it is no text in UTF-8: if it is a table, save it as UTF-8")
 
 
 def test_inputs_of_their_own_are_for_spikes_alone(tmp_path):
     inputs = write(tmp_path, "time,u\n0,1\n", "u.csv")
     np.savez(tmp_path / "a.npz", y=Y, u=U)
     refuse(tmp_path / "a.npz", "a.npz holds its inputs: leave out --inputs", inputs=(inputs,))
+    trials = write(tmp_path, "unit,time,trial\n0,0.5,1\n0,0.2,2\n")
+    refuse(trials, "trials begin at time 0 each: leave out --inputs, or", inputs=(inputs,))
     channels = write(tmp_path, table("a,b,c", *Y.T))
     refuse(channels, "leave out --inputs", inputs=(inputs,))
     refuse(channels, "there are 1 files of data and 2 of inputs", inputs=(inputs, inputs))

@@ -83,6 +83,48 @@ def test_series_and_names(h5py, tmp_path):
         recordings.load(path, names=Names(y=("x",)))
 
 
+def write_stimulus(h5py, path, values, times, kind="TimeSeries", rows=None) -> str:
+    with h5py.File(path, "w") as file:
+        file.attrs["nwb_version"] = "2.7.0"
+        add_series(file, "acquisition/lfp", Y, times=rows, rate=20.0)
+        add_series(file, "stimulus/presentation/light", values, kind, np.array(times))
+    return str(path)
+
+
+def test_stimuli_count_by_how_long_they_last(h5py, tmp_path):
+    path = tmp_path / "day.nwb"
+    light = write_stimulus(h5py, path, np.array([1, -1]), [1.01, 1.02], "IntervalSeries")
+    expected = np.zeros(50)
+    expected[20] = 0.2  # 10 of 50 ms
+    np.testing.assert_allclose(recordings.load(light).u[0, :, 0], expected, atol=1e-6)
+    uneven = np.arange(50) / 20 + np.random.default_rng(1).uniform(0, 0.005, 50)
+    stimulus = np.random.default_rng(2).normal(size=50).astype(np.float32)
+    path = write_stimulus(h5py, path, stimulus, uneven, rows=uneven)
+    np.testing.assert_array_equal(recordings.load(path).u[0, :, 0], stimulus)
+
+
+def test_stimuli_at_another_time_are_told(h5py, tmp_path, capsys):
+    for start, is_told in ((1.0, False), (1000.0, True)):
+        times = start + np.array([0.0, 1.0])
+        path = write_stimulus(h5py, tmp_path / f"{start}.nwb", np.array([1.0, 0]), times)
+        recordings.load(path)
+        assert ("no row of inputs is between 0 and 2.5, when" in capsys.readouterr().err) == is_told
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([0.5, 1.0, 0.2], "light goes back at row 2, from 1 to 0.2: sort the rows"),
+        ([0.5, 1.0, np.nan], "light has 1 times that are not finite: give each row its time"),
+        ([0.5, 1.0], "light has 2 timestamps for 3 rows: expected one for each"),
+    ],
+)
+def test_times_of_stimuli_that_cannot_be_are_refused(h5py, tmp_path, times, message):
+    path = write_stimulus(h5py, tmp_path / "day.nwb", np.array([0.0, 1, 0]), times)
+    with pytest.raises(ValueError, match=message):
+        recordings.load(path)
+
+
 def test_other_hdf5_files_are_refused(h5py, tmp_path):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:

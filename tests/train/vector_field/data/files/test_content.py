@@ -1,0 +1,32 @@
+"""Times of rows on an even grid."""
+
+import numpy as np
+import pytest
+
+from train.vector_field.data.files.content import rows_on_grid
+
+
+@pytest.mark.parametrize("start", [0.0, 3600.0, 1.7e9])
+def test_rounded_times_are_on_the_grid_that_was_rounded(start):
+    """Times of 30 Hz, to 0.01 s, go on by 0.03, 0.04 and, where rows are missing, more."""
+    for lost in ([], range(100, 111), [2], range(3, 290)):
+        places = np.delete(np.arange(600), lost)
+        grid, step = rows_on_grid("t", start + np.round(places / 30, 2))
+        np.testing.assert_array_equal(grid, places)
+        assert step == pytest.approx(1 / 30, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        np.cumsum(np.random.default_rng(0).uniform(0.5, 1.5, 200)),
+        np.r_[0:20, 20.5:40.5],
+        np.sort(np.random.default_rng(0).uniform(0, 50, 300)),
+        np.round(np.arange(300) / 60, 2),  # rounded by more than a fifth of a step
+        np.arange(100) ** 1.1,
+        np.round(np.r_[0:3, 590:600] / 30, 2),  # whose gap is of no sure length
+    ],
+)
+def test_uneven_times_are_refused(times):
+    with pytest.raises(ValueError, match=r"t has uneven steps, .*: interpolate to even ones"):
+        rows_on_grid("t", times)

@@ -1,0 +1,101 @@
+"""Inputs with times of their own are held from row to row, and averaged over time in each step."""
+
+import re
+
+import numpy as np
+import pytest
+
+from train.vector_field.data import recordings
+from train.vector_field.data.files.held_inputs import Series, hold
+
+PULSES = "0,0\n10.90,1\n11.10,0\n20.01,1\n20.02,0\n30.5,1\n40.5,0\n"
+
+
+def write(tmp_path, name: str, text: str) -> str:
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def spikes_at(tmp_path, times, header: str = "unit,time_s") -> str:
+    return write(tmp_path, "spikes.csv", header + "\n" + "".join(f"0,{t}\n" for t in times))
+
+
+def test_short_pulses_count_by_how_long_they_last(tmp_path):
+    path = spikes_at(tmp_path, [0.5, 99.5])
+    data = recordings.load(path, 1.0, inputs=(write(tmp_path, "u.csv", "time,light\n" + PULSES),))
+    expected = np.zeros(100)
+    expected[[10, 11, 20, 30, 40]] = 0.1, 0.1, 0.01, 0.5, 0.5
+    expected[31:40] = 1
+    np.testing.assert_allclose(data.u[0, :, 0], expected, atol=1e-7)
+
+
+def test_the_mean_over_time_is_that_of_a_fine_grid():
+    rng = np.random.default_rng(0)
+    times = np.sort(rng.integers(-50, 1200, 60)) / 100  # some of them the same, some on edges
+    values = rng.normal(size=(60, 2))
+    fine = (np.arange(1000) + 0.5) / 100
+    held = np.concatenate([np.zeros((1, 2)), values])[np.searchsorted(times, fine)]
+    expected = held.reshape(20, 50, 2).mean(1)
+    np.testing.assert_allclose(hold([Series(times, values)], np.arange(21) / 2), expected)
+
+
+@pytest.mark.parametrize("start", [0.0, 3600.1, 1.7e9])
+def test_a_row_for_each_step_stays_as_it_is(start):
+    values = np.random.default_rng(1).normal(size=(500, 3))
+    times = start + np.cumsum(np.full(500, 0.1)) - 0.1  # with the rounding of a sum
+    edges = start + 0.1 * np.arange(501)
+    np.testing.assert_array_equal(hold([Series(times, values)], edges), values)
+    assert not hold([Series(times[:0], values[:0])], edges).any()
+
+
+def test_bins_last_until_the_inputs_end(tmp_path):
+    rows = "".join(f"{t},{t % 7}\n" for t in range(120))
+    inputs = write(tmp_path, "u.csv", "time,light\n" + rows)
+    data = recordings.load(spikes_at(tmp_path, [0.5, 59.5]), 1.0, inputs=(inputs,))
+    np.testing.assert_array_equal(data.u[0, :, 0], np.arange(120) % 7)
+    np.testing.assert_array_equal(np.flatnonzero(data.y[0, :, 0]), [0, 59])
+
+
+def test_times_in_another_unit_are_converted(tmp_path):
+    path = spikes_at(tmp_path, [0.5, 19.5])
+    inputs = write(tmp_path, "u.csv", "time (ms),light\n0,0\n10900,1\n11100,0\n")
+    light = recordings.load(path, 1.0, inputs=(inputs,)).u[0, :, 0]
+    np.testing.assert_allclose(light[[10, 11]], 0.1, atol=1e-7)
+    assert np.count_nonzero(light) == 2
+    in_ms = write(tmp_path, "ms.csv", "unit,spike_time_ms\n0,500\n0,19500\n")
+    seconds = write(tmp_path, "u.csv", "t_s,light\n0,0\n10.9,1\n11.1,0\n")
+    np.testing.assert_array_equal(recordings.load(in_ms, 1e3, inputs=(seconds,)).u[0, :, 0], light)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("0,0\n109,1\n111,0\n", "no input but 0 is between 0 and 20.5, when all was observed"),
+        ("109,1\n111,0\n", "no row of inputs is between 0 and 20.5, when all was observed, and th"),
+        ("-9,1\n-1,0\n", "no row of inputs is between 0 and 20.5"),
+    ],
+)
+def test_inputs_at_another_time_than_spikes_are_refused(tmp_path, rows, message):
+    path = spikes_at(tmp_path, [0.5, 19.5])
+    with pytest.raises(ValueError, match=message):
+        recordings.load(path, inputs=(write(tmp_path, "u.csv", "time,light\n" + rows),))
+
+
+def test_inputs_may_be_0_throughout(tmp_path):
+    path = spikes_at(tmp_path, [0.5, 19.5])
+    none = write(tmp_path, "u.csv", "time,light\n0,0\n30,0\n")
+    assert not recordings.load(path, inputs=(none,)).u.any()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("0,0\n2,1\n1,0\n", "time in {path} goes back at row 2, from 2 to 1: sort the rows"),
+        ("0,0\n,1\n", "time in {path} has 1 times that are not finite: give each row its time"),
+    ],
+)
+def test_rows_out_of_order_are_refused(tmp_path, rows, message):
+    inputs = write(tmp_path, "u.csv", "time,light\n" + rows)
+    with pytest.raises(ValueError, match=re.escape(message.format(path=inputs))):
+        recordings.load(spikes_at(tmp_path, [0.5, 3]), inputs=(inputs,))

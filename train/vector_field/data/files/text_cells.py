@@ -1,0 +1,61 @@
+"""The cells of a text with a first line of names, and the numbers in them."""
+
+from collections.abc import Sequence
+from itertools import dropwhile
+from pathlib import Path
+
+import numpy as np
+
+MISSING = ("", "nan", "na", "null", "none")
+
+
+def numbers_of(name: str, cells: Sequence[str]) -> np.ndarray:
+    """The numbers of a column, NaN where a cell is empty. Raises ValueError for a text."""
+    try:
+        return np.array(cells, float)
+    except ValueError:
+        pass
+    numbers = np.empty(len(cells))
+    for row, cell in enumerate(cells):
+        number = np.nan if cell.lower() in MISSING else number_of(cell)
+        if number is None:
+            comma = ", with points instead of decimal commas" if "," in cell else ""
+            raise ValueError(
+                f"column {name} has {cell[:20]!r} in row {row + 1}; expected numbers{comma}, or "
+                "choose the columns by --names.y and --names.u"
+            )
+        numbers[row] = number
+    return numbers
+
+
+def number_of(cell: str) -> float | None:
+    """The number in a cell; None for a text."""
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns, and the cells of each row. Raises ValueError for other texts."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("it is no text in UTF-8: if it is a table, save it as UTF-8") from None
+    filled = [x for x in text.splitlines() if x.strip()]
+    lines = list(dropwhile(lambda x: x.startswith("#"), filled))  # later # is that of #N/A
+    if len(lines) < 2:
+        raise ValueError("there are no rows")
+    separator = max(",;\t", key=lines[0].count)
+    split = (lambda x: x.split(separator)) if separator in lines[0] else str.split
+    rows = [[cell.strip().strip('"') for cell in split(x)] for x in lines]
+    header = rows[0]
+    if all(number_of(x) is not None for x in header):
+        raise ValueError("its first line holds numbers: expected the names of the columns")
+    if len(set(header)) < len(header):
+        twice = next(x for x in header if header.count(x) > 1)
+        raise ValueError(f"two columns are called {twice!r}: give each a name of its own")
+    for k, row in enumerate(rows):
+        if len(row) != len(header):
+            raise ValueError(f"row {k} has {len(row)} cells where the first line has {len(header)}")
+    return header, rows[1:]
