@@ -182,8 +182,8 @@ def checked_update(update: Update, skip: bool) -> Callable[[RunState], tuple[Run
         if metrics.origin:
             finite &= metrics.origin.step == nonfinite.NEVER
         if skip:
-            kept = end_episodes(state.agent)  # environments have moved on without it
-            after = after._replace(agent=where_tree(finite, after.agent, kept))
+            before = end_episodes(state.agent)  # environments have moved on without it
+            after = after._replace(agent=where_tree(finite, after.agent, before))
         return after, Report(metrics, finite)
 
     return update_and_check

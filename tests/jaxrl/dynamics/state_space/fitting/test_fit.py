@@ -45,7 +45,7 @@ def test_what_is_known_stays_and_the_rest_is_at_least_as_likely_as_the_truth():
 
 @pytest.mark.parametrize("length", [1, 2, 6, 7, 12, 15, 16, 40])
 def test_steps_ahead_are_compared_with_the_same_steps(length):
-    """Of noise of 0.01 nothing is left but its logarithm, in windows of any length."""
+    """Nothing but the logarithm of a noise of 0.01 is left, in windows of any length."""
     model, params = random_model()
     low = lambda x: jnp.full_like(x, jnp.log(1e-4))
     params = params._replace(
