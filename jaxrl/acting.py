@@ -137,8 +137,8 @@ def check_num_choices(
 ) -> None:
     """Raises ValueError for an agent that chooses among more actions than a Discrete has.
 
-    Its number is that of the values or chances of `explain`, which is traced; not every agent
-    tells it.
+    How many it chooses among is the length of `q` or `probabilities` in `explain`, which is traced.
+    Agents without these are not checked.
     """
     space = action_space(env, env_params)
     if not hasattr(space, "n"):

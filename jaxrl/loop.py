@@ -99,8 +99,8 @@ def make_loop(
     """Joins an environment and an agent. Jit `update`, `vmap` both over keys for many seeds.
 
     A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
-    An agent that draws is made for the same number of blocks. `update.mending` is the same for runs
-    that go on after numbers that are not finite: environments that showed or paid such start anew.
+    An agent that draws is made for the same number of blocks. `update.mending` also starts
+    environments anew that showed or paid numbers which are not finite, for runs that go on then.
     Raises ValueError for a rollout without steps, for blocks that are not equal, for kinds of
     outcomes that are unknown, and for what is no environment, agent or `Config`; `init` does for a
     replay of other blocks.

@@ -90,7 +90,7 @@ def draw(key: jax.Array, config: Config, length: int, dims: int) -> Draws:
     return Draws(noise[0], noise[1:], keep)
 
 
-def elbo(
+def negative_elbo(
     draws: Draws,
     y: jax.Array,
     valid: jax.Array,

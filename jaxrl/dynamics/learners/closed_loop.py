@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from jaxrl.dynamics.learners.state_space_learner import (
     FRESH,
+    UNFITTED,
     Config,
     Knowledge,
     Memory,
@@ -69,7 +70,7 @@ def remember(knowledge: Knowledge, memory: Memory) -> Memory:
     """The memory for the next observation, after `absorb`, which has predicted its state."""
     expected = select(knowledge.choice.place, [x.expected for x in knowledge.choice.candidates])
     # Where a fit came in between, `fits` says so, and `perceive` takes the new coordinates.
-    fits = jnp.where(memory.fits == FRESH, FRESH - 1, memory.fits)
+    fits = jnp.where(memory.fits == FRESH, UNFITTED, memory.fits)
     return memory._replace(expected=expected, fits=fits)
 
 

@@ -40,8 +40,8 @@ SMALLEST, RATIO = 512, 8
 """Fits to fewer samples than there is room for are to a part of it, of 512, 4096, …"""
 SHARPNESS = 2.0
 """Of the end of the region that plans are about."""
-FRESH = -1
-"""`Memory.fits` where nothing was observed yet."""
+FRESH, UNFITTED = -1, -2
+"""`Memory.fits` before the first observation, and after it until the coordinates are of a fit."""
 
 
 @struct.dataclass

@@ -163,8 +163,9 @@ class SequenceVAE:
         config: Config,
         beta: float | jax.Array = 1.0,
     ) -> tuple[jax.Array, Metrics]:
-        """`sequence_elbo.elbo` of a window that `carry` precedes, and its parts; consumes `key`.
+        """`sequence_elbo.negative_elbo` of a window that `carry` precedes, and its parts.
 
+        Consumes `key`.
         Missing channels have no likelihood, and times at which nothing was observed are masked.
         Each further member adds beta times its own divergences, which train its field only;
         `members` among the metrics is their mean.
@@ -181,7 +182,7 @@ class SequenceVAE:
             )
             observed = observed[None]  # of every sample
         log_prob = lambda z, y: self.log_prob(params, z, y, observed)
-        loss, metrics = sequence_elbo.elbo(
+        loss, metrics = sequence_elbo.negative_elbo(
             draws, window.y, window.valid, belief, dynamics, log_prob, config, beta
         )
         if self.members == 1:

@@ -45,7 +45,9 @@ def compute_elbo(arrays: dict, valid, keep, config: Config, beta, masked: bool =
     draws = Draws(arrays["sample"], arrays["steps"], keep if masked else None)
     belief = Belief(arrays["mean"], arrays["variance"])
     dynamics = Dynamics(velocity, arrays["effect"], jnp.asarray(PROCESS, jnp.float32))
-    return sequence_elbo.elbo(draws, arrays["y"], valid, belief, dynamics, log_prob, config, beta)
+    return sequence_elbo.negative_elbo(
+        draws, arrays["y"], valid, belief, dynamics, log_prob, config, beta
+    )
 
 
 def kl(mean, variance, other_mean, other_variance) -> float:
@@ -191,7 +193,7 @@ def test_never_above_the_likelihood_and_as_close_as_independent_beliefs_can_be(k
         dynamics = Dynamics(lambda z: z @ field.T, jnp.asarray(effect), process)
         belief, valid = Belief(mean, variance), jnp.ones(length, bool)
         args = draws, jnp.asarray(y), valid, belief, dynamics, log_prob, config
-        return -length * sequence_elbo.elbo(*args)[0]
+        return -length * sequence_elbo.negative_elbo(*args)[0]
 
     best = posterior.reshape(-1, 2), (1 / np.diag(precision)).reshape(-1, 2)
     gap = 0.5 * (np.sum(np.log(np.diag(precision))) - np.linalg.slogdet(precision)[1])

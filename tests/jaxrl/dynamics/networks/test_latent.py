@@ -300,7 +300,7 @@ def bound_of_parts(params, config):
     draws = sequence_elbo.draw(jax.random.key(4), config, T, 2)
     log_prob = partial(MODEL.log_prob, params)
     y, _, valid, _ = WINDOW
-    return sequence_elbo.elbo(draws, y, valid, belief, dynamics, log_prob, config)[0]
+    return sequence_elbo.negative_elbo(draws, y, valid, belief, dynamics, log_prob, config)[0]
 
 
 def test_the_loss_is_the_bound_of_what_the_parts_say(params):
