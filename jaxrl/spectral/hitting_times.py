@@ -33,13 +33,15 @@ def exact_times(P: np.ndarray) -> np.ndarray:
     """
     P = np.asarray(P, float)
     size = len(P)
-    if num_classes(P) > 1:  # rounding may hide a singular matrix
+    stationary = np.zeros(size)
+    if num_classes(P) == 1:  # rounding may hide a singular matrix
+        # π (I - P + 1 1ᵀ) = 1ᵀ has one solution where P has one closed class.
+        stationary = np.linalg.solve((np.eye(size) - P + 1).T, np.ones(size))
+    if not np.all(stationary > 0):
         raise ValueError(
             "some states are never entered from others, so that hitting times are infinite; "
             "expected a walk that can get from every state to every other one"
         )
-    # π (I - P + 1 1ᵀ) = 1ᵀ has one solution where P has one closed class.
-    stationary = np.linalg.solve((np.eye(size) - P + 1).T, np.ones(size))
     fundamental = np.linalg.inv(np.eye(size) - P + stationary[None, :])
     times = (np.diag(fundamental)[None, :] - fundamental) / stationary[None, :]
     np.fill_diagonal(times, 0)
