@@ -41,9 +41,9 @@ def quantity(count: int, things: str) -> str:
     return f"1 {re.sub('(?<=ch|sh|ss)es$|(?<=x)es$|s$', '', one)}"
 
 
-def listing(names: Sequence[str]) -> str:
+def listing(names: Sequence[str], most: int = MOST_LISTED) -> str:
     """The first of some names, for messages."""
-    return ", ".join(names[:MOST_LISTED]) + ", …" * (len(names) > MOST_LISTED)
+    return ", ".join(names[:most]) + ", …" * (len(names) > most)
 
 
 def one_or_each(count: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from train.host.numbers import quantity
+from train.host.numbers import listing, quantity
 from train.vector_field.look.facts import Channels, Table, correlations
 
 RARE = 20
@@ -38,7 +38,7 @@ SHOWN = 8
 
 def list_of(numbers: Sequence[object] | np.ndarray) -> str:
     """`3, 7, …`: the first of them, counted from 0."""
-    return ", ".join(map(str, numbers[:SHOWN])) + ", …" * (len(numbers) > SHOWN)
+    return listing(list(map(str, numbers)), SHOWN)
 
 
 def silent_channels(table: Table, channels: Channels) -> Iterator[str]:
@@ -65,10 +65,9 @@ def twins(table: Table, standard: np.ndarray) -> Iterator[str]:
     first, second = np.nonzero(np.triu(similarity, 1) > limit)
     if len(first):
         pairs = [f"{a} and {b}" for a, b in zip(first, second, strict=True)]
-        listing = ", ".join(pairs[:SHOWN]) + ", …" * (len(pairs) > SHOWN)
         yield (
-            f"the same signal in {quantity(len(pairs), 'pairs')} of channels ({listing}): a unit "
-            "sorted twice, or a channel copied; leave one of each out"
+            f"the same signal in {quantity(len(pairs), 'pairs')} of channels ({list_of(pairs)}): "
+            "a unit sorted twice, or a channel copied; leave one of each out"
         )
 
 
@@ -171,9 +170,9 @@ def broken_counts(table: Table) -> Iterator[str]:
         )
     if rates:
         rates.sort()
-        listing = list_of([channel for channel, _ in rates])
+        names = list_of([channel for channel, _ in rates])
         yield (
-            f"multiples of one number in {quantity(len(rates), 'channels')} ({listing}), such as "
+            f"multiples of one number in {quantity(len(rates), 'channels')} ({names}), such as "
             f"{rates[0][1]:.4g}: rates of counts; divide by it to have the counts"
         )
 

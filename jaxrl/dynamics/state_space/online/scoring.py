@@ -18,11 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.dynamics.state_space import channels, move
-from jaxrl.dynamics.state_space.field_posterior import (
-    Prior,
-    prior_deviations,
-    read_out_basis,
-)
+from jaxrl.dynamics.state_space.field_posterior import Prior, prior_deviations, read_out_basis
 from jaxrl.dynamics.state_space.filter import FilteredStates, Prediction, Record, filter_states
 from jaxrl.dynamics.state_space.information import Information, gather
 from jaxrl.dynamics.state_space.model import Params, StateSpace
