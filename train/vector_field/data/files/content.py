@@ -15,7 +15,12 @@ from train.vector_field.data.spike_times import bins_before
 JITTER = 0.3
 """By how much of a step the time between two rows may differ from whole steps."""
 OFF_GRID = 0.2
-"""By how much of a step the time of each row may differ from that on an even grid, otherwise."""
+"""By how much of a step the time of each row may differ from that on an even grid, otherwise.
+
+By what their digits round off it may in any case.
+"""
+DIGITS = 6
+"""Digits behind the point at most by which times can be told to be rounded."""
 SILENT = 0.4
 """Share of a trial without a spike at its start that is more than chance."""
 
@@ -77,8 +82,17 @@ def _steps_of_rounded(times: np.ndarray, step: float) -> np.ndarray | None:
         return None
     places, since = np.concatenate([[0], np.cumsum(steps)]), times - times[0]
     slope, offset = np.polyfit(places, since, 1)
-    is_even = (np.abs(since - offset - slope * places) <= OFF_GRID * slope).all()
+    slack = max(OFF_GRID * slope, min(0.51 * _last_digit(times), JITTER * slope))
+    is_even = (np.abs(since - offset - slope * places) <= slack).all()
     return steps if is_even else None
+
+
+def _last_digit(times: np.ndarray) -> float:
+    """What the last digit of times stands for, 0.01 if they are rounded so; 0 if not rounded."""
+    for digits in range(DIGITS + 1):
+        if np.allclose(times, np.round(times, digits), rtol=0, atol=1e-9):
+            return 10.0**-digits
+    return 0.0
 
 
 def spread_rows(places: np.ndarray, values: np.ndarray, fill: float) -> np.ndarray:

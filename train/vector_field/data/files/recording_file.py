@@ -6,6 +6,7 @@ from pathlib import Path
 from train.host.errors import in_one_line
 from train.vector_field.data.files import matlab, nwb, tables
 from train.vector_field.data.files.content import Content
+from train.vector_field.data.files.held_inputs import Series
 from train.vector_field.data.files.names import Names
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -42,8 +43,8 @@ def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple
         raise ValueError(
             f"{path} is a MATLAB file of version 7.3: save it in MATLAB by save('{path}', '-v7')"
         )
+    series = _input_series(inputs, Names(time=names.time)) if inputs else None
     try:
-        series = tables.series_of(inputs, Names(time=names.time)) if inputs else None
         if head.startswith(MATLAB_5) or head.startswith(HDF5):
             if inputs:
                 raise ValueError("its inputs stand in itself: leave out --inputs")
@@ -54,6 +55,16 @@ def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple
     except (ValueError, OSError, KeyError, RuntimeError) as error:
         # h5py raises the last three for a file that is cut off or damaged
         raise ValueError(f"{path} cannot be read ({in_one_line(error)}); {EXPECTED}") from None
+
+
+def _input_series(path: str, names: Names) -> Series:
+    try:
+        return tables.series_of(path, names)
+    except (ValueError, OSError) as error:
+        raise ValueError(
+            f"the inputs in {path} cannot be read ({in_one_line(error)}); expected a CSV file with "
+            "a column of times"
+        ) from None
 
 
 def _first_bytes(path: str) -> bytes:

@@ -20,16 +20,14 @@ from train.vector_field.data.files.held_inputs import Series, refuse_unordered, 
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.files.row_numbers import numbers_rows
 from train.vector_field.data.files.text_cells import cells_of, number_of, numbers_of
+from train.vector_field.data.files.time_units import ALONE, in_unit, time_unit_of, without_unit
 
-TIMES = re.compile(r"(spike_?|frame_?)?(t|times?|timestamps?|seconds?|secs?|ms)")
+TIMES = re.compile(rf"(spike_?|frame_?)?(t|times?|timestamps?|{ALONE.pattern})")
 UNITS = re.compile(
     r"(spike_?)?(units?|neurons?|cells?|clusters?|unit_?ids?|(neuron|cell|cluster)_?id)"
 )
 TRIALS = re.compile(r"(spike_?)?(trials?|episodes?|epochs?|sweeps?)(_?(id|index|number))?")
 INPUTS = re.compile(r"(u|inputs?|stim|stimulus|stimuli|light|laser|opto|current)_?\d*")
-PARTS = {"s": 1, "ms": 1_000, "us": 1_000_000}
-"""Of a second, by unit."""
-TIME_UNITS = {"s": "s", "sec": "s", "second": "s", "seconds": "s", "ms": "ms", "us": "us"}
 
 
 def read(path: str, names: Names, bin_width: float, inputs: Series | None = None) -> Content:
@@ -114,7 +112,7 @@ def _continuous(
     y_names, u_names = _channels_and_inputs(names, header, named)
     numbers = {x: numbers_of(x, columns[x]) for x in (*y_names, *u_names)}
     may_count = [] if names.y else y_names
-    counters = [x for x in may_count if numbers_rows(plain(x), numbers[x], episodes)]
+    counters = [x for x in may_count if numbers_rows(without_unit(x), numbers[x], episodes)]
     y_names = [x for x in y_names if x not in counters]
     if not y_names:
         raise ValueError(f"no column is left for y; there are {listing(header)}: --names.y")
@@ -122,27 +120,18 @@ def _continuous(
         np.stack([numbers[x] for x in chosen], axis=1) if chosen else np.zeros((len(episodes), 1))
         for chosen in (y_names, u_names)
     )
+    step: float | None = None
     if time:
-        times = numbers_of(time, columns[time])
         parts = [episodes == e for e in range(episodes.max() + 1)]
-        grids = [rows_on_grid(time, times[part]) for part in parts]
-        steps = [step for _, step in grids]
-        if max(steps) > 1.01 * min(steps):
-            raise ValueError(
-                f"the rows of trials are {min(steps):.6g} to {max(steps):.6g} apart in {time}: "
-                "expected one time of a step"
-            )
-        places = [place for place, _ in grids]
-        y = np.concatenate(
-            [spread_rows(p, y[part], np.nan) for p, part in zip(places, parts, strict=True)]
-        )
-        u = np.concatenate([_held_rows(p, u[part]) for p, part in zip(places, parts, strict=True)])
-        lengths = np.array([int(p[-1]) + 1 for p in places])
-        step: float | None = float(np.median(steps))
+        places, step = _places_of_trials(time, numbers_of(time, columns[time]), parts)
+        trials_of = list(zip(places, parts, strict=True))
+        y = np.concatenate([spread_rows(place, y[part], np.nan) for place, part in trials_of])
+        u = np.concatenate([_held_rows(place, u[part]) for place, part in trials_of])
+        lengths = np.array([int(place[-1]) + 1 for place in places])
+    elif (np.diff(episodes) < 0).any():
+        raise ValueError(f"rows of one trial in {trials} are not together: sort them")
     else:
-        if (np.diff(episodes) < 0).any():
-            raise ValueError(f"rows of one trial in {trials} are not together: sort them")
-        lengths, step = np.bincount(episodes), None
+        lengths = np.bincount(episodes)
     arrays = {"y": y, "u": u}
     if len(lengths) > 1:
         arrays["lengths"] = lengths
@@ -160,13 +149,26 @@ def _continuous(
     return Content(arrays, step, time_unit_of(time) if time else "", about)
 
 
+def _places_of_trials(
+    time: str, times: np.ndarray, trials: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], float]:
+    """The steps of the rows of each trial, and the time of a step; `trials` choose rows `[R]`."""
+    places, steps = zip(*(rows_on_grid(time, times[rows]) for rows in trials), strict=True)
+    if max(steps) > 1.01 * min(steps):
+        raise ValueError(
+            f"the rows of trials are {min(steps):.6g} to {max(steps):.6g} apart in {time}: "
+            "expected one time of a step"
+        )
+    return list(places), float(np.median(steps))
+
+
 def _channels_and_inputs(
     names: Names, header: Sequence[str], named: tuple[str, str]
 ) -> tuple[list[str], list[str]]:
     """The columns of y and of u, beside those `named` time and trials."""
     u_names = [_existing("u", x, header) for x in names.u]
     if not names.u:
-        u_names = [x for x in header if INPUTS.fullmatch(plain(x)) and x not in names.y]
+        u_names = [x for x in header if INPUTS.fullmatch(without_unit(x)) and x not in names.y]
     y_names = [_existing("y", x, header) for x in names.y]
     return y_names or [x for x in header if x not in (*named, *u_names)], u_names
 
@@ -178,45 +180,24 @@ def _held_rows(places: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def series_of(path: str, names: Names) -> Series:
-    """The inputs of a file of their own: a column of times, and the others, held between rows."""
+    """The inputs of a file of their own: a column of times, and the others, held between rows.
+
+    Raises ValueError, in one line, for what cannot be that.
+    """
     header, rows = cells_of(path)
     time = _pick("time", names.time, header, TIMES)
     if not time:
-        raise ValueError(f"{path} has no column of times; there are {listing(header)}")
+        raise ValueError(f"there is no column of times; there are {listing(header)}")
     chosen = [_existing("u", x, header) for x in names.u] or [x for x in header if x != time]
     if not chosen:
-        raise ValueError(f"{path} has no column of inputs beside {time}")
+        raise ValueError(f"there is no column of inputs beside {time}")
     columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
     times = numbers_of(time, columns[time])
-    refuse_unordered(f"{time} in {path}", times)
+    refuse_unordered(time, times)
     values = np.stack([numbers_of(x, columns[x]) for x in chosen], axis=1)
     if not np.isfinite(values).all():
-        raise ValueError(f"inputs in {path} are missing at some times: an input must be known")
+        raise ValueError("inputs are missing at some times: an input must be known")
     return Series(times, values, time_unit_of(time))
-
-
-def in_unit(series: Series, unit: str) -> Series:
-    """Inputs with their times in this unit, where both units are known."""
-    if not (unit and series.unit):
-        return series
-    times = series.times * PARTS[unit] / PARTS[series.unit]
-    return series._replace(times=times, unit=unit)
-
-
-def plain(name: str) -> str:
-    """A name in small letters, without the unit behind it."""
-    return re.sub(r"[\s_]*[\[(].*[\])]$|_(s|ms|us|sec)$", "", name.strip().lower()).replace(
-        " ", "_"
-    )
-
-
-def time_unit_of(name: str) -> str:
-    """The unit behind a name, such as `time (ms)` or `t_s`; empty if there is none."""
-    match = re.search(
-        r"[\[(]\s*(\w+)\s*[\])]$|_([a-z]+)$|^(seconds?|secs?|ms)$", name.strip().lower()
-    )
-    text = next((x for x in match.groups() if x), "") if match else ""
-    return TIME_UNITS.get(text, "")
 
 
 def _pick(what: str, name: str, header: Sequence[str], usual: re.Pattern[str]) -> str:
@@ -226,7 +207,7 @@ def _pick(what: str, name: str, header: Sequence[str], usual: re.Pattern[str]) -
     """
     if name:
         return _existing(what, name, header)
-    candidates = [x for x in header if usual.fullmatch(plain(x))]
+    candidates = [x for x in header if usual.fullmatch(without_unit(x))]
     if len(candidates) > 1:
         raise ValueError(f"{listing(candidates)} could all be {what}: choose, --names.{what}")
     return candidates[0] if candidates else ""

@@ -37,13 +37,16 @@ def number_of(cell: str) -> float | None:
 
 
 def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, and the cells of each row. Raises ValueError for other texts."""
+    """The names of the columns, and the cells of each row. Raises ValueError for other texts.
+
+    A column without a name is called by its place, `column 3`, and left out if it is empty.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("it is no text in UTF-8: if it is a table, save it as UTF-8") from None
-    filled = [x for x in text.splitlines() if x.strip()]
-    lines = list(dropwhile(lambda x: x.startswith("#"), filled))  # later # is that of #N/A
+    not_empty = [x for x in text.splitlines() if x.strip()]
+    lines = list(dropwhile(lambda x: x.startswith("#"), not_empty))  # later # is that of #N/A
     if len(lines) < 2:
         raise ValueError("there are no rows")
     separator = max(",;\t", key=lines[0].count)
@@ -52,10 +55,12 @@ def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
     header = rows[0]
     if all(number_of(x) is not None for x in header):
         raise ValueError("its first line holds numbers: expected the names of the columns")
-    if len(set(header)) < len(header):
-        twice = next(x for x in header if header.count(x) > 1)
-        raise ValueError(f"two columns are called {twice!r}: give each a name of its own")
     for k, row in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(f"row {k} has {len(row)} cells where the first line has {len(header)}")
-    return header, rows[1:]
+    filled = [k for k, name in enumerate(header) if name or any(row[k] for row in rows)]
+    names = [header[k] or f"column {k + 1}" for k in filled]
+    if len(set(names)) < len(names):
+        twice = next(x for x in names if names.count(x) > 1)
+        raise ValueError(f"two columns are called {twice!r}: give each a name of its own")
+    return names, [[row[k] for k in filled] for row in rows[1:]]

@@ -244,6 +244,18 @@ def test_columns_that_number_the_rows_are_no_channels(tmp_path, name, capsys):
     assert recordings.load(path).y.shape == (1, 40, 4)
 
 
+def test_columns_without_a_name_are_called_by_their_place(tmp_path, capsys):
+    """Pandas writes the numbers of rows under no name, and spreadsheets an empty column."""
+    path = write(tmp_path, table("t,,b", np.arange(40) / 10, *Y.T[:2]))
+    np.testing.assert_allclose(recordings.load(path).y[0], Y[:, :2], rtol=1e-6)
+    assert "y: column 2, b; " in capsys.readouterr().err
+    np.testing.assert_allclose(recordings.load(path, names=Names(y=("b",))).y[0], Y[:, 1:2], 1e-6)
+    path = write(tmp_path, table(",a,b,", np.arange(40), *Y.T[:2], [""] * 40), "b.csv")
+    np.testing.assert_allclose(recordings.load(path).y[0], Y[:, :2], rtol=1e-6)
+    assert "y: a, b; " in (line := capsys.readouterr().err)
+    assert line.endswith("; left out: column 1, which numbers the rows\n")
+
+
 def test_spikes_with_other_columns(tmp_path, capsys):
     """Sorters write such tables."""
     units, times = [3, 5, 3, 5], [0.1, 0.6, 0.2, 2.9]

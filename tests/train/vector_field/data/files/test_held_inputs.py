@@ -65,7 +65,10 @@ def test_times_in_another_unit_are_converted(tmp_path):
     assert np.count_nonzero(light) == 2
     in_ms = write(tmp_path, "ms.csv", "unit,spike_time_ms\n0,500\n0,19500\n")
     seconds = write(tmp_path, "u.csv", "t_s,light\n0,0\n10.9,1\n11.1,0\n")
-    np.testing.assert_array_equal(recordings.load(in_ms, 1e3, inputs=(seconds,)).u[0, :, 0], light)
+    minutes = write(tmp_path, "m.csv", f"Time (min),light\n0,0\n{10.9 / 60},1\n{11.1 / 60},0\n")
+    for other in (seconds, minutes):
+        same = recordings.load(in_ms, 1e3, inputs=(other,)).u[0, :, 0]
+        np.testing.assert_allclose(same, light, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +92,16 @@ def test_inputs_may_be_0_throughout(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("text", "message"),
     [
-        ("0,0\n2,1\n1,0\n", "time in {path} goes back at row 2, from 2 to 1: sort the rows"),
-        ("0,0\n,1\n", "time in {path} has 1 times that are not finite: give each row its time"),
+        ("time,light\n0,0\n2,1\n1,0\n", "time goes back at row 2, from 2 to 1: sort the rows"),
+        ("time,light\n0,0\n,1\n", "time has 1 times that are not finite: give each row its time"),
+        ("time,light\n0,x\n1,1\n", "column light has 'x' in row 1; expected numbers"),
+        ("light,u\n0,0\n1,1\n", "there is no column of times; there are light, u"),
     ],
 )
-def test_rows_out_of_order_are_refused(tmp_path, rows, message):
-    inputs = write(tmp_path, "u.csv", "time,light\n" + rows)
-    with pytest.raises(ValueError, match=re.escape(message.format(path=inputs))):
+def test_what_is_wrong_with_a_file_of_inputs_names_that_file(tmp_path, text, message):
+    inputs = write(tmp_path, "u.csv", text)
+    expected = f"the inputs in {inputs} cannot be read ({message}"
+    with pytest.raises(ValueError, match=re.escape(expected)):
         recordings.load(spikes_at(tmp_path, [0.5, 3]), inputs=(inputs,))
