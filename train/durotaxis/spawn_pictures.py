@@ -41,7 +41,7 @@ def draw(directory: Path, seeds: Sequence[int], experiment: Experiment, title: s
     num_rows = -(-(len(names) + 2) // 4)
     figure = pictures.titled_figure((13, 2.7 * num_rows + 0.6), title)
     grid = figure.subplots(num_rows, 4, squeeze=False)
-    steps = np.array([row["steps"] for row in members[0]], float)
+    steps = series.steps(members)
     units = units_of(experiment)
     for k, (axes, name) in enumerate(zip(grid.flat, names, strict=False)):
         scale = _panel(axes, label_of(name, units), steps)
@@ -80,7 +80,7 @@ def factor_of(name: str, units: Units) -> float:
 def _draw_number(
     axes: Axes, x: np.ndarray, members: list[list[series.Row]], k: int, factor: float
 ) -> None:
-    scaled_parts = lambda name: _cut(series.parts(members, "agent", name)[k], len(x)) * factor
+    scaled_parts = lambda name: np.stack(series.parts(members, "agent", name)[k]) * factor
     mean, deviation = (
         np.nanmean(scaled_parts("action_mean"), 0),
         np.nanmean(scaled_parts("action_deviation"), 0),
@@ -106,7 +106,7 @@ def _draw_measures(
     num_lines = 0
     for name in names:
         parts = series.parts(members, group, name)
-        if not parts or not np.nan_to_num(values := _cut(parts[0], len(steps))).any():
+        if not parts or not np.nan_to_num(values := np.stack(parts[0])).any():
             continue
         colour, dashes = COLOURS[num_lines % 6], DASHES[num_lines // 6 % len(DASHES)]
         label = name.removeprefix(REWARD).replace("_", " ")
@@ -127,8 +127,3 @@ def _panel(axes: Axes, title: str, steps: np.ndarray) -> float:
     axes.xaxis.label.set_fontsize(8)
     axes.tick_params(labelsize=8)
     return scale
-
-
-def _cut(parts: Sequence[np.ndarray], count: int) -> np.ndarray:
-    """The series of all members, `[S, count]`; NaN beyond a shorter one."""
-    return np.stack([np.append(x, np.full(count, np.nan))[:count] for x in parts])

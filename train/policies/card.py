@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from train.host.command_line.defaults import beginning
+from train.host.command_line.repetition import training_command
 from train.host.files import policy_files
 from train.host.numbers import quantity
-from train.host.plain_config import flag, plain
+from train.host.plain_config import plain
 from train.host.program import Run
-from train.host.running.saved_runs import with_run_fields
 
 CARD = """# {name}
 
@@ -79,7 +78,7 @@ def card(path: Path, source: Source, content: dict[str, Any], arrays: dict[str, 
         size=sum(x.nbytes for x in arrays.values()) / 1000,
         looks=usage(policy, run),
         game=bullets(game(run.config)),
-        command=command(run, content),
+        command=training_command(run, content["preset"]),
         facts=bullets(facts(source, content)),
         scores="\n\n".join([*score(run, content["scores"]), *transfer(run, content)]),
         limits=textwrap.fill(" ".join(limits(run)), 100, break_on_hyphens=False),
@@ -162,27 +161,6 @@ def one_line(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(one_line, value))
     return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
-
-
-def command(run: Run, content: dict[str, Any]) -> str:
-    """The command line that repeats the training, in a new directory."""
-    config = with_run_fields(run.config, directory="", resume="")
-    preset, default = beginning(run.program, content["preset"], config)
-    changes = flags(plain(config), plain(default))
-    return shlex.join([*run.program.command.split(), preset, *changes])
-
-
-def flags(value: Any, default: Any, name: str = "") -> list[str]:
-    """The flags that turn `default` into `value`, both plain data."""
-    if isinstance(value, dict):
-        prefix = f"{name}." if name else ""
-        return [x for key in value for x in flags(value[key], default[key], f"{prefix}{key}")]
-    if value == default:
-        return []
-    if isinstance(value, bool):
-        *path, switch = name.split(".")
-        return [flag(".".join([*path, switch if value else f"no-{switch}"]))]
-    return [flag(name), *map(str, value if isinstance(value, list) else [value])]
 
 
 def score(run: Run, evaluation: dict[str, Any] | None) -> list[str]:

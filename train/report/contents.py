@@ -1,7 +1,7 @@
 """What a report says of a run: how to repeat it, its record, its scores, its episodes."""
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -9,10 +9,10 @@ import jax
 import numpy as np
 
 from jaxrl.types import AgentState
-from train.host.command_line.defaults import beginning
+from train.host.command_line.repetition import WHERE, beginning, training_command
 from train.host.files import metrics_file, series
 from train.host.files.run_directory import RunDirectory
-from train.host.plain_config import differences, flag, flatten, plain
+from train.host.plain_config import differences, flatten, plain
 from train.host.program import Run
 from train.host.scoring import games
 from train.host.scoring.scores import have_score, read_evaluation, scored_games
@@ -27,25 +27,24 @@ POINTS = 300
 """Points of a curve: rows of a longer record are averaged."""
 BINS = 24
 """Bins of a histogram."""
-WHERE = ("run.directory", "run.resume", "run.devices", "run.distributed", "run.log", "run.live")
-"""Fields that say where and how a run is made, not what it learns."""
 
 
 def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
     """Name, preset, settings and the command that repeats a run."""
     config, preset = plain(run.config), preset_of(run)
-    base_preset, default = beginning(run.program, preset, run.config)
-    changed_fields = {line.split(": ")[0] for line in differences(plain(default), config, WHERE)}
+    _, default = beginning(run.program, preset, run.config)
+    where = {f"run.{name}" for name in WHERE}
+    changed_fields = {line.split(": ")[0] for line in differences(plain(default), config, where)}
     settings = [
         {"name": field, "value": value, "changed": field in changed_fields}
         for field, value in flatten(config).items()
-        if field not in WHERE
+        if field not in where
     ]
     return {
         "name": name,
         "program": run.program.address,
         "preset": preset,
-        "command": command(run, base_preset, changed_fields),
+        "command": training_command(run, preset),
         "settings": settings,
         "steps": run.updates * training.steps_per_update,
         "unit": training.unit,
@@ -72,23 +71,6 @@ def _similar_presets(run: Run) -> dict[str, Any]:
     return {name: x for name, x in configs.items() if type(x) is type(run.config)}
 
 
-def command(run: Run, preset: str, changed_fields: Iterable[str]) -> str:
-    """The command line that trains the same again."""
-    values = flatten(plain(run.config))
-    words = [run.program.command, preset]
-    words += [part for name in sorted(changed_fields) for part in _flag(name, values[name])]
-    return " ".join(words)
-
-
-def _flag(name: str, value: Any) -> tuple[str, ...]:
-    if isinstance(value, bool):
-        head, _, last = name.rpartition(".")
-        return (flag(name if value else f"{head}.no-{last}".lstrip(".")),)
-    if isinstance(value, list):
-        return (flag(name), *map(str, value))
-    return (flag(name), str(value))
-
-
 def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | None:
     """The curves of all numbers in the record; None without one.
 
@@ -110,7 +92,7 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
         for name, group in names.items()
     }
     return {
-        "steps": [round(x) for x in thin([row["steps"] for row in by_member[0]])],
+        "steps": [round(x) for x in thin(series.steps(by_member))],
         "series": curves_by_name,
         "evaluated": score_curve(rows),
     }

@@ -3,16 +3,18 @@
 import hashlib
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from jaxrl import checkpoint
 from jaxrl.evaluate import Course, Watch
 from jaxrl.types import AgentState, PyTree
 from train.host.compilation import compiled, memory
-from train.host.errors import Interrupted
+from train.host.errors import Interrupted, UsageError
 from train.host.files import metrics_file
 from train.host.files.provenance import provenance
 from train.host.files.run_directory import RunDirectory, resume_flag
@@ -108,14 +110,24 @@ def train(
         sources = provenance() | {"devices": devices.count_of(traced.like)}
         meta = {"name": title, "config": plain(config), **sources}
         session_parts = training, config.run, members, RunDirectory(directory), programs, None
-        session_options = {"leaves_behind": True, "resumed": sweep}
+        session_options = {"ignores_nonfinite_members": True, "resume_path": sweep}
         with StopRequest(display.say) as stop:
             session = Session(*session_parts, record, display, stop, meta, **session_options)
-            state, counters = session.train()
+            with checkpoint_errors(directory):
+                state, counters = session.train()
         if stop.requested:  # during the last chunk
             raise Interrupted(f"stopped after training a batch: {resume_flag(sweep)}")
     base = program.training(config_of(config, group.trials[0].values))
     return split(devices.move_to_one_device(state), counters.updates, group, kind_of(base))
+
+
+@contextmanager
+def checkpoint_errors(directory: Path) -> Iterator[None]:
+    """Turns an error of the checkpoints of a batch into a UsageError that says what to do."""
+    try:
+        yield
+    except checkpoint.CheckpointError as error:
+        raise UsageError(f"{error}: delete {directory} to train this batch again") from error
 
 
 def split(state: PyTree, updates: int, group: Group, kind: type) -> list[TrainedMember]:

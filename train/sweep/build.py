@@ -57,6 +57,10 @@ class Options:
     """Directory of a sweep to continue; nothing else but a cluster is given then."""
     cluster: Cluster = field(default_factory=Cluster)
 
+    @property
+    def confirm_seeds(self) -> int:
+        return self.seeds if self.confirm is None else self.confirm
+
 
 def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     """A new sweep. Raises UsageError before anything is written if something does not fit."""
@@ -67,6 +71,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     run, default = config.run, program.presets[preset].config.run
     if run.resume or run.directory or run.num_seeds != default.num_seeds:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
+    refuse_large_seeds(run.seed, options)
     config = with_run_fields(config, num_seeds=1)  # some presets have several
     config = without_scores(config, fields_in(flags))
     try:
@@ -87,6 +92,16 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         },
     )
     return announce(sweep, options)
+
+
+def refuse_large_seeds(seed: int, options: Options) -> None:
+    """Raises UsageError unless all seeds, those of the confirmation too, have 31 bits."""
+    last = seed + options.seeds + options.confirm_seeds - 1
+    if last >= 2**31:
+        raise UsageError(
+            f"seeds must be below 2**31; {options.seeds} from --run.seed {seed} and "
+            f"{options.confirm_seeds} to confirm the best go up to {last}: choose a smaller one"
+        )
 
 
 def read(
@@ -171,7 +186,6 @@ def make_sweep(
 ) -> Sweep:
     """The sweep, without its directory; `saved` are the members of its batches."""
     console = plain_console()
-    confirm = options.seeds if options.confirm is None else options.confirm
     trials = make_trials(program, preset, config, options, variations)
     if saved is None:
         job_groups = cluster.split_groups(trials.groups, options.cluster)
@@ -181,7 +195,7 @@ def make_sweep(
         by_index = {trial.member: trial for trial in trials.trials}
         parts = [groups[x[0]]._replace(trials=[by_index[i] for i in x]) for x in saved]
     trials = trials._replace(groups=parts)
-    return Sweep(program, preset, config, Path(), trials, confirm, console)
+    return Sweep(program, preset, config, Path(), trials, options.confirm_seeds, console)
 
 
 def announce(sweep: Sweep, options: Options) -> Sweep:

@@ -3,14 +3,14 @@
 `sweep.yaml` says what is trained: program, preset, configuration, what is varied, and the members
 of each batch. `batches/000/` and so on hold a record and checkpoints each, like a run, and once
 trained `scores.json`; `confirmation/` the same of the configuration that was chosen, on other
-seeds. `members.csv` is a table of all members, `summary.json` one of the configurations, and
-`best/` a run directory of the best member.
+seeds, with the members of each batch in `batches.json`. `members.csv` is a table of all members,
+`summary.json` one of the configurations, and `best/` a run directory of the best member.
 """
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,30 @@ from train.host.files.run_directory import BEST, RunDirectory
 from train.host.files.whole_files import finite_or_null, write_whole
 
 PLAN, SCORES, TABLE = "sweep.yaml", "scores.json", "members.csv"
+CONFIRMATION, BATCHES = "confirmation", "batches.json"
 SUMMARY, CONFIRMED = "summary.json", "confirmation.json"
 
 
 def batch(directory: Path, index: int) -> Path:
     return directory / "batches" / f"{index:03d}"
+
+
+def confirmation_batch(directory: Path, index: int) -> Path:
+    return directory / CONFIRMATION / f"{index:03d}"
+
+
+def confirmation_members(directory: Path, split: Callable[[], list[list[int]]]) -> list[list[int]]:
+    """The members of each batch of the confirmation, as they were first split."""
+    path = directory / CONFIRMATION / BATCHES
+    if not path.is_file():
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, split())
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise UsageError(
+            f"{path} is damaged ({in_one_line(error)}): delete {path.parent} to confirm again"
+        ) from None
 
 
 def best(directory: Path) -> RunDirectory:

@@ -65,7 +65,8 @@ class Sweep:
         if best is None:
             self.console.print("no member has a score, so there is no best one")
             return
-        self.keep(best)
+        if not checkpoint.steps(files.best(self.directory).checkpoints):
+            self.write_best_run(best)  # once: it may have been trained further since
         self.confirm_best(ranked)
 
     def finish(self, group: Group, directory: Path, title: str) -> list[dict[str, Any]]:
@@ -128,8 +129,8 @@ class Sweep:
         paths = (files.batch(self.directory, i) for i in range(len(self.planned.groups)))
         return [row for path in paths for row in metrics_file.read_metrics(path)]
 
-    def keep(self, member: int) -> None:
-        """Makes `best/`, a run directory of one member."""
+    def write_best_run(self, member: int) -> None:
+        """Writes `best/`, a run directory of one member."""
         index, group = next(
             (i, group)
             for i, group in enumerate(self.planned.groups)
@@ -139,7 +140,8 @@ class Sweep:
         source = files.batch(self.directory, index)
         training, members = batches.training_of(self.program, group), batches.members_of(group)
         shapes = jax.eval_shape(compiled.init_all(training.init, members.starts), members.starts)
-        state, meta, updates = checkpoint.restore(RunDirectory(source).checkpoints, shapes)
+        with batches.checkpoint_errors(source):
+            state, meta, updates = checkpoint.restore(RunDirectory(source).checkpoints, shapes)
         kind = batches.kind_of(self.training)
         member_state = batches.split(state, updates, group, kind)[place].state
         trial = group.trials[place]
@@ -150,9 +152,9 @@ class Sweep:
             counters[name] = [counters[name][place]]
         counters["rows"] = len(rows)
         rows = [{k: x for k, x in row.items() if k != "member"} for row in rows]
-        self.write_best(config, trial.seed, member_state, meta, rows)
+        self.write_run(config, trial.seed, member_state, meta, rows)
 
-    def write_best(
+    def write_run(
         self, config: Any, seed: int, state: Any, meta: dict[str, Any], rows: list[dict[str, Any]]
     ) -> None:
         """Writes `best/`: the state of a training, and the rows of its record.
@@ -182,9 +184,14 @@ class Sweep:
         trials = [
             Trial(i, trial.configuration, first + i, trial.values) for i in range(self.confirm)
         ]
+        group = group._replace(trials=trials)
+        split = lambda: [
+            [x.member for x in part.trials] for part in batches.batches(self.program, group)
+        ]
         rows: list[dict[str, Any]] = []
-        for i, part in enumerate(batches.batches(self.program, group._replace(trials=trials))):
-            directory = self.directory / "confirmation" / f"{i:03d}"
+        for i, indices in enumerate(files.confirmation_members(self.directory, split)):
+            part = group._replace(trials=[trials[k] for k in indices])
+            directory = files.confirmation_batch(self.directory, i)
             rows += self.finish(part, directory, f"{self.program.address} confirmation")
         members = [member_of(x, row) for x, row in zip(trials, rows, strict=True)]
         outcome, score = confirmation.confirm(best, members, self.better), self.training.score.name

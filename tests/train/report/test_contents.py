@@ -17,10 +17,9 @@ from train.snake.program import PROGRAM as SNAKE
 
 
 def test_curves_are_those_of_each_part_of_nested_numbers():
-    rows = [
-        [{"agent": {"error": [[1.0, 2.0], [3.0, 4.0]]}}, {"agent": {"error": [[5, 6], [7, None]]}}],
-        [{"agent": {"error": [[0.0, 0.0], [0.0, 0.0]]}}, {"agent": {}}],
-    ]
+    first, second = [[1.0, 2.0], [3.0, 4.0]], [[5, 6], [7, None]]
+    members = [{"error": first}, {"error": second}], [{"error": [[0.0, 0.0], [0.0, 0.0]]}, {}]
+    rows = [[{"steps": t, "agent": x} for t, x in enumerate(member)] for member in members]
     curve_list = contents.curves(rows, "agent", "error")
     assert len(curve_list) == 4
     np.testing.assert_array_equal(curve_list[3]["members"], [[4.0, np.nan], [0.0, np.nan]])

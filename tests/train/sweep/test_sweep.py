@@ -3,6 +3,8 @@
 import csv
 import dataclasses
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -143,6 +145,28 @@ class TestFiles:
         summary = json.loads((finished_sweep / files.SUMMARY).read_text())
         assert content["configuration"] == summary["configurations"][0]["index"]
 
+    def test_a_sweep_that_has_ended_is_left_as_it_is(self, finished_sweep, tmp_path, monkeypatch):
+        """Its best run may have been trained further, and there may be less memory now."""
+        directory = Path(shutil.copytree(finished_sweep, tmp_path / "s"))
+        config = directory / "best" / "config.yaml"
+        config.write_text(config.read_text() + "# mine\n")
+        monkeypatch.setattr(batches, "max_members", lambda program, group: 1)
+        assert command.main(["--resume", str(directory)]) == 0
+        assert config.read_text().endswith("# mine\n")
+        names = sorted(path.name for path in (directory / "confirmation").iterdir())
+        assert names == ["000", "batches.json"]
+        confirmed = [(x / files.CONFIRMED).read_bytes() for x in (directory, finished_sweep)]
+        assert confirmed[0] == confirmed[1]
+
+    def test_a_damaged_batch_is_named(self, finished_sweep, tmp_path, capsys):
+        directory = Path(shutil.copytree(finished_sweep, tmp_path / "s"))
+        batch = files.batch(directory, 0)
+        (batch / files.SCORES).unlink()
+        for path in (batch / "checkpoints").glob("*/state.npz"):
+            os.truncate(path, 100)
+        assert command.main(["--resume", str(directory)]) == REFUSED
+        assert f"delete {batch} to train this batch again\n" in capsys.readouterr().err
+
     @pytest.mark.slow
     def test_an_interrupted_sweep_continues_exactly(self, finished_sweep, tmp_path, monkeypatch):
         directory = tmp_path / "s"
@@ -199,6 +223,11 @@ class TestRandom:
         (["--random", "3"], "give one"),
         (["--run.num-seeds", "3"], "--seeds"),
         (["--run.log", "tensorboard"], "--run.log is for a single run: leave it out of a sweep"),
+        (
+            ["--run.seed=2147483645", "--vary", VARY],
+            "seeds must be below 2**31; 2 from --run.seed 2147483645 and 2 to confirm the best go "
+            "up to 2147483648: choose a smaller one",
+        ),
         (["--run.evaluation-greedy=3"], "--help"),
         (["--vary", "run.evaluation_greedy=on,off"], "fields of run"),
         (["--agent.nope", "3"], "--agent.nope"),

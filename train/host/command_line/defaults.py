@@ -83,16 +83,3 @@ def _shares(run: Config, default: Config) -> list[float]:
     names = ("total_steps", "max_episodes")
     pairs = [(getattr(run, name, None), getattr(default, name, None)) for name in names]
     return [own / usual for own, usual in pairs if own is not None and usual]
-
-
-def beginning(program: Program, preset: str, config: Any) -> tuple[str, Any]:
-    """`(preset, configuration)` from which a command line begins that repeats `config`.
-
-    `preset` is the one that `config` was made of.
-    """
-    preset = suited_preset(program, preset, config)
-    default = program.presets[preset].config
-    fields = chunks(config.run, default.run)
-    if fields and fields["chunk_steps"] != config.run.chunk_steps:
-        fields = {"chunk_steps": fields["chunk_steps"]}
-    return preset, replace(default, run=replace(default.run, **fields))

@@ -26,14 +26,14 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import jax
 
 from train.host.errors import UsageError, os_errors_with_path
 from train.host.files.locks import lock
 from train.host.files.run_directory import METRICS, RunDirectory
-from train.host.files.whole_files import finite_or_null
+from train.host.files.whole_files import finite_or_null, replacement_file
 
 _SEALED = re.compile(rb'(?P<row>\{.*), "crc32": "(?P<crc32>[0-9a-f]{8})"\}\n', re.DOTALL)
 _log = logging.getLogger(__name__)
@@ -52,9 +52,13 @@ class MetricsFile:
 
     def __init__(self, directory: Path):
         self.path = RunDirectory(directory).metrics
-        self._file = self.path.open("a+b", buffering=0)  # or a full disk would be told at the end
+        self._file = self._open()
         self._next = 1
-        lock(self._file, directory)
+
+    def _open(self) -> IO[bytes]:
+        file = self.path.open("a+b", buffering=0)  # or a full disk would be told at the end
+        lock(file, self.path.parent)
+        return file
 
     def __enter__(self) -> "MetricsFile":
         return self
@@ -75,6 +79,18 @@ class MetricsFile:
         """The rows that are there and whole."""
         with self.path.open("rb") as file:
             return [line.row for line in whole_lines(file)]
+
+    def replace(self, count: int, rows: list[dict[str, Any]]) -> None:
+        """Puts `rows` in the place of all after the first `count`, in one step or not at all."""
+        with self.path.open("rb") as file:
+            kept_lines = [line for line in whole_lines(file) if line.number <= count]
+        first = ({"row": line.number, **line.row} for line in kept_lines)
+        last = ({"row": count + 1 + i, **row} for i, row in enumerate(rows))
+        with replacement_file(self.path) as new_file:
+            new_file.writelines(map(line_with_checksum, (*first, *last)))
+        self._file.close()
+        self._file = self._open()
+        self._next = count + len(rows) + 1
 
     def sync(self) -> None:
         """Returns when all rows would survive a power cut."""
@@ -102,6 +118,9 @@ class NoFile(contextlib.AbstractContextManager):
         pass
 
     def append(self, rows: list[dict[str, Any]]) -> None:
+        pass
+
+    def replace(self, count: int, rows: list[dict[str, Any]]) -> None:
         pass
 
     def sync(self) -> None:

@@ -22,7 +22,7 @@ class Counters(NamedTuple):
     restores: int  # returns to a checkpoint
     seconds: float  # spent in chunks
     rows: int  # of the record
-    settled: bool = False  # no seed has anything more to learn
+    settled: bool = False  # every seed has converged, or none goes on
 
 
 def trim_report(report: Report, count: int) -> Report:

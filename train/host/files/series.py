@@ -24,11 +24,18 @@ def names(rows: Sequence[Row]) -> dict[str, str]:
     return groups
 
 
-def parts(members: Sequence[Sequence[Row]], group: str, name: str) -> list[list[np.ndarray]]:
-    """A number has one part, lists of K numbers have K of them: each is `[K rows]` by member.
+def steps(members: Sequence[Sequence[Row]]) -> np.ndarray:
+    """The steps `[K]` at which any member has a row, in their order."""
+    return np.unique([row["steps"] for rows in members for row in rows]).astype(float)
 
-    NaN where nothing is known. A short chunk is taken together with the one before it.
+
+def parts(members: Sequence[Sequence[Row]], group: str, name: str) -> list[list[np.ndarray]]:
+    """A number has one part, lists of P numbers have P of them: each is `[K]` by member.
+
+    It is at the K `steps`, NaN where nothing is known, as of lost rows. A short chunk is taken
+    together with the one before it.
     """
+    times = steps(members)
     values = [[flatten(row[group].get(name)) for row in rows] for rows in members]
     size = max((len(x) for rows in values for x in rows), default=0)
     or_nan = lambda x: np.nan if x is None else x
@@ -36,11 +43,18 @@ def parts(members: Sequence[Sequence[Row]], group: str, name: str) -> list[list[
     join = join_function(group, name)
     return [
         [
-            merge_short_chunks(member_rows, of_part(x, k), join)
+            at_steps(times, member_rows, merge_short_chunks(member_rows, of_part(x, k), join))
             for member_rows, x in zip(members, values, strict=True)
         ]
         for k in range(size)
     ]
+
+
+def at_steps(times: np.ndarray, rows: Sequence[Row], values: np.ndarray) -> np.ndarray:
+    """`values` `[R]` of R rows at their `times` `[K]`, and NaN at others."""
+    spread = np.full(len(times), np.nan)
+    spread[np.searchsorted(times, [row["steps"] for row in rows])] = values
+    return spread
 
 
 def join_function(group: str, name: str) -> JoinFunction | None:

@@ -35,12 +35,23 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
         jax_settings.refuse_other_draws(directory.path, saved)
     fixed_fields = {"run.total_steps"} if training.budget_shapes_learning else set()
     saved_config = plain(rebuild(config, saved["config"]))  # with fields that were added since
+    path = config.run.directory
+    if path and Path(path).resolve() not in places(directory.path, saved["config"]):
+        raise UsageError(
+            f"a run stays where it is: leave out --run.directory {path}, or copy {directory} there "
+            "and resume the copy"
+        )
     changes = differences(saved_config, plain(config), MAY_CHANGE - fixed_fields)
     if changes:
         raise UsageError(
             f"{directory} has another configuration ({'; '.join(changes)}): "
             "resume it without these fields, or start a new run"
         )
+
+
+def places(directory: Path, saved: dict[str, Any]) -> set[Path]:
+    """Where a run is, and where its configuration says that it is: it may have been moved."""
+    return {Path(x).resolve() for x in (directory, saved["run"]["directory"]) if x}
 
 
 def refuse_lost_checkpoints(directory: RunDirectory) -> None:

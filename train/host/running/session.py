@@ -57,14 +57,16 @@ class Session:
     best: BestTracker | None = None
     snapshots: SnapshotWriter | None = None
     log: Log = field(default_factory=Log)
-    leaves_behind: bool = False  # members that are not finite, instead of `on_nonfinite`
-    resumed: Path | None = None  # what `--resume` continues, if not the directory
+    ignores_nonfinite_members: bool = False  # goes on with the others, instead of `on_nonfinite`
+    resume_path: Path | None = None  # what messages say to resume, if not the directory
     _saved: Counters = field(init=False)  # those of the newest checkpoint
+    _is_out_of_patience: bool = field(init=False, default=False)  # as the settings are now
 
     def train(self) -> tuple[RunState, Counters]:
         """From the newest checkpoint, or from the beginning, to the end."""
         state, counters = self.load()
-        counters = self.catch_up(state, counters)
+        self.catch_up(state, counters)
+        self.look_for_improvement(counters)
         self.take_snapshot(state, counters)
         self.display.begin(self.fraction(counters), self.training.unit)
         while self.fraction(counters) < 1:
@@ -73,7 +75,7 @@ class Session:
                 raise Interrupted(
                     f"stopped after {self.steps(counters):,} of "
                     f"{self.settings.total_steps:,} {self.training.unit}: "
-                    f"{resume_flag(self.resumed or self.directory)}"
+                    f"{resume_flag(self.resume_path or self.directory)}"
                 )
             state, counters = self.advance(state, counters)
             self.take_snapshot(state, counters)
@@ -108,17 +110,19 @@ class Session:
         seconds = time.perf_counter() - start_time
         if not report.finite.all():
             problem = first_problem(report, counters.updates, self.members.seeds)
-            if self.settings.on_nonfinite == "restore" and not self.leaves_behind:
+            if self.settings.on_nonfinite == "restore" and not self.ignores_nonfinite_members:
                 return self.restore(counters, seconds, problem)
             if not self.goes_on(report):
                 is_vain = self.settings.on_nonfinite == "skip"
                 vain = ", and no update of its chunk is finite, so skipping does not help"
                 raise self.not_finite(problem, vain if is_vain else "")
-            if not self.leaves_behind and not any(counters.skipped):
+            if not self.ignores_nonfinite_members and not any(counters.skipped):
                 self.display.say(f"{problem.description}: undone, as are later ones like it")
         counters = updated_counters(counters, report, seconds, self.training.converged_metric)
-        rows, counters = self.evaluate_if_due(state, counters, length)
-        if self.leaves_behind and not report.finite.any():
+        rows = self.evaluate_if_due(state, counters)
+        if rows:
+            self.look_for_improvement(counters)
+        if self.ignores_nonfinite_members and not report.finite.any():
             counters = counters._replace(settled=True)  # nobody is left
         rate = count * per_update * len(self.members.seeds) / seconds
         self.write(report, counters, rate, rows)
@@ -136,33 +140,43 @@ class Session:
     def goes_on(self, report: compiled.Report) -> bool:
         """Whether the run may continue after updates that were not finite."""
         undone = self.settings.on_nonfinite == "skip" and bool(report.finite.any(axis=0).all())
-        return undone or self.leaves_behind
+        return undone or self.ignores_nonfinite_members
 
-    def evaluate_if_due(
-        self, state: RunState, counters: Counters, length: int
-    ) -> tuple[list[dict[str, Any]] | None, Counters]:
-        """The scores of all members if they are due, and whether the run ends with them.
+    def evaluate_if_due(self, state: RunState, counters: Counters) -> list[dict[str, Any]] | None:
+        """The scores of all members if they are due.
 
         None also after a signal that came while the games were played: `catch_up` plays them when
-        the run is resumed. `length` is that of a chunk, in updates.
+        the run is resumed.
         """
-        if self.best is None or not isinstance(self.settings, PlayConfig):
-            return None, counters
-        period, patience = length * self.settings.evaluate_every, self.settings.patience
-        if counters.updates % period:
-            return None, counters
+        if self.best is None or counters.updates % self.updates_per_evaluation:
+            return None
         try:
             agents = devices.move_to_one_device(state.agent)
-            rows = self.best.evaluate(agents, counters.updates, self.look_for_signals)
+            return self.best.evaluate(agents, counters.updates, self.look_for_signals)
         except Interrupted:
-            return None, counters
-        if (
-            patience is not None
-            and self.best.evaluations_without_improvement(counters.updates, period) >= patience
-        ):
+            return None
+
+    @property
+    def updates_per_evaluation(self) -> int:
+        """Updates from one evaluation to the next of a run that has them."""
+        assert isinstance(self.settings, PlayConfig)
+        length = self.settings.chunk_updates(self.training.steps_per_update)
+        return length * self.settings.evaluate_every
+
+    def look_for_improvement(self, counters: Counters) -> None:
+        """Ends the run if no member has improved for long.
+
+        No checkpoint says so: a resumed run may have another patience.
+        """
+        if self.best is None or not isinstance(self.settings, PlayConfig):
+            return
+        patience, updates = self.settings.patience, counters.updates
+        if patience is None:
+            return
+        count = self.best.evaluations_without_improvement(updates, self.updates_per_evaluation)
+        if count >= patience:
             self.display.say(f"{self.meta['name']}: {self.best.why_to_stop(patience)}")
-            counters = counters._replace(settled=True)
-        return rows, counters
+            self._is_out_of_patience = True
 
     def look_for_signals(self, step: int) -> None:
         """Raises Interrupted after a signal, between two pieces of games.
@@ -173,18 +187,14 @@ class Session:
         if self.stop.requested and distributed.is_alone():
             raise Interrupted
 
-    def catch_up(self, state: RunState, counters: Counters) -> Counters:
+    def catch_up(self, state: RunState, counters: Counters) -> None:
         """Plays the games for the score of the newest rows, if a signal kept them from it."""
-        length = self.settings.chunk_updates(self.training.steps_per_update)
         rows = self.record.rows()[-len(self.members.seeds) :] if self.best is not None else []
         if not rows or "evaluated" in rows[0]:
-            return counters
-        scores, counters = self.evaluate_if_due(state, counters, length)
-        if scores:
-            self.record.cut(counters.rows - len(rows))
-            self.record.append(with_scores(rows, scores))
+            return
+        if scores := self.evaluate_if_due(state, counters):
+            self.record.replace(counters.rows - len(rows), with_scores(rows, scores))
             self.log.begin(self.record.rows)
-        return counters
 
     def write(
         self,
@@ -259,7 +269,7 @@ class Session:
 
     def not_finite(self, problem: Problem, addition: str) -> NonFiniteError:
         """The error that ends the run; `addition` is what was tried in vain."""
-        policy, run = self.settings.on_nonfinite, str(self.resumed or self.directory)
+        policy, run = self.settings.on_nonfinite, str(self.resume_path or self.directory)
         remedy = advice(problem, self.meta["config"], policy, run)
         return NonFiniteError(f"{problem.description}{addition}: {remedy}")
 
@@ -289,8 +299,8 @@ class Session:
         return counters.updates * self.training.steps_per_update
 
     def fraction(self, counters: Counters) -> float:
-        """How much of the run is done, 0 to 1; 1 also if every seed has settled."""
-        if counters.settled:
+        """How much of the run is done, 0 to 1; 1 also if no seed has anything more to learn."""
+        if counters.settled or self._is_out_of_patience:
             return 1.0
         per_update = self.training.steps_per_update
         return self.settings.fraction_done(counters.updates, counters.episodes, per_update)

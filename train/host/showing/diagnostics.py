@@ -39,7 +39,7 @@ def draw(
     down = -(-len(names) // ACROSS)
     figure = pictures.titled_figure((3.2 * ACROSS, 2.2 * down + 0.5), title)
     grid = figure.subplots(down, ACROSS, squeeze=False)
-    steps = np.array([row["steps"] for row in members[0]], float)
+    steps = series.steps(members)
     for axes, (name, group) in zip(grid.flat, names.items(), strict=False):
         parts = series.parts(members, group, name)
         _panel(axes, name, steps, parts, unit, labels.get(name, ()))
@@ -67,8 +67,7 @@ def _panel(
     axes.tick_params(labelsize=7)
     axes.ticklabel_format(axis="y", useOffset=False)  # 0.00099986 rather than -1.4 of 1e-7 + 1e-3
     for k, part in enumerate(parts):
-        count = min(len(steps), *(len(x) for x in part))
-        x, samples = steps[:count] / scale, np.stack([values[:count] for values in part])
+        x, samples = steps / scale, np.stack(part)
         is_finite = np.isfinite(samples)
         mean = np.where(is_finite, samples, 0).sum(0) / np.maximum(is_finite.sum(0), 1)
         mean = np.where(is_finite.any(0), mean, np.nan)

@@ -114,7 +114,7 @@ class Game:
     def step(self, direction: int | None = None) -> None:
         """One step, steered by a person if there is a direction.
 
-        Raises Refused after the end of the game, and for a direction that leads nowhere here.
+        Raises InvalidRequest after the end of the game, and for a direction that leads nowhere.
         """
         if self.ending:
             raise InvalidRequest("the game is over; begin a new one")
@@ -159,7 +159,7 @@ class Game:
         return self.scores.setdefault(self.players, [0, 0, 0])
 
     def edit(self, name: str, value: Any) -> None:
-        """A change of the state. Raises Refused for one that cannot be."""
+        """A change of the state. Raises InvalidRequest for one that cannot be."""
         if name not in self.live.edits:
             raise InvalidRequest(f"there is no edit {name!r}")
         if self.ending:

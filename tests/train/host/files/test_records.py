@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import errno
 import io
 import json
 import os
@@ -206,6 +207,24 @@ def test_the_record_is_cut_to_the_checkpoint(tmp_path: Path, tail: bytes):
         assert metrics_file.read_metrics(tmp_path) == rows(1, 2)
         record.append(rows(3))
     assert metrics_file.read_metrics(tmp_path) == rows(1, 2, 3)
+
+
+def test_rows_are_replaced_in_one_step_or_not_at_all(tmp_path: Path, monkeypatch):
+    def fail(file: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with metrics_file.MetricsFile(tmp_path) as record:
+        record.append(rows(1, 2))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail)
+            with pytest.raises(OSError, match=r"metrics\.jsonl"):
+                record.replace(2, rows(7))
+        assert metrics_file.read_metrics(tmp_path) == rows(1, 2)
+        record.replace(2, rows(3))
+        record.append(rows(4))
+        assert metrics_file.read_metrics(tmp_path) == rows(1, 3, 4)
+        with pytest.raises(UsageError, match="is being written by another process"):
+            metrics_file.MetricsFile(tmp_path)
 
 
 def test_the_record_is_json_whatever_the_numbers(tmp_path: Path):

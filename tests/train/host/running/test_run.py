@@ -179,6 +179,9 @@ def test_another_configuration_is_refused(whole_run: Result, capsys: pytest.Capt
     _, err = capsys.readouterr()
     assert "(agent.learning_rate: 0.01 -> 0.5; agent.replay: 7 -> 9)" in err
     assert err.count("\n") == 1
+    assert main(tiny.PROGRAM, [*arguments[:2], "--run.directory", "elsewhere"]) == 2
+    _, err = capsys.readouterr()
+    assert err.startswith("a run stays where it is: leave out --run.directory elsewhere, or copy")
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,19 @@ def scores_of(directory: Path, seed: int) -> dict[int, float]:
     return {row["updates"]: row["evaluated"]["mean"] for row in rows if "evaluated" in row}
 
 
+def interrupt_games(monkeypatch, course: list[bool]) -> None:
+    """Sends a signal while games are played, as the course says; never after its end."""
+    play, is_interrupted = best.CompiledMatch.play, iter(course)
+
+    def press_ctrl_c(self, player, key, between):
+        if next(is_interrupted, False):
+            os.kill(os.getpid(), signal.SIGINT)
+            between(1)
+        return play(self, player, key, between)
+
+    monkeypatch.setattr(best.CompiledMatch, "play", press_ctrl_c)
+
+
 def read_best(directory: Path) -> best.BestPolicies:
     state = saved_runs.load(directory)
     return best.read(RunDirectory(directory).best, state.state.agent, state.config.run.members)
@@ -117,13 +130,30 @@ def test_an_interrupted_run_keeps_the_same(finished_run, tmp_path):
 
 
 def test_patience_ends_a_run_that_no_longer_improves(tmp_path, monkeypatch):
-    course = iter([0.5, 0.7, 0.6, 0.7, 0.9, 0.1, 0.1, 0.1])
+    course = iter([0.5, 0.7, 0.6, 0.7, 0.9])
     score = lambda episodes: {"games": 9, "right": {"mean": next(course)}}
     monkeypatch.setattr(best, "summaries", score)
-    result = train(tmp_path / "run", patience=2)
+    directory = tmp_path / "run"
+    result = train(directory, patience=2)
     assert result.updates == 4 * EVERY * LENGTH  # 0.6 and 0.7 are not better than 0.7
-    meta = checkpoint.read_meta(RunDirectory(tmp_path / "run").best)
+    meta = checkpoint.read_meta(RunDirectory(directory).best)
     assert (meta["scores"], meta["updates"]) == ([0.7], [2 * EVERY * LENGTH])
+    assert train(directory, patience=2, resume=str(directory)).updates == result.updates
+    assert train(directory, patience=3, resume=str(directory)).updates == CHUNKS * LENGTH
+
+
+def test_a_run_that_patience_ends_when_it_is_resumed_has_ended(tmp_path, monkeypatch):
+    """A signal came while the games were played after which it ends."""
+    course, directory = iter([0.5, 0.4, 0.3]), tmp_path / "run"
+    score = lambda episodes: {"games": 9, "right": {"mean": next(course)}}
+    monkeypatch.setattr(best, "summaries", score)
+    interrupt_games(monkeypatch, [False, False, True])
+    with pytest.raises(Interrupted):
+        train(directory, patience=2)
+    for _ in range(2):
+        result = train(directory, patience=2, resume=str(directory))
+        assert result.updates == 3 * EVERY * LENGTH
+        assert scores_of(directory, 0) == {4: 0.5, 8: 0.4, 12: 0.3}
 
 
 def test_a_small_score_can_be_the_better_one(tmp_path):
@@ -184,16 +214,8 @@ class TestRefusals:
 @pytest.mark.slow
 def test_a_signal_while_games_are_played_loses_no_chunk(finished_run, tmp_path, monkeypatch):
     """The rows are written without the score, which is played again when the run goes on."""
-    directory, play = tmp_path / "run", best.CompiledMatch.play
-    course = iter([False, True])  # the second score of five is interrupted
-
-    def press_ctrl_c(self, player, key, between):
-        if next(course, False):
-            os.kill(os.getpid(), signal.SIGINT)
-            between(1)
-        return play(self, player, key, between)
-
-    monkeypatch.setattr(best.CompiledMatch, "play", press_ctrl_c)
+    directory = tmp_path / "run"
+    interrupt_games(monkeypatch, [False, True])  # the second score of five is interrupted
     with pytest.raises(Interrupted, match=f"stopped after {8 * tiny.PER_UPDATE} of"):
         train(directory, num_seeds=2)
     assert list(scores_of(directory, 0)) == [4]

@@ -111,5 +111,11 @@ def test_a_short_last_chunk_is_no_fall(tmp_path):
     longer = [{**rows[2], "steps": steps} for steps in (3_000, 3_500)]
     after = series.parts([[*rows, *longer]], "finished", "return")[0][0].tolist()
     assert after[2:] == [pytest.approx((5 * 500 + 20) / 6), 20, 20]
+    lost = [rows[0], {**rows[2], "steps": 3_000}]
+    members = [[*rows[:2], longer[0]], lost]
+    np.testing.assert_array_equal(series.steps(members), [1_000, 2_000, 3_000])
+    np.testing.assert_array_equal(
+        series.parts(members, "agent", "loss")[0], [[2, 2, 3], [2, np.nan, 3]]
+    )
     rows[2]["finished"] = {"return": None}
     assert part("finished", "return") == [500, 500, 500]
