@@ -104,7 +104,7 @@ SEARCHES: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
 }
 
 
-@pytest.mark.fast_cases(3)
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(("rows", "cols"), SIZES)
 def test_searches_are_breadth_first_search_on_every_platform(rows, cols, monkeypatch):
     board, boards, results = Board(rows, cols), many_boards(rows, cols), {}

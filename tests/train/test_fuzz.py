@@ -42,7 +42,7 @@ def test_files(name, times):
     check_content()
 
 
-@pytest.mark.fast_cases(2)
+@pytest.mark.fast_cases(1)
 @more
 @pytest.mark.parametrize("name", [*fuzz.PROGRAMS, *fuzz.COMMANDS])
 def test_command_lines(name, times):

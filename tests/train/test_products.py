@@ -196,13 +196,13 @@ class PlainFunction:
         return rule
 
 
-@pytest.mark.fast_cases(3)
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     "case",
     [
+        "gymnax:ppo",
         "allo:allo",
         "vector_field:seen",
-        "gymnax:ppo",
         "vector_field:sequence_vae",
         "vector_field:latent",
         "allo:directed",

@@ -82,6 +82,7 @@ class TestMembers:
         assert sizes == [{"3"}, {"7"}]
         assert [len(batch) for batch in plan["batches"]] == [4, 4]
 
+    @pytest.mark.slow
     def test_one_compilation_serves_all_members(self, monkeypatch, tmp_path):
         traces = []
         make = tiny.make_training
@@ -270,6 +271,7 @@ def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path
     assert [trial.seed for trial in new_sweep.planned.trials] == [0, 1, 2] * 2
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("variation", "flags", "preset", "count"),
     [

@@ -245,7 +245,8 @@ def test_nodes_are_enough_for_long_walks():
 # A walk that explores.
 
 
-@pytest.mark.parametrize("maze", ["GridMaze-9", "rooms-3x3-size4"])
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize("maze", ["rooms-3x3-size4", "GridMaze-9"])
 def test_pairs_of_an_exploring_walk_have_the_law_of_the_uniform_one(maze):
     config, _, state = start_training(
         f"--env.maze={maze} --env.transitions=50000 --env.walk-steps=20 --env.policy=exploring"
