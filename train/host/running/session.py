@@ -66,7 +66,8 @@ class Session:
         """From the newest checkpoint, or from the beginning, to the end."""
         state, counters = self.load()
         self.catch_up(state, counters)
-        self.look_for_improvement(counters)
+        if not distributed.any_process(self.stop.requested):  # or its games may be missing still
+            self.look_for_improvement(counters)
         self.take_snapshot(state, counters)
         self.display.begin(self.fraction(counters), self.training.unit)
         while self.fraction(counters) < 1:
