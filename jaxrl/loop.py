@@ -14,7 +14,7 @@ from jaxrl.acting import EpisodeTotals, World
 from jaxrl.checks import Count
 from jaxrl.numerics import nonfinite
 from jaxrl.numerics.precision import in_float32, narrow
-from jaxrl.types import Agent, Environment, PyTree, check_parts, kind_of, update_parts
+from jaxrl.types import Agent, Environment, PyTree, check_parts, update_parts
 
 
 @struct.dataclass
@@ -127,12 +127,7 @@ def make_loop(
 
 def check_config(config: Config) -> None:
     """Raises ValueError for sizes out of range, and for blocks that are not equal."""
-    if not isinstance(config, Config):
-        raise ValueError(
-            f"config is a {kind_of(config)}, expected the sizes of a rollout: give a "
-            "jaxrl.loop.Config"
-        )
-    checks.config(config)
+    checks.config_of(Config, config)
     in_blocks.check(config.num_envs, config.blocks)
 
 

@@ -18,7 +18,7 @@ from jaxrl import blocks as in_blocks
 from jaxrl import checks
 from jaxrl.checks import Count, Positive, Range, Share, Span
 from jaxrl.losses import action_values, exploration, minibatches, q_learning, returns, schedules
-from jaxrl.types import Agent, Metrics, PyTree, Transition
+from jaxrl.types import Agent, Metrics, PyTree, Transition, check_network
 
 
 @struct.dataclass
@@ -80,10 +80,12 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     """A PQN agent for `network.apply(params, obs [..., D]) -> q [..., A]`.
 
     `greedy` always takes the best action; `blocks` are those of the loop (`jaxrl.blocks`). Raises
-    ValueError for out-of-range hyperparameters and, when traced, if `minibatches` does not divide
-    the transitions of a block's rollout.
+    ValueError for out-of-range hyperparameters and for what is no such network, when traced if
+    `minibatches` does not divide the transitions of a block's rollout, and in `init` for a network
+    with the wrong output.
     """
-    checks.config(config)
+    checks.config_of(Config, config)
+    check_network("network", network, ("obs",), "an instance of networks.dueling.QNetwork")
     repeats = None if greedy else config.repeat_exponent
     optimizer = optax.chain(
         optax.clip_by_global_norm(config.max_grad_norm),  # pyright: ignore[reportArgumentType]
@@ -134,7 +136,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         }
         return State(params, opt_state, state.updates + 1), metrics
 
-    return Agent(init, partial(exploration.memory_of_repeats, repeats), act, update, explain)
+    memory = partial(exploration.memory_of_repeats, repeats)
+    return Agent(init, memory, act, update, explain)
 
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:

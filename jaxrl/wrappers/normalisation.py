@@ -73,7 +73,7 @@ def make(
     in the shapes of one observation, says which numbers are normalised; None: all. Raises
     ValueError for out-of-range numbers and, in `init`, for an agent with a replay.
     """
-    checks.config(config)
+    checks.config_of(Config, config)
 
     # What the agent is shown of an observation.
     def normalise_obs(statistics: Statistics, obs: Observation) -> Observation:

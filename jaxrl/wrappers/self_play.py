@@ -59,7 +59,7 @@ def make(
     is the policy of the guest, where one is met. Raises ValueError for a pool without members, and
     if there is no opponent.
     """
-    checks.config(config)
+    checks.config_of(Config, config)
     if respond is None and guest is None:
         raise ValueError("self-play without an opponent: give `respond`, `guest` or both")
 
