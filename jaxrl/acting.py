@@ -135,7 +135,7 @@ def check_action(env: Environment, env_params: PyTree, action: PyTree) -> None:
 def check_num_choices(
     env: Environment, env_params: PyTree, explain: Callable[[], dict[str, jax.Array]]
 ) -> None:
-    """Raises ValueError for an agent that chooses among more actions than a Discrete has.
+    """Raises ValueError for an agent that chooses among more or fewer actions than a Discrete has.
 
     How many it chooses among is the length of `q` or `probabilities` in `explain`, which is traced.
     Agents without these are not checked.
@@ -149,7 +149,7 @@ def check_num_choices(
         return
     for name in explained.keys() & {"q", "probabilities"}:
         shape = explained[name].shape
-        if len(shape) == 1 and shape[0] > space.n:
+        if len(shape) == 1 and shape[0] != space.n:
             raise ValueError(
                 f"the agent chooses among {shape[0]} actions, the environment takes "
                 f"{description(space)}: make the network with {space.n} actions"

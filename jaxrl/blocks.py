@@ -57,14 +57,18 @@ def check_draws(num_envs: int, batch: int, blocks: int) -> None:
 
 def check_held(state: PyTree, blocks: int) -> None:
     """Raises ValueError unless whatever holds blocks in the state of an agent holds so many."""
-    blocks_of = lambda x: getattr(x, "blocks", None)
-    holds_blocks = lambda x: isinstance(blocks_of(x), int)
+    holds_blocks = lambda x: isinstance(getattr(x, "blocks", None), int)
     for x in filter(holds_blocks, jax.tree.leaves(state, is_leaf=holds_blocks)):
-        if blocks_of(x) != blocks:
-            raise ValueError(
-                f"the agent is made for {blocks_of(x)} blocks, the loop has {blocks}, expected the "
-                f"same: make the agent with blocks={blocks}"
-            )
+        check_agent(x.blocks, blocks)
+
+
+def check_agent(agent_blocks: int | None, blocks: int) -> None:
+    """Raises ValueError unless an agent that draws does so in as many blocks as the loop has."""
+    if agent_blocks not in (None, blocks):
+        raise ValueError(
+            f"the agent is made for {agent_blocks} blocks, the loop has {blocks}, expected the "
+            f"same: make the agent with blocks={blocks}"
+        )
 
 
 def flatten(rollout: T, blocks: int) -> BlockBatch[T]:

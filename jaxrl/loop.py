@@ -101,9 +101,10 @@ def make_loop(
     A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
     An agent that draws is made for the same number of blocks. `update.mending` also starts
     environments anew that showed or paid numbers which are not finite, for runs that go on then.
-    Raises ValueError for a rollout without steps, for blocks that are not equal, for kinds of
-    outcomes that are unknown, and for what is no environment, agent or `Config`; `init` does for a
-    replay of other blocks.
+    Raises ValueError for a rollout without steps, for blocks that are not equal or not those of the
+    agent, for kinds of outcomes that are unknown, and for what is no environment, agent or
+    `Config`; `init` does for a replay of other blocks, and for an agent that chooses among more or
+    fewer actions than a Discrete has.
     """
     check_parts(env, agent)
     if isinstance(env_params, type):
@@ -112,6 +113,7 @@ def make_loop(
             f"give {env_params.__name__}()"
         )
     check_config(config)
+    in_blocks.check_agent(getattr(agent, "blocks", None), config.blocks)
     outcomes.kinds(env)
     active_curriculum = curriculum or constant_curriculum(narrow(env_params))
 

@@ -88,6 +88,9 @@ class Agent(NamedTuple):
     """`(state, memory, obs) -> what the agent makes of one observation`, to be looked at: "value"
     `[]`, or `[K]` of the components of a reward; "q" `[A]`, values of actions; and of a policy what
     `Distribution.describe` returns. `act` is given the same three."""
+    blocks: int | None = None
+    """Groups of environments that `update` draws within (`jaxrl.blocks`); the loop must have as
+    many. None: it draws nothing, or its replay says so."""
 
 
 class RunState(Protocol):

@@ -190,7 +190,7 @@ def make(
 
     update = partial(remember_and_learn, network, config)
     memory = partial(exploration.memory_of_repeats, repeats)
-    return Agent(init, memory, act, update, explain)
+    return Agent(init, memory, act, update, explain, blocks)
 
 
 def remember_and_learn(

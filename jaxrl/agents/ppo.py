@@ -130,7 +130,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         }
         return State(final.params, final.opt_state, state.updates + 1), metrics
 
-    return Agent(init, lambda: (), act, update, explain)
+    return Agent(init, lambda: (), act, update, explain, blocks)
 
 
 def check_config(config: Config) -> None:

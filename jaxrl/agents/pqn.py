@@ -137,7 +137,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         return State(params, opt_state, state.updates + 1), metrics
 
     memory = partial(exploration.memory_of_repeats, repeats)
-    return Agent(init, memory, act, update, explain)
+    return Agent(init, memory, act, update, explain, blocks)
 
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:

@@ -123,7 +123,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         metrics |= policy_gradient.action_metrics(rollout.action)
         return State(params, opt_state, state.updates + 1), metrics
 
-    return Agent(init, network.initial_memory, act, update, explain)
+    return Agent(init, network.initial_memory, act, update, explain, blocks)
 
 
 def check_split(envs: BlockBatch[jax.Array], num_minibatches: int) -> None:

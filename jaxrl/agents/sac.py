@@ -177,7 +177,7 @@ def make(
             return ()
         return exploration.memory_of_noise(actor.action_size)
 
-    return Agent(init, memory, act, update, explain)
+    return Agent(init, memory, act, update, explain, blocks)
 
 
 def explore(

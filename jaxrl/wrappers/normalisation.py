@@ -118,7 +118,7 @@ def make(
         agent_state, agent_metrics = agent.update(state.agent, scaled, key)
         return State(statistics, agent_state, returns, return_), agent_metrics | metrics
 
-    return Agent(init, agent.memory, act, update, explain)
+    return Agent(init, agent.memory, act, update, explain, agent.blocks)
 
 
 def check_memory(config: Config, agent_state: AgentState) -> None:

@@ -105,7 +105,7 @@ def make(
         state = jax.lax.cond(is_due, snapshot, lambda state: state, state)
         return state, metrics | {"snapshots": state.taken.astype(jnp.float32)}
 
-    return Agent(init, agent.memory, act, update, explain)
+    return Agent(init, agent.memory, act, update, explain, agent.blocks)
 
 
 def snapshot(state: State) -> State:
