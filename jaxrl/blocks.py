@@ -2,9 +2,10 @@
 
 An axis of N environments stays one axis; environments 0 .. N/K - 1 are the first block. What is
 drawn lies side by side on one axis of B = K b entries *by block*: the first b belong to the first
-block. Indices are those of the whole axis, so what is drawn from K blocks can be looked up as if
-there were one. Given K, the functions here look up each block's entries within it. So blocks that
-lie on different devices exchange nothing.
+block. Of 4 environments in 2 blocks, the draw [1, 0, 3, 3] is by block, and [1, 3, 0, 3] is not:
+its first two entries are of both blocks. Indices are those of the whole axis, so what is drawn from
+K blocks can be looked up as if there were one. Given K, the functions here look up each block's
+entries within it. So blocks that lie on different devices exchange nothing.
 
 K is part of an experiment, as a seed is: on any number of devices, blocks draw the same numbers.
 It is a setting of the loop (`loop.Config.blocks`), given to the agent that draws (`make`) and from

@@ -23,7 +23,11 @@ WINDOW = 128
 
 
 class Anchor(NamedTuple):
-    """A position of each environment that may come back."""
+    """A position of each environment that may come back.
+
+    All that was between two of its visits then happens again, step by step, so that leaving out
+    whole rounds is exact.
+    """
 
     position: PyTree  # [N, ...]
     episode: EpisodeTotals  # as it was then; a length of -1 never comes back

@@ -59,7 +59,10 @@ class LoopMetrics(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """`init(key) -> TrainState` and `update(state) -> (TrainState, LoopMetrics)`, both pure."""
+    """`init(key) -> TrainState` and `update(state) -> (TrainState, LoopMetrics)`, both pure.
+
+    `update.mending` is the same for runs that go on where numbers are not finite (`make_loop`).
+    """
 
     init: Callable[[jax.Array], TrainState]
     update: Callable[[TrainState], tuple[TrainState, LoopMetrics]]
@@ -100,7 +103,9 @@ def make_loop(
 
     A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
     An agent that draws is made for the same number of blocks. `update.mending` also starts
-    environments anew that showed or paid numbers which are not finite, for runs that go on then.
+    environments anew that showed or paid numbers which are not finite, for runs that go on then;
+    its caller ends the episodes of a replay there (`replay.uniform.end_episodes`), or it would join
+    steps that do not follow each other.
     Raises ValueError for a rollout without steps, for blocks that are not equal or not those of the
     agent, for kinds of outcomes that are unknown, and for what is no environment, agent or
     `Config`; `init` does for a replay of other blocks, and for an agent that chooses among more or

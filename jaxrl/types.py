@@ -77,9 +77,9 @@ class Agent(NamedTuple):
     init: Callable[[jax.Array, Observation], AgentState]
     """`(key, obs) -> state`: parameters, optimizer state, replay; `obs` is one observation."""
     memory: Callable[[], Memory]
-    """`() -> memory`: what one environment's `act` remembers at the start of an episode, such as a
-    recurrent state. The loop keeps it between steps and takes a fresh one where an episode ended;
-    `()`: nothing is remembered."""
+    """`() -> memory`: makes the initial memory, what one environment's `act` remembers at the start
+    of an episode, such as a recurrent state. The loop keeps it between steps and takes a fresh one
+    where an episode ended; `()`: nothing is remembered."""
     act: Callable[[AgentState, Memory, Observation, jax.Array], tuple[Action, Memory, Any]]
     """`(state, memory, obs, key) -> (action, memory, extras)`, for one environment."""
     update: Callable[[AgentState, Transition, jax.Array], tuple[AgentState, Metrics]]
