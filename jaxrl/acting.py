@@ -20,7 +20,7 @@ from jaxrl.types import (
 RESTART = 2**31 - 1  # folded into a key for resets, so that other draws from it stay independent
 
 
-class EpisodeTotals(NamedTuple):
+class EpisodeSums(NamedTuple):
     """Sums over the running episode of each environment."""
 
     reward: jax.Array  # [N] float32
@@ -34,19 +34,19 @@ class World(NamedTuple):
     obs: PyTree  # [N, ...] what each environment shows now
     env: PyTree  # [N, ...]
     memory: PyTree  # [N, ...]
-    episode: EpisodeTotals
+    episode: EpisodeSums
     key: jax.Array
 
 
 def reset(
     env: Environment, env_params: PyTree, agent: Agent, num_envs: int, key: jax.Array
-) -> tuple[PyTree, PyTree, PyTree, EpisodeTotals]:
+) -> tuple[PyTree, PyTree, PyTree, EpisodeSums]:
     """`obs`, `env`, `memory` and `episode` of a `World` at the start. Consumes `key`."""
     obs, env_state = jax.vmap(env.reset, in_axes=(0, None))(
         jax.random.split(key, num_envs), env_params
     )
     sums = outcomes.begin(env, num_envs)
-    episode = EpisodeTotals(jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32), sums)
+    episode = EpisodeSums(jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32), sums)
     return obs, env_state, fresh_memory(agent, num_envs), episode
 
 
@@ -97,7 +97,7 @@ def step(
     done = terminated | truncated
     outcome = info.get("outcome", {})
     outcomes.check(env, outcome)
-    episode = EpisodeTotals(
+    episode = EpisodeSums(
         reward=world.episode.reward + reward,
         length=world.episode.length + 1,
         outcome=outcomes.add(world.episode.outcome, outcome),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.acting import EpisodeTotals, World
+from jaxrl.acting import EpisodeSums, World
 from jaxrl.types import Environment, PyTree, where_tree
 
 WINDOW = 128
@@ -30,7 +30,7 @@ class Anchor(NamedTuple):
     """
 
     position: PyTree  # [N, ...]
-    episode: EpisodeTotals  # as it was then; a length of -1 never comes back
+    episode: EpisodeSums  # as it was then; a length of -1 never comes back
 
 
 def takes_part(env: Environment, env_params: PyTree, state: PyTree) -> bool:

@@ -10,7 +10,7 @@ from flax import struct
 
 from jaxrl import acting, checks, outcomes
 from jaxrl import blocks as in_blocks
-from jaxrl.acting import EpisodeTotals, World
+from jaxrl.acting import EpisodeSums, World
 from jaxrl.checks import Count
 from jaxrl.numerics import nonfinite
 from jaxrl.numerics.precision import in_float32, narrow
@@ -43,7 +43,7 @@ class TrainState(NamedTuple):
     env: PyTree  # [N, ...]
     obs: PyTree  # [N, ...] what each environment shows now
     memory: PyTree  # [N, ...]
-    episode: EpisodeTotals
+    episode: EpisodeSums
     key: jax.Array
     updates: jax.Array  # int32; multiply on the host: steps overflow 32 bits, updates do not
     course: PyTree = ()  # of the curriculum
