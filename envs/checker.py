@@ -3,6 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from envs.contract import (
     with_fields,
 )
 from envs.gymnax_corrections import observation_space
-from envs.spaces import check_inside, check_num_actions, check_space, contains
+from envs.spaces import check_inside, check_num_actions, check_space, contains, sample
 
 NUM_ENVS, NUM_STEPS = 3, 64
 REQUIRED_FIELDS = {
@@ -80,7 +81,7 @@ def check_contract(env: Any, params: Any) -> None:
 
         def from_start(key: jax.Array, state: Any) -> Any:
             action_key, key = jax.random.split(key)
-            return step(key, state, action.sample(action_key), params)
+            return step(key, state, sample(action, action_key), params)
 
         return jax.eval_shape(from_start, jax.random.key(0), first[1])
 
@@ -120,7 +121,7 @@ def check_step(result: Any, obs: Any, state: Any, kinds: Any) -> None:
 def check_repeats(env: Any, params: Any, state: Any, key: jax.Array) -> None:
     """The same key gives the same step."""
     action_key, key = jax.random.split(key)
-    action = env.action_space(params).sample(action_key)
+    action = sample(env.action_space(params), action_key)
     key_data = jax.random.key_data(key)
     step = lambda: env.step(jax.random.wrap_key_data(key_data), state, action, params)
     require(tree_equal(step(), step()), "the same key, state and action gave two different steps")
@@ -163,8 +164,8 @@ def play_at_random(env: Any, params: Any, key: jax.Array) -> tuple[Any, Any]:
 def random_step(env: Any, params: Any, key: jax.Array, state: Any) -> tuple[Any, Any]:
     """One step of all environments, as the body of a scan: the carry, and what was observed."""
     key, action_key, env_key = jax.random.split(key, 3)
-    sample = env.action_space(params).sample
-    action = jax.vmap(sample)(jax.random.split(action_key, NUM_ENVS))
+    sample_action = partial(sample, env.action_space(params))
+    action = jax.vmap(sample_action)(jax.random.split(action_key, NUM_ENVS))
     obs, state, reward, terminated, truncated, info = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
         jax.random.split(env_key, NUM_ENVS), state, action, params
     )
@@ -201,7 +202,7 @@ def check_time_limit(env: Any, params: Any) -> None:
     for seed in range(8):
         reset_key, key, action_key = jax.random.split(jax.random.key(seed), 3)
         _, state = env.reset(reset_key, params)
-        action = env.action_space(params).sample(action_key)
+        action = sample(env.action_space(params), action_key)
         key_data = jax.random.key_data(key)
         _, _, _, died, cut, _ = env.step(jax.random.wrap_key_data(key_data), state, action, short)
         _, _, _, dies, _, _ = env.step(jax.random.wrap_key_data(key_data), state, action, params)

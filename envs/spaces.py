@@ -1,4 +1,4 @@
-"""Spaces of gymnax: their parts, whether they can be meant, and what lies in them."""
+"""Spaces of gymnax: their parts, whether they can be meant, what lies in them and samples."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -58,6 +58,38 @@ def parts(space: Any) -> Iterator[Any]:
     if isinstance(space, Composite):
         for part in children(space).values():
             yield from parts(part)
+
+
+def sample(space: Any, key: jax.Array) -> Any:
+    """A random value of a space, in all parts of it. Consumes `key`.
+
+    Gymnax's own is NaN where a Box has no end, see `sample_box`.
+    """
+    if isinstance(space, spaces.Box):
+        return sample_box(space, key)
+    if not isinstance(space, Composite):
+        return space.sample(key)
+    subspaces = children(space)
+    keys = jax.random.split(key, len(subspaces))
+    values = {x: sample(y, k) for (x, y), k in zip(subspaces.items(), keys, strict=True)}
+    return values if isinstance(space, spaces.Dict) else tuple(values.values())
+
+
+def sample_box(box: spaces.Box, key: jax.Array) -> jax.Array:
+    """Uniform between two ends; normal without any, and half of that from a single one.
+
+    Ends so far away that float32 cannot hold their difference are none.
+    """
+    ends = (jnp.asarray(end, jnp.float32) for end in (box.low, box.high))
+    low, high = (jnp.broadcast_to(end, box.shape) for end in ends)
+    farthest = jnp.finfo(jnp.float32).max / 2
+    has_low, has_high = low >= -farthest, high <= farthest
+    uniform = box.sample(key)
+    normal = jax.random.normal(jax.random.fold_in(key, 1), box.shape, jnp.float32)
+    distance = jnp.abs(normal)
+    without_low = jnp.where(has_high, high - distance, normal)
+    open_sample = jnp.where(has_low, low + distance, without_low).astype(box.dtype)
+    return jnp.where(has_low & has_high, uniform, open_sample)
 
 
 def contains(space: Any, value: Any) -> jax.Array:

@@ -20,7 +20,7 @@ from jaxrl.types import (
 RESTART = 2**31 - 1  # folded into a key for resets, so that other draws from it stay independent
 
 
-class EpisodeTotals(NamedTuple):
+class EpisodeSums(NamedTuple):
     """Sums over the running episode of each environment."""
 
     reward: jax.Array  # [N] float32
@@ -34,19 +34,19 @@ class World(NamedTuple):
     obs: PyTree  # [N, ...] what each environment shows now
     env: PyTree  # [N, ...]
     memory: PyTree  # [N, ...]
-    episode: EpisodeTotals
+    episode: EpisodeSums
     key: jax.Array
 
 
 def reset(
     env: Environment, env_params: PyTree, agent: Agent, num_envs: int, key: jax.Array
-) -> tuple[PyTree, PyTree, PyTree, EpisodeTotals]:
+) -> tuple[PyTree, PyTree, PyTree, EpisodeSums]:
     """`obs`, `env`, `memory` and `episode` of a `World` at the start. Consumes `key`."""
     obs, env_state = jax.vmap(env.reset, in_axes=(0, None))(
         jax.random.split(key, num_envs), env_params
     )
     sums = outcomes.begin(env, num_envs)
-    episode = EpisodeTotals(jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32), sums)
+    episode = EpisodeSums(jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32), sums)
     return obs, env_state, fresh_memory(agent, num_envs), episode
 
 
@@ -97,7 +97,7 @@ def step(
     done = terminated | truncated
     outcome = info.get("outcome", {})
     outcomes.check(env, outcome)
-    episode = EpisodeTotals(
+    episode = EpisodeSums(
         reward=world.episode.reward + reward,
         length=world.episode.length + 1,
         outcome=outcomes.add(world.episode.outcome, outcome),
@@ -135,7 +135,7 @@ def check_action(env: Environment, env_params: PyTree, action: PyTree) -> None:
 def check_num_choices(
     env: Environment, env_params: PyTree, explain: Callable[[], dict[str, jax.Array]]
 ) -> None:
-    """Raises ValueError for an agent that chooses among more actions than a Discrete has.
+    """Raises ValueError for an agent that chooses among more or fewer actions than a Discrete has.
 
     How many it chooses among is the length of `q` or `probabilities` in `explain`, which is traced.
     Agents without these are not checked.
@@ -149,7 +149,7 @@ def check_num_choices(
         return
     for name in explained.keys() & {"q", "probabilities"}:
         shape = explained[name].shape
-        if len(shape) == 1 and shape[0] > space.n:
+        if len(shape) == 1 and shape[0] != space.n:
             raise ValueError(
                 f"the agent chooses among {shape[0]} actions, the environment takes "
                 f"{description(space)}: make the network with {space.n} actions"

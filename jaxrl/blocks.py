@@ -2,9 +2,10 @@
 
 An axis of N environments stays one axis; environments 0 .. N/K - 1 are the first block. What is
 drawn lies side by side on one axis of B = K b entries *by block*: the first b belong to the first
-block. Indices are those of the whole axis, so what is drawn from K blocks can be looked up as if
-there were one. Given K, the functions here look up each block's entries within it. So blocks that
-lie on different devices exchange nothing.
+block. Of 4 environments in 2 blocks, the draw [1, 0, 3, 3] is by block, and [1, 3, 0, 3] is not:
+its first two entries are of both blocks. Indices are those of the whole axis, so what is drawn from
+K blocks can be looked up as if there were one. Given K, the functions here look up each block's
+entries within it. So blocks that lie on different devices exchange nothing.
 
 K is part of an experiment, as a seed is: on any number of devices, blocks draw the same numbers.
 It is a setting of the loop (`loop.Config.blocks`), given to the agent that draws (`make`) and from
@@ -57,14 +58,18 @@ def check_draws(num_envs: int, batch: int, blocks: int) -> None:
 
 def check_held(state: PyTree, blocks: int) -> None:
     """Raises ValueError unless whatever holds blocks in the state of an agent holds so many."""
-    blocks_of = lambda x: getattr(x, "blocks", None)
-    holds_blocks = lambda x: isinstance(blocks_of(x), int)
+    holds_blocks = lambda x: isinstance(getattr(x, "blocks", None), int)
     for x in filter(holds_blocks, jax.tree.leaves(state, is_leaf=holds_blocks)):
-        if blocks_of(x) != blocks:
-            raise ValueError(
-                f"the agent is made for {blocks_of(x)} blocks, the loop has {blocks}, expected the "
-                f"same: make the agent with blocks={blocks}"
-            )
+        check_agent(x.blocks, blocks)
+
+
+def check_agent(agent_blocks: int | None, blocks: int) -> None:
+    """Raises ValueError unless an agent that draws does so in as many blocks as the loop has."""
+    if agent_blocks not in (None, blocks):
+        raise ValueError(
+            f"the agent is made for {agent_blocks} blocks, the loop has {blocks}, expected the "
+            f"same: make the agent with blocks={blocks}"
+        )
 
 
 def flatten(rollout: T, blocks: int) -> BlockBatch[T]:

@@ -83,6 +83,21 @@ def config(value: Any, path: str = "") -> None:
         _check(f"{path}{name}", field_types[name], getattr(value, name), None)
 
 
+def config_of(kind: type, value: Any) -> None:
+    """`config`, and raises ValueError for a configuration of another class than `kind`.
+
+    Of another one the fields of the same name would be taken, and the others ignored.
+    """
+    if not isinstance(value, kind):
+        is_class = isinstance(value, type)
+        actual = f"the class {_full_name(value)}" if is_class else f"a {_full_name(type(value))}"
+        raise ValueError(
+            f"config is {actual}, expected the settings of {kind.__module__}: give a "
+            f"{_full_name(kind)}()"
+        )
+    config(value)
+
+
 def value(name: str, kind: Any, number: Any) -> None:
     """Raises OutOfRange unless a number is what a field of that kind may hold, as in `config`."""
     is_array = isinstance(number, np.ndarray) and number.shape == ()
@@ -110,6 +125,12 @@ def declared_range(metadata: tuple) -> Range | None:
     """The first named tuple whose fields are some of those of `Range`: `envs` has its own."""
     bounds = (x._asdict() for x in metadata if {*getattr(x, "_fields", "?")} <= {*Range._fields})
     return next((Range(**x) for x in bounds), None)
+
+
+def _full_name(kind: type) -> str:
+    """The name of a class, and where it is from."""
+    is_builtin = kind.__module__ == "builtins"
+    return kind.__name__ if is_builtin else f"{kind.__module__}.{kind.__name__}"
 
 
 def _check(name: str, kind: Any, value: Any, allowed: Range | None) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.acting import EpisodeTotals, World
+from jaxrl.acting import EpisodeSums, World
 from jaxrl.types import Environment, PyTree, where_tree
 
 WINDOW = 128
@@ -23,10 +23,14 @@ WINDOW = 128
 
 
 class Anchor(NamedTuple):
-    """A position of each environment that may come back."""
+    """A position of each environment that may come back.
+
+    All that was between two of its visits then happens again, step by step, so that leaving out
+    whole rounds is exact.
+    """
 
     position: PyTree  # [N, ...]
-    episode: EpisodeTotals  # as it was then; a length of -1 never comes back
+    episode: EpisodeSums  # as it was then; a length of -1 never comes back
 
 
 def takes_part(env: Environment, env_params: PyTree, state: PyTree) -> bool:

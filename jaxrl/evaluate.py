@@ -73,7 +73,9 @@ class Watch(NamedTuple):
     which: int | jax.Array  # the environment that is watched
     first: int | jax.Array  # the step, counted from the start, from which on it is
     until: int | jax.Array  # the step at which all games stop
-    leaps: bool | jax.Array = False  # whether to leave out rounds of games that repeat themselves
+    # Whether to leave out rounds of games that repeat themselves. Their scores stay exact: a round
+    # adds to clocks, return and length what the one before it did (`jaxrl.cycle_skipping`).
+    leaps: bool | jax.Array = False
 
 
 def evaluate(

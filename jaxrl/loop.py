@@ -10,11 +10,11 @@ from flax import struct
 
 from jaxrl import acting, checks, outcomes
 from jaxrl import blocks as in_blocks
-from jaxrl.acting import EpisodeTotals, World
+from jaxrl.acting import EpisodeSums, World
 from jaxrl.checks import Count
 from jaxrl.numerics import nonfinite
 from jaxrl.numerics.precision import in_float32, narrow
-from jaxrl.types import Agent, Environment, PyTree, check_parts, kind_of, update_parts
+from jaxrl.types import Agent, Environment, PyTree, check_parts, update_parts
 
 
 @struct.dataclass
@@ -43,7 +43,7 @@ class TrainState(NamedTuple):
     env: PyTree  # [N, ...]
     obs: PyTree  # [N, ...] what each environment shows now
     memory: PyTree  # [N, ...]
-    episode: EpisodeTotals
+    episode: EpisodeSums
     key: jax.Array
     updates: jax.Array  # int32; multiply on the host: steps overflow 32 bits, updates do not
     course: PyTree = ()  # of the curriculum
@@ -59,7 +59,10 @@ class LoopMetrics(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """`init(key) -> TrainState` and `update(state) -> (TrainState, LoopMetrics)`, both pure."""
+    """`init(key) -> TrainState` and `update(state) -> (TrainState, LoopMetrics)`, both pure.
+
+    `update.mending` is the same for runs that go on where numbers are not finite (`make_loop`).
+    """
 
     init: Callable[[jax.Array], TrainState]
     update: Callable[[TrainState], tuple[TrainState, LoopMetrics]]
@@ -100,10 +103,13 @@ def make_loop(
 
     A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
     An agent that draws is made for the same number of blocks. `update.mending` also starts
-    environments anew that showed or paid numbers which are not finite, for runs that go on then.
-    Raises ValueError for a rollout without steps, for blocks that are not equal, for kinds of
-    outcomes that are unknown, and for what is no environment, agent or `Config`; `init` does for a
-    replay of other blocks.
+    environments anew that showed or paid numbers which are not finite, for runs that go on then;
+    its caller ends the episodes of a replay there (`replay.uniform.end_episodes`), or it would join
+    steps that do not follow each other.
+    Raises ValueError for a rollout without steps, for blocks that are not equal or not those of the
+    agent, for kinds of outcomes that are unknown, and for what is no environment, agent or
+    `Config`; `init` does for a replay of other blocks, and for an agent that chooses among more or
+    fewer actions than a Discrete has.
     """
     check_parts(env, agent)
     if isinstance(env_params, type):
@@ -112,6 +118,7 @@ def make_loop(
             f"give {env_params.__name__}()"
         )
     check_config(config)
+    in_blocks.check_agent(getattr(agent, "blocks", None), config.blocks)
     outcomes.kinds(env)
     active_curriculum = curriculum or constant_curriculum(narrow(env_params))
 
@@ -127,12 +134,7 @@ def make_loop(
 
 def check_config(config: Config) -> None:
     """Raises ValueError for sizes out of range, and for blocks that are not equal."""
-    if not isinstance(config, Config):
-        raise ValueError(
-            f"config is a {kind_of(config)}, expected the sizes of a rollout: give a "
-            "jaxrl.loop.Config"
-        )
-    checks.config(config)
+    checks.config_of(Config, config)
     in_blocks.check(config.num_envs, config.blocks)
 
 

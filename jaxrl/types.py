@@ -3,6 +3,7 @@
 Axis letters used everywhere: T time, N environments, B batch, L window, A actions, D features.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -76,9 +77,9 @@ class Agent(NamedTuple):
     init: Callable[[jax.Array, Observation], AgentState]
     """`(key, obs) -> state`: parameters, optimizer state, replay; `obs` is one observation."""
     memory: Callable[[], Memory]
-    """`() -> memory`: what one environment's `act` remembers at the start of an episode, such as a
-    recurrent state. The loop keeps it between steps and takes a fresh one where an episode ended;
-    `()`: nothing is remembered."""
+    """`() -> memory`: makes the initial memory, what one environment's `act` remembers at the start
+    of an episode, such as a recurrent state. The loop keeps it between steps and takes a fresh one
+    where an episode ended; `()`: nothing is remembered."""
     act: Callable[[AgentState, Memory, Observation, jax.Array], tuple[Action, Memory, Any]]
     """`(state, memory, obs, key) -> (action, memory, extras)`, for one environment."""
     update: Callable[[AgentState, Transition, jax.Array], tuple[AgentState, Metrics]]
@@ -87,6 +88,9 @@ class Agent(NamedTuple):
     """`(state, memory, obs) -> what the agent makes of one observation`, to be looked at: "value"
     `[]`, or `[K]` of the components of a reward; "q" `[A]`, values of actions; and of a policy what
     `Distribution.describe` returns. `act` is given the same three."""
+    blocks: int | None = None
+    """Groups of environments that `update` draws within (`jaxrl.blocks`); the loop must have as
+    many. None: it draws nothing, or its replay says so."""
 
 
 class RunState(Protocol):
@@ -139,12 +143,41 @@ def fresh_memory(agent: Agent, num_envs: int) -> PyTree:
 def check_parts(env: Any, agent: Any) -> None:
     """Raises ValueError unless both have the functions of their contracts."""
     for (what, names), x in zip(PARTS.items(), (env, agent), strict=True):
-        kind = f"the class {x.__name__}" if isinstance(x, type) else f"a {kind_of(x)}"
-        if isinstance(x, type) or not all(callable(getattr(x, name, None)) for name in names):
-            raise ValueError(
-                f"the {what} is {kind}, expected an object with {', '.join(names)}: give "
-                f"{SOURCES[what]}"
-            )
+        check_functions(what, x, names, SOURCES[what])
+
+
+def check_network(
+    what: str,
+    network: Any,
+    inputs: tuple[str, ...],
+    source: str,
+    names: tuple[str, ...] = ("init", "apply"),
+) -> None:
+    """Raises ValueError unless a network has functions of these names, and takes the inputs.
+
+    The inputs are those of a Flax module; of other objects they are not known. `source` is where
+    a fitting one is from.
+    """
+    check_functions(what, network, names, source)
+    if not callable(network):
+        return
+    signature = inspect.signature(network)
+    try:
+        signature.bind(*inputs)
+    except TypeError:
+        raise ValueError(
+            f"the {what} {kind_of(network)} takes ({', '.join(signature.parameters)}), expected "
+            f"({', '.join(inputs)}): give {source}"
+        ) from None
+
+
+def check_functions(what: str, x: Any, names: tuple[str, ...], source: str) -> None:
+    """Raises ValueError unless `x` is an object with functions of these names."""
+    kind = f"the class {x.__name__}" if isinstance(x, type) else f"a {kind_of(x)}"
+    if isinstance(x, type) or not all(callable(getattr(x, name, None)) for name in names):
+        raise ValueError(
+            f"the {what} is {kind}, expected an object with {', '.join(names)}: give {source}"
+        )
 
 
 def kind_of(x: Any) -> str:

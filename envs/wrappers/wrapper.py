@@ -136,5 +136,5 @@ class Wrapper(Environment):
 
 
 def check_count(name: str, count: int) -> None:
-    if not (isinstance(count, int) and count >= 1):
+    if isinstance(count, bool) or not (isinstance(count, int) and count >= 1):
         raise ValueError(f"{name} is {count!r}; expected an integer of at least 1")

@@ -23,7 +23,7 @@ from jaxrl.losses import n_step as n_step_replay
 from jaxrl.losses.n_step import Batch
 from jaxrl.replay import prioritised
 from jaxrl.replay import uniform as replay
-from jaxrl.types import Agent, Metrics, PyTree, Transition
+from jaxrl.types import Agent, Metrics, PyTree, Transition, check_network
 
 Loss = Literal["huber", "squared"]
 OF_VALUES = unless("categorical", why="a distribution of returns is learned by its cross-entropy")
@@ -75,7 +75,8 @@ class Config:
         | needs("epsilon_end"),
     ] = None
     """μ of εz-greedy (Dabney et al. 2021): a random action is repeated for n steps, P(n >= k) =
-    k^(1 - μ); 2 as in the paper. None: one step."""
+    k^(1 - μ). 2, as in the paper: mostly 1 to 3 steps, one time in a hundred 100 or more. None: one
+    step."""
     categorical: bool = struct.field(pytree_node=False, default=False)
     """Whether the network predicts a distribution of returns, on as many atoms as it outputs."""
     value_low: Annotated[float, needs("categorical")] = -10.0
@@ -148,9 +149,11 @@ def make(
       num_envs: N of the rollouts to come; the replay has a column for each.
       blocks: those of the loop (`jaxrl.blocks`).
 
-    Raises ValueError for hyperparameters out of range and, in `init`, for a network's wrong output.
+    Raises ValueError for hyperparameters out of range, for what is no such network and, in `init`,
+    for one with the wrong output.
     """
     check_config(config)
+    check_network("network", network, ("obs",), "an instance of networks.dueling.QNetwork")
     in_blocks.check_draws(num_envs, config.batch_size, blocks)
     capacity = max(replay.rows_for(config.capacity, num_envs), config.n_step)
     repeats = None if greedy else config.repeat_exponent
@@ -187,7 +190,8 @@ def make(
         return {"q": q, "value": action_values.max_value(q)}
 
     update = partial(remember_and_learn, network, config)
-    return Agent(init, partial(exploration.memory_of_repeats, repeats), act, update, explain)
+    memory = partial(exploration.memory_of_repeats, repeats)
+    return Agent(init, memory, act, update, explain, blocks)
 
 
 def remember_and_learn(
@@ -324,6 +328,6 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 
 def check_config(config: Config) -> None:
     """Raises ValueError for out-of-range hyperparameters and an empty support."""
-    checks.config(config)
+    checks.config_of(Config, config)
     if isinstance(config.value_low, int | float):
         checks.number("value_high", config.value_high, above=config.value_low)

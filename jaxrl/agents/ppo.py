@@ -24,7 +24,10 @@ from jaxrl.blocks import BlockBatch
 from jaxrl.checks import Count, NonNegative, Range, Span
 from jaxrl.losses import minibatches, policy_gradient, returns, schedules
 from jaxrl.losses.policy_gradient import Batch, advantages, check_output, descend, make_optimizer
-from jaxrl.types import Agent, PyTree, Transition
+from jaxrl.types import Agent, PyTree, Transition, check_network
+
+SOURCE = "an instance of networks.mlp.ActorCritic, or one with a memory to recurrent_ppo"
+"""Where a network that fits is from."""
 
 
 @struct.dataclass
@@ -74,10 +77,11 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     """A PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
     `blocks` are those of the loop (`jaxrl.blocks`). Raises ValueError for out-of-range
-    hyperparameters, when traced if `minibatches` does not divide the transitions of a block's
-    rollout, and in `init` for a network with the wrong output.
+    hyperparameters and for what is no such network, when traced if `minibatches` does not divide
+    the transitions of a block's rollout, and in `init` for a network with the wrong output.
     """
     check_config(config)
+    check_network("network", network, ("obs",), SOURCE)
     optimizer = make_optimizer(config)
 
     # What an agent begins with.
@@ -126,12 +130,12 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         }
         return State(final.params, final.opt_state, state.updates + 1), metrics
 
-    return Agent(init, lambda: (), act, update, explain)
+    return Agent(init, lambda: (), act, update, explain, blocks)
 
 
 def check_config(config: Config) -> None:
     """Raises ValueError for out-of-range hyperparameters, and those that exclude each other."""
-    checks.config(config)
+    checks.config_of(Config, config)
     if config.microbatch_size is not None and config.target_entropy is not None:
         raise ValueError(
             "target_entropy needs the entropy of a whole minibatch: leave out microbatch_size"

@@ -24,7 +24,10 @@ from jaxrl import checks
 from jaxrl.blocks import BlockBatch
 from jaxrl.checks import Count, Span
 from jaxrl.losses import minibatches, policy_gradient, returns, schedules
-from jaxrl.types import Agent, Memory, Metrics, PyTree, Transition
+from jaxrl.types import Agent, Memory, Metrics, PyTree, Transition, check_network
+
+SOURCE = "an instance of networks.recurrent.RecurrentActorCritic, or one without a memory to ppo"
+"""Where a network that fits is from."""
 
 
 @struct.dataclass
@@ -67,10 +70,12 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     """A recurrent PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
     `blocks` are those of the loop (`jaxrl.blocks`). Raises ValueError for out-of-range
-    hyperparameters, when traced if `minibatches` does not divide the number of environments of a
-    block, and in `init` for a network with the wrong output.
+    hyperparameters and for what is no such network, when traced if `minibatches` does not divide
+    the number of environments of a block, and in `init` for a network with the wrong output.
     """
-    checks.config(config)
+    checks.config_of(Config, config)
+    names = ("init", "apply", "initial_memory")
+    check_network("network", network, ("obs", "memory"), SOURCE, names)
     optimizer = policy_gradient.make_optimizer(config)
 
     # What an agent begins with.
@@ -118,7 +123,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         metrics |= policy_gradient.action_metrics(rollout.action)
         return State(params, opt_state, state.updates + 1), metrics
 
-    return Agent(init, network.initial_memory, act, update, explain)
+    return Agent(init, network.initial_memory, act, update, explain, blocks)
 
 
 def check_split(envs: BlockBatch[jax.Array], num_minibatches: int) -> None:

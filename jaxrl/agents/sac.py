@@ -24,7 +24,7 @@ from jaxrl.losses.distributions import SquashedNormal
 from jaxrl.losses.n_step import Batch
 from jaxrl.networks import continuous
 from jaxrl.replay import uniform as replay
-from jaxrl.types import Agent, Metrics, PyTree, Transition
+from jaxrl.types import Agent, Metrics, PyTree, Transition, check_network
 
 OF_TEMPERATURE = needs("learn_temperature", why="it needs {}learn-temperature")
 
@@ -126,9 +126,12 @@ def make(
       blocks: those of the loop (`jaxrl.blocks`).
 
     The extras of `act` are the action scaled to [-1, 1]. Raises ValueError for out-of-range
-    hyperparameters and, in `init`, for networks with the wrong output.
+    hyperparameters, for what are no such networks and, in `init`, for those with the wrong output.
     """
-    checks.config(config)
+    checks.config_of(Config, config)
+    source = "an instance of networks.continuous."
+    check_network("actor", actor, ("obs",), f"{source}GaussianActor")
+    check_network("critic", critic, ("obs", "action"), f"{source}QFunctions")
     in_blocks.check_draws(num_envs, config.batch_size, blocks)
     networks = Networks(actor, critic)
     capacity = replay.rows_for(config.capacity, num_envs)
@@ -174,7 +177,7 @@ def make(
             return ()
         return exploration.memory_of_noise(actor.action_size)
 
-    return Agent(init, memory, act, update, explain)
+    return Agent(init, memory, act, update, explain, blocks)
 
 
 def explore(

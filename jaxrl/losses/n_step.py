@@ -12,12 +12,15 @@ from jaxrl.types import PyTree, Transition
 
 
 class Batch(NamedTuple):
-    """Minibatches `[M, B, ...]` ready for a loss, or one of them `[B, ...]`."""
+    """Minibatches `[M, B, ...]` ready for a loss, or one of them `[B, ...]`.
+
+    Its target is `return_ + discount * V(next_obs)`.
+    """
 
     obs: Any
     action: jax.Array  # int32
     return_: jax.Array  # rewards of the next n steps, discounted and summed
-    discount: jax.Array  # of the value of `next_obs`; 0 where the episode terminated
+    discount: jax.Array  # γⁿ multiplied out, for V(next_obs); 0 where the episode terminated
     next_obs: Any  # the true successor n steps on, or where the episode ended before
     weight: jax.Array | None = None  # of each error in the loss; None: all 1
 

@@ -1,9 +1,9 @@
 """Prioritised replay (Schaul et al. 2016): which steps of a ring (`uniform`) to learn from.
 
-A step is drawn in proportion to its mass pᵅ, where p is its priority: the size of its TD error
-when it was last learned from. The masses are kept beside the ring, `[capacity, N]`, and are drawn
-from in two stages: a row, then an environment within it. Sums are recomputed at every draw, not
-updated, so that rounding errors do not accumulate in float32.
+A step is drawn in proportion to its mass, which here always means priorityᵅ, pᵅ: p is the size of
+its TD error when it was last learned from. The masses are kept beside the ring, `[capacity, N]`,
+and are drawn from in two stages: a row, then an environment within it. Sums are recomputed at every
+draw, not updated, so that rounding errors do not accumulate in float32.
 
 Of K blocks (`jaxrl.blocks`) each has sums of its own, in which B / K of every B steps are drawn. A
 step of block k then has the probability mass / (K Sₖ), where Sₖ is the sum of its block.
@@ -58,7 +58,8 @@ def draw(
     Args:
       priorities: of the steps in `ring`.
       ring: tells which rows are valid.
-      share: `[B, 2]` in [0, 1), from `shares`: which row, and which environment within it.
+      share: `[B, 2]` random numbers in [0, 1), from `shares`: at which share of the running sum of
+        masses the row is, and at which the environment within it.
       length: steps of a window.
 
     Returns:
@@ -82,7 +83,7 @@ def row_masses(priorities: Priorities, ring: Replay, length: int = 1) -> jax.Arr
 
 
 def shares(priorities: Priorities, key: jax.Array, updates: int, batch: int) -> jax.Array:
-    """Random numbers for `updates` draws of `batch` starts, `[M, B, 2]`. Consumes `key`.
+    """Random shares of all mass for `updates` draws of `batch` starts, `[M, B, 2]`. Consumes `key`.
 
     The first of each pair is stratified: one from each of B equal parts of [0, 1) (appendix
     B.2.1); of K blocks, each has one from each of B / K parts.

@@ -66,7 +66,7 @@ def make(agent: Agent) -> Agent:
             *(state, rollout, key), cpu=update_in_fewest, default=agent.update
         )
 
-    return Agent(init, agent.memory, act, update, agent.explain)
+    return Agent(init, agent.memory, act, update, agent.explain, agent.blocks)
 
 
 def crop(graph: Graph, size: int) -> Graph:

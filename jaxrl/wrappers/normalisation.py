@@ -73,7 +73,7 @@ def make(
     in the shapes of one observation, says which numbers are normalised; None: all. Raises
     ValueError for out-of-range numbers and, in `init`, for an agent with a replay.
     """
-    checks.config(config)
+    checks.config_of(Config, config)
 
     # What the agent is shown of an observation.
     def normalise_obs(statistics: Statistics, obs: Observation) -> Observation:
@@ -118,7 +118,7 @@ def make(
         agent_state, agent_metrics = agent.update(state.agent, scaled, key)
         return State(statistics, agent_state, returns, return_), agent_metrics | metrics
 
-    return Agent(init, agent.memory, act, update, explain)
+    return Agent(init, agent.memory, act, update, explain, agent.blocks)
 
 
 def check_memory(config: Config, agent_state: AgentState) -> None:

@@ -2,9 +2,10 @@
 
 The environment has two players, or more. Its observation is a dict of "own", the learner's view;
 "other", the opponent's view, or those of several `[P - 1, ...]`; and "rival", an unsigned integer
-that is constant within an episode and selects the member of the pool that plays them. An action is
-`[2]`, the learner's and the opponent's, or `[P]` where `respond` and `guest` answer with those of
-several. The learner learns from its own side alone. Where the observation has "guest", that says
+that is constant within an episode and selects the member of the pool that plays them, modulo the
+members so far: a snapshot that joins or replaces one in mid-episode may change who plays. An action
+is `[2]`, the learner's and the opponent's, or `[P]` where `respond` and `guest` answer with those
+of several. The learner learns from its own side alone. Where the observation has "guest", that says
 whether a fixed policy plays instead, of whatever network.
 
 Against its newest self only, an agent may cycle through strategies and forget old ones; a pool of
@@ -59,7 +60,7 @@ def make(
     is the policy of the guest, where one is met. Raises ValueError for a pool without members, and
     if there is no opponent.
     """
-    checks.config(config)
+    checks.config_of(Config, config)
     if respond is None and guest is None:
         raise ValueError("self-play without an opponent: give `respond`, `guest` or both")
 
@@ -105,7 +106,7 @@ def make(
         state = jax.lax.cond(is_due, snapshot, lambda state: state, state)
         return state, metrics | {"snapshots": state.taken.astype(jnp.float32)}
 
-    return Agent(init, agent.memory, act, update, explain)
+    return Agent(init, agent.memory, act, update, explain, agent.blocks)
 
 
 def snapshot(state: State) -> State:
@@ -122,7 +123,10 @@ def snapshot(state: State) -> State:
 
 
 def member(state: State, number: jax.Array) -> jax.Array:
-    """The member of the pool, int32, that an unsigned number selects, modulo the members filled."""
+    """The member of the pool, int32, that an unsigned number selects, modulo the members so far.
+
+    The same number may select another one once a snapshot has joined a pool that was not full.
+    """
     filled = jnp.minimum(state.taken, pool_size(state))
     return (number % filled.astype(jnp.uint32)).astype(jnp.int32)
 

@@ -155,6 +155,22 @@ def test_a_field_that_is_not_as_declared_is_refused_by_name(changes: dict, messa
     assert str(error.value) == f"{error.value.name} {error.value.problem}"
 
 
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (Inner(), f"a {__name__}.Inner"),
+        (EveryKind, f"the class {__name__}.EveryKind"),
+        ((8, 8), "a tuple"),
+    ],
+)
+def test_a_configuration_of_another_class_is_refused(value, kind):
+    checks.config_of(EveryKind, EveryKind())
+    with pytest.raises(ValueError, match=r"^config is ") as error:
+        checks.config_of(EveryKind, value)
+    advice = f"expected the settings of {__name__}: give a {__name__}.EveryKind()"
+    assert str(error.value) == f"config is {kind}, {advice}"
+
+
 def test_traced_numbers_pass():
     def checked_sum(config: EveryKind) -> Any:
         checks.config(config)

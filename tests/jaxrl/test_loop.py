@@ -10,10 +10,12 @@ from gymnax.environments import spaces
 
 import jaxrl
 from jaxrl import loop
-from jaxrl.agents import dqn, ppo, pqn
+from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
+from jaxrl.networks.recurrent import RecurrentActorCritic
 from jaxrl.types import Agent
+from jaxrl.wrappers import normalisation
 from tests.jaxrl import toy_environments as toy
 
 
@@ -119,7 +121,13 @@ def test_the_front_door_is_a_loop_and_a_chunk():
 
 GYM = gymnax.make("CartPole-v1")
 SIZES = loop.Config(num_envs=2, num_steps=3)
+TWO_BLOCKS = loop.Config(2, 3, blocks=2)
 NETWORK = QNetwork(MLP((4,)), 2)
+HEADS = ActorCritic(MLP(()), 2)
+LEARNER = ppo.make(HEADS, ppo.Config())
+RECURRENT_LEARNER = recurrent_ppo.make(
+    RecurrentActorCritic(MLP((4,)), HEADS), recurrent_ppo.Config()
+)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +145,18 @@ NETWORK = QNetwork(MLP((4,)), 2)
         ({"env": GYM}, "environment is a tuple, expected an object with reset, step"),
         ({"agent": dqn.Config()}, "agent is a jaxrl.agents.dqn.Config, expected .*what `make`"),
         (
-            {"agent": dqn.make(NETWORK, dqn.Config(), num_envs=2), "config": loop.Config(2, 3, 2)},
+            {"agent": dqn.make(NETWORK, dqn.Config(), num_envs=2), "config": TWO_BLOCKS},
             "made for 1 blocks, the loop has 2, expected the same: make the agent with blocks=2",
         ),
+        (
+            {"agent": pqn.make(NETWORK, pqn.Config(), blocks=2)},
+            "made for 2 blocks, the loop has 1, expected the same: make the agent with blocks=1",
+        ),
+        (
+            {"agent": normalisation.make(LEARNER, normalisation.Config(), 2), "config": TWO_BLOCKS},
+            "made for 1 blocks, the loop has 2",
+        ),
+        ({"agent": RECURRENT_LEARNER, "config": TWO_BLOCKS}, "for 1 blocks, the loop has 2"),
     ],
 )
 def test_the_front_door_refuses_what_is_no_training_in_one_line(changes, message):
@@ -160,6 +177,7 @@ class Choosing(toy.ActionReward):
 ACTORS = {
     "choices": ActorCritic(MLP((4,)), 2),
     "too many": ActorCritic(MLP((4,)), 7),
+    "too few": ActorCritic(MLP((4,)), 1),
     "one number": GaussianActorCritic(MLP((4,)), MLP((4,)), 1),
 }
 
@@ -171,6 +189,11 @@ ACTORS = {
         ("box", ppo.make(ACTORS["one number"], ppo.Config()), r"float32\[1\], .* takes an array"),
         ((), ppo.make(ACTORS["one number"], ppo.Config()), r"float32\[1\], .*integer from 0 to 1"),
         ((), ppo.make(ACTORS["too many"], ppo.Config()), "among 7 actions, .* from 0 to 1: make"),
+        (
+            (),
+            ppo.make(ACTORS["too few"], ppo.Config()),
+            "among 1 actions, .* network with 2 actions",
+        ),
         ((), pqn.make(QNetwork(MLP((4,)), 7), pqn.Config()), "among 7 actions, .* from 0 to 1"),
     ],
 )

@@ -284,7 +284,7 @@ def predictive_model(config: Config, world: World, state: State) -> PredictiveMo
 
 def check_config(config: Config, world: World) -> None:
     """Raises ValueError for out-of-range or inconsistent settings."""
-    checks.config(config)
+    checks.config_of(Config, config)
     for each in candidates(config):
         bases.check(each.functions)
     stimulation.check_config(config.policy)

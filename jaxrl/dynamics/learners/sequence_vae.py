@@ -300,7 +300,7 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 
 def check_config(config: Config) -> None:
     """Raises ValueError for unknown names and out-of-range or inconsistent settings."""
-    checks.config(config)
+    checks.config_of(Config, config)
     stimulation.check_config(config.policy)
     if config.window <= config.elbo.k_steps:
         raise ValueError(

@@ -369,7 +369,7 @@ def predictive_model(models: Sequence[StateSpace], knowledge: Knowledge) -> Pred
 
 def check_config(config: Config, models: Sequence[StateSpace]) -> None:
     """Raises ValueError for out-of-range or inconsistent settings."""
-    checks.config(config)
+    checks.config_of(Config, config)
     stimulation.check_config(config.policy)
     if not models:
         raise ValueError("no model to learn: give at least one")

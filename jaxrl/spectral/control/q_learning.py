@@ -67,7 +67,7 @@ def make(
     Raises ValueError for a number out of range, a size below 1 or a wrong shape; in `init`, for an
     observation that is no index.
     """
-    checks.config(config)
+    checks.config_of(Config, config)
     check_arguments(num_states, num_actions, potential, options)
 
     def init(key: jax.Array, obs: jax.Array) -> State:

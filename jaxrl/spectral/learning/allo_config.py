@@ -134,7 +134,7 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 
 def check_config(config: Config, num_states: int = 0) -> None:
     """Raises ValueError for out-of-range or inconsistent settings; S = `num_states` if numbered."""
-    checks.config(config)
+    checks.config_of(Config, config)
     # Numbers that must be multiples of others.
     if config.turn_every and config.steps_per_update % config.turn_every:
         raise ValueError(

@@ -100,6 +100,7 @@ def test_gradients_flow_where_the_wrapped_environment_lets_them():
         (lambda: FrameStack(envs.make("Snake-v0"), 2), r"env is a tuple; expected an environment"),  # pyright: ignore
         (lambda: FrameStack(SNAKE, 0), "num_frames is 0; expected an integer of at least 1"),
         (lambda: ActionRepeat(SNAKE, 1.5), "num_repeats is 1.5; expected an integer"),  # pyright: ignore
+        (lambda: ActionRepeat(SNAKE, True), "num_repeats is True; expected an integer"),
         (lambda: StickyActions(SNAKE, 1.5), "probability is 1.5; expected 0 to 1"),
         (
             lambda: FrameStack(envs.make("Grid-v0", observation="index")[0], 2),

@@ -10,11 +10,12 @@ import numpy as np
 import optax
 import pytest
 
-from jaxrl.agents import ppo
+from jaxrl.agents import dqn, ppo
 from jaxrl.blocks import BlockBatch
 from jaxrl.losses.distributions import Categorical
 from jaxrl.networks.heads import DiscreteHead
 from jaxrl.networks.mlp import MLP, ActorCritic
+from jaxrl.networks.recurrent import RecurrentActorCritic
 from jaxrl.types import Transition
 from tests.jaxrl import toy_environments as toy
 from tests.jaxrl.agents.ppo_parts import NETWORK, batch_of, rollout_of
@@ -204,6 +205,24 @@ def test_the_horizon_grows_by_one_factor_per_update():
 def test_numbers_that_nothing_can_be_learned_with_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         ppo.make(ActorCritic(MLP((8,)), 2), ppo.Config(**wrong))
+
+
+RECURRENT = RecurrentActorCritic(MLP((4,)), ActorCritic(MLP(()), 2))
+
+
+@pytest.mark.parametrize(
+    ("network", "config", "message"),
+    [
+        (NETWORK, dqn.Config(), "config is a jaxrl.agents.dqn.Config, .* give a jaxrl.agents.ppo."),
+        (NETWORK, ppo.Config, "config is the class jaxrl.agents.ppo.Config, expected the setting"),
+        (ActorCritic, ppo.Config(), "network is the class ActorCritic, .* init, apply: give an in"),
+        (RECURRENT, ppo.Config(), r"takes \(obs, memory\), expected \(obs\): .* to recurrent_ppo"),
+    ],
+)
+def test_what_is_for_another_agent_is_refused_in_one_line(network, config, message):
+    with pytest.raises(ValueError, match=message) as error:
+        ppo.make(network, config)
+    assert "\n" not in str(error.value)
 
 
 class Logits:

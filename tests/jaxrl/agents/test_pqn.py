@@ -11,6 +11,7 @@ import pytest
 from jaxrl import loop
 from jaxrl.agents import dqn, pqn
 from jaxrl.blocks import flatten
+from jaxrl.networks.continuous import QFunctions
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Transition
@@ -47,6 +48,9 @@ def test_values_are_the_closed_forms():
 
 class Numbers:
     """Q(obs, ·) = (obs, obs - 1), so that V(obs) = obs."""
+
+    def init(self, key, obs):
+        return jnp.ones(())
 
     def apply(self, params, obs):
         return params * jnp.concatenate([obs, obs - 1.0], axis=-1)
@@ -123,9 +127,18 @@ def test_a_network_of_boards_is_refused(key):
         agent.init(key, jnp.zeros((5, 6, 3)))
 
 
-@pytest.mark.parametrize(
-    "make", [lambda x: pqn.make(x, pqn.Config()), lambda x: dqn.make(x, dqn.Config())]
-)
+MAKES = [lambda x: pqn.make(x, pqn.Config()), lambda x: dqn.make(x, dqn.Config())]
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_what_is_no_network_of_observations_is_refused(make):
+    with pytest.raises(ValueError, match=r"network is the class QNetwork, .*: give an instance of"):
+        make(QNetwork)
+    with pytest.raises(ValueError, match=r"takes \(obs, action\), expected \(obs\): .*QNetwork"):
+        make(QFunctions(MLP((4,))))
+
+
+@pytest.mark.parametrize("make", MAKES)
 def test_a_network_of_policies_is_refused(make, key):
     agent = make(ActorCritic(MLP((4,)), 2))
     message = r"\(Categorical\(logits=\[2\]\), \[\]\) for .*, expected \[A\]: use .*QNetwork"

@@ -13,7 +13,7 @@ import pytest
 
 from jaxrl import acting, loop
 from jaxrl.agent_checker import agent_checker
-from jaxrl.agents import recurrent_ppo
+from jaxrl.agents import ppo, recurrent_ppo
 from jaxrl.losses.distributions import Categorical
 from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
 from jaxrl.networks.recurrent import RecurrentActorCritic
@@ -245,6 +245,28 @@ def test_sequences_must_be_shared_out_equally(lab):
 def test_numbers_that_nothing_can_be_learned_with_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         recurrent_ppo.make(None, recurrent_ppo.Config(**wrong))
+
+
+@pytest.mark.parametrize(
+    ("network", "config", "message"),
+    [
+        (
+            None,
+            ppo.Config(),
+            "config is a jaxrl.agents.ppo.Config, .* jaxrl.agents.recurrent_ppo.C",
+        ),
+        (
+            RecurrentActorCritic,
+            USUAL,
+            "network is the class RecurrentActorCritic, .*: give an inst",
+        ),
+        (ActorCritic(MLP(()), 2), USUAL, r"mlp.ActorCritic, .*initial_memory: give .* to ppo"),
+    ],
+)
+def test_what_is_for_another_agent_is_refused_in_one_line(network, config, message):
+    with pytest.raises(ValueError, match=message) as error:
+        recurrent_ppo.make(network, config)
+    assert "\n" not in str(error.value)
 
 
 def test_a_network_with_the_wrong_output_is_refused_when_it_is_made(key):

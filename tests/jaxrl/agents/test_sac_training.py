@@ -281,6 +281,16 @@ def test_networks_with_the_wrong_output_are_refused_in_one_line(actor, critic, m
     assert "\n" not in str(error.value)
 
 
+def test_actor_and_critic_are_told_apart():
+    actor, critic = NETS
+    with pytest.raises(ValueError, match=r"actor .*QFunctions takes \(obs, action\), .*Gaussian"):
+        sac.make(critic, actor, TINY)
+    with pytest.raises(
+        ValueError, match=r"critic .*Actor takes \(obs\), .*\(obs, action\): .*QFun"
+    ):
+        sac.make(actor, actor, TINY)
+
+
 def test_a_rollout_of_other_environments_is_refused():
     one = agent(TINY, num_envs=2)
     state = one.init(jax.random.key(0), jnp.zeros(D))
