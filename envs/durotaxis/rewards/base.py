@@ -49,8 +49,8 @@ def marked_nodes(facts: Facts) -> tuple[jax.Array, jax.Array]:
 
     # children are too young to be candidates
     return (
-        potential(facts.nodes, facts.num_before, facts.level, step.time),
-        potential(facts.survives, facts.num_after, facts.level_after, step.time + 1),
+        potential(facts.nodes, facts.num_before, facts.mean_intensity, step.time),
+        potential(facts.survives, facts.num_after, facts.mean_intensity_after, step.time + 1),
     )
 
 
