@@ -253,13 +253,13 @@ class Durotaxis(Environment):
         self, after: State, growth: Growth, ending: Ending, params: Params
     ) -> dict[str, jax.Array]:
         """The episode so far: how it ended, if it did; where the colony is; what it earned."""
+        earned = dict(zip(self.component_names, after.earned, strict=True))
         num_nodes, reach = growth.num_nodes, farthest(growth)
         if self.recovery_nodes:
             # only a colony that begins again has cells or places that its growth has not
             colony = after.colony
             num_nodes = jnp.maximum(num_nodes, colony.num_nodes)
             reach = jnp.maximum(reach, jnp.max(colony.x, where=rules.alive(colony), initial=0.0))
-        earned = dict(zip(self.component_names, after.earned, strict=True))
         return {
             **ending._asdict(),
             "num_nodes": num_nodes,
