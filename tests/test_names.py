@@ -26,7 +26,6 @@ SAVED = {  # file: fields of saved states and of flags, which keep their names f
     "jaxrl/dynamics/learners/state_space_learner.py": {"known"},
     "jaxrl/dynamics/planning/distillation.py": {"seen"},
     "jaxrl/dynamics/state_space/fitting/fit.py": {"known"},
-    "train/allo/maps.py": {"found"},
 }
 
 

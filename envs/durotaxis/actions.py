@@ -41,7 +41,8 @@ class Bounds:
     alpha: tuple[float, float] = (0.5, 4.0)
     """Intensity at which that distance is half of gamma."""
     noise: tuple[float, float] = (0.05, 0.5)
-    """Added to the distance, px."""
+    """directed: a constant that is added to the distance, px. isotropic: the deviation of what is
+    added, which is normal."""
     theta: tuple[float, float] = (-0.5236, 0.5236)
     """Direction of children, radians; 0 is right."""
 
@@ -52,7 +53,7 @@ class Spawn:
 
     gamma: float  # px
     alpha: float
-    noise: float  # px
+    noise: float  # px, a constant in `directed`, a deviation in `isotropic`
     theta: float = 0.0  # radians, 0 is right
 
 

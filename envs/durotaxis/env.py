@@ -254,10 +254,16 @@ class Durotaxis(Environment):
     ) -> dict[str, jax.Array]:
         """The episode so far: how it ended, if it did; where the colony is; what it earned."""
         earned = dict(zip(self.component_names, after.earned, strict=True))
+        num_nodes, reach = growth.num_nodes, farthest(growth)
+        if self.recovery_nodes:
+            # only a colony that begins again has cells or places that its growth has not
+            colony = after.colony
+            num_nodes = jnp.maximum(num_nodes, colony.num_nodes)
+            reach = jnp.maximum(reach, jnp.max(colony.x, where=rules.alive(colony), initial=0.0))
         return {
             **ending._asdict(),
-            "num_nodes": growth.num_nodes,
-            "progress": jnp.minimum(jnp.maximum(farthest(growth), 0) / goal(params.width), 1.0),
+            "num_nodes": num_nodes,
+            "progress": jnp.minimum(jnp.maximum(reach, 0) / goal(params.width), 1.0),
             **({"recoveries": jnp.asarray(after.recoveries)} if self.recovery_nodes else {}),
             **{f"reward_{name}": value for name, value in earned.items()},
         }

@@ -20,7 +20,7 @@ Deletion = Literal["forest", "tree"]
 DELETIONS: tuple[str, ...] = get_args(Deletion)
 
 
-def heirs(
+def new_parents(
     parent: jax.Array, x: jax.Array, survives: jax.Array, deletion: str = "forest"
 ) -> jax.Array:
     """The slot of the parent that every survivor has once the others are gone, or -1: int32 `[C]`.
@@ -28,7 +28,7 @@ def heirs(
     `x` are the places of the cells, float32 `[C]` px, which the rule `tree` reads.
     """
     if deletion == "tree":
-        return tree_heirs(parent, x, survives)
+        return tree_parents(parent, x, survives)
     return nearest_survivor(parent, survives)
 
 
@@ -60,8 +60,8 @@ def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
     )[0]
 
 
-def tree_heirs(parent: jax.Array, x: jax.Array, survives: jax.Array) -> jax.Array:
-    """`heirs` that keep a tree a tree: N cells stay connected by N - 1 links.
+def tree_parents(parent: jax.Array, x: jax.Array, survives: jax.Array) -> jax.Array:
+    """`new_parents` that keep a tree a tree: N cells stay connected by N - 1 links.
 
     The dead go one by one, from the highest slot to the lowest. Of the children of one the leftmost
     (of equal x that in the lowest slot) takes its place: it becomes the child of the parent, or a

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs.durotaxis import selection
-from envs.durotaxis.heirs import heirs
+from envs.durotaxis.heirs import new_parents
 
 # Selecting cells is part of the rules, so these are re-exported.
 from envs.durotaxis.selection import compact as compact
@@ -49,7 +49,7 @@ class Growth(NamedTuple):
     child_x: jax.Array  # float32 [C] px, where the child of each cell lands, if that survives
     child_y: jax.Array  # float32 [C] px
     num_nodes: jax.Array  # int32, cells after the step; the slots may not hold them all
-    heir: jax.Array  # int32 [C], slot before of the parent that each survivor has after the step
+    new_parent: jax.Array  # int32 [C], slot before of the parent that each survivor has afterwards
 
 
 def founders(
@@ -166,12 +166,12 @@ def grow(
     """Every cell outside `deleted`, bool `[C]`, has its child; then `deleted` die.
 
     `child_x` and `child_y` are float32 `[C]` px; `deleted` beyond N is ignored; for `deletion` see
-    `heirs.heirs`. The colony then has twice as many cells as survivors; if more than C, the caller
-    must end the episode.
+    `heirs.new_parents`. The colony then has twice as many cells as survivors; if more than C, the
+    caller must end the episode.
     """
     survives = alive(colony) & ~deleted
-    heir = heirs(colony.parent, colony.x, survives, deletion)
-    return Growth(colony, survives, child_x, child_y, 2 * selection.size(survives), heir)
+    new_parent = new_parents(colony.parent, colony.x, survives, deletion)
+    return Growth(colony, survives, child_x, child_y, 2 * selection.size(survives), new_parent)
 
 
 def recover_colony(
@@ -205,9 +205,9 @@ def recover_colony(
 def remove_cells(colony: Colony, removed: jax.Array, deletion: str = "forest") -> Colony:
     """The colony after `removed`, bool `[C]`, have died and nobody has had a child."""
     survives = alive(colony) & ~removed
-    heir = heirs(colony.parent, colony.x, survives, deletion)
+    new_parent = new_parents(colony.parent, colony.x, survives, deletion)
     rank = selection.rank(survives)
-    parent = jnp.where(heir >= 0, rank[jnp.maximum(heir, 0)], -1)
+    parent = jnp.where(new_parent >= 0, rank[jnp.maximum(new_parent, 0)], -1)
     survivors = compact((colony.x, colony.y, parent, colony.birth), survives)
     x, y, parent, birth = survivors
     count = selection.size(survives)
@@ -221,7 +221,7 @@ def next_colony(growth: Growth, time: jax.Array) -> Colony:
     The children are born at `time` (int32, steps). If `growth.num_nodes > C`, cells beyond
     C slots are left out; the first C cells and their links are still correct.
     """
-    before, survives, child_x, child_y, num_nodes, heir = growth
+    before, survives, child_x, child_y, num_nodes, new_parent = growth
     capacity, survivors = survives.size, num_nodes // 2
     slot = jnp.arange(capacity, dtype=jnp.int32)
     filled, is_child = slot < num_nodes, slot >= survivors
@@ -234,12 +234,12 @@ def next_colony(growth: Growth, time: jax.Array) -> Colony:
     ) -> jax.Array:
         return jnp.where(filled, jnp.where(is_child, child_values, survivor_values), fill_value)
 
-    new_parent = heir[source]
-    new_parent = jnp.where(new_parent >= 0, rank[jnp.maximum(new_parent, 0)], -1)
+    parent = new_parent[source]
+    parent = jnp.where(parent >= 0, rank[jnp.maximum(parent, 0)], -1)
     return Colony(
         x=lay_out(before.x[source], child_x[source]),
         y=lay_out(before.y[source], child_y[source]),
-        parent=lay_out(new_parent, slot - survivors, -1),
+        parent=lay_out(parent, slot - survivors, -1),
         birth=lay_out(before.birth[source], time),
         num_nodes=jnp.minimum(num_nodes, capacity),
     )

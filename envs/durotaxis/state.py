@@ -52,9 +52,11 @@ class Params:
     threshold_nodes: float = 100.0
     """Number of nodes above which the episode ends."""
     delay: float = 3.0
-    """Steps that a node must have existed before it can be marked for deletion."""
+    """A node can be marked for deletion once it has existed for more than this many steps; with
+    `state_machine`: steps from a mark to its deadline."""
     delta_intensity: float = 2.5
-    """A child is a success if its ground is stiffer than its parent's by at least this."""
+    """A child is a success if its ground is stiffer than its parent's by at least this; with
+    `shaping_spawn`, a node counts on ground of at least this stiffness itself."""
     left_moves_limit: int = 30
     """The episode ends once so many steps in a row have moved the centroid to the left."""
     max_recoveries: int = 2

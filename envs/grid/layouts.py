@@ -184,7 +184,8 @@ def _check(layout: Layout) -> None:
             " it smaller"
         )
     if count < 2:
-        raise ValueError(f"maze {layout.name!r} has {count} free cells; expected at least 2")
+        cells = "1 free cell" if count == 1 else "0 free cells"
+        raise ValueError(f"maze {layout.name!r} has {cells}; expected at least 2")
     passages.check_free(layout.free, "start", layout.starts)
     passages.check_free(layout.free, "goal", layout.goals)
     if len(layout.start_states) == 0:

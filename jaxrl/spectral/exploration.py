@@ -18,7 +18,7 @@ from jaxrl.spectral import pairs
 from jaxrl.types import Agent, Environment, PyTree
 
 
-class Walk(NamedTuple):
+class ExplorationCounts(NamedTuple):
     """Counts of walks on S states."""
 
     steps: jax.Array  # int32 [S, A, S] transitions from s by a to s'
@@ -27,9 +27,9 @@ class Walk(NamedTuple):
     successor: jax.Array  # int32 [S, A], where a led from s the last time; -1 if never taken
 
 
-def empty_walk(num_states: int, num_actions: int, length: int) -> Walk:
+def empty_walk(num_states: int, num_actions: int, length: int) -> ExplorationCounts:
     """Counts of 0, for walks of at most `length` transitions."""
-    return Walk(
+    return ExplorationCounts(
         jnp.zeros((num_states, num_actions, num_states), jnp.int32),
         jnp.zeros(num_states, jnp.int32),
         jnp.zeros(length, jnp.int32),
@@ -38,10 +38,14 @@ def empty_walk(num_states: int, num_actions: int, length: int) -> Walk:
 
 
 def record(
-    walk: Walk, state: jax.Array, action: jax.Array, next_state: jax.Array, left: jax.Array
-) -> Walk:
+    walk: ExplorationCounts,
+    state: jax.Array,
+    action: jax.Array,
+    next_state: jax.Array,
+    left: jax.Array,
+) -> ExplorationCounts:
     """Adds transitions, int32 arrays of one shape; `left` of their walk are left, 1..T."""
-    return Walk(
+    return ExplorationCounts(
         walk.steps.at[state, action, next_state].add(1),
         walk.visits.at[state].add(1),
         walk.left.at[left - 1].add(1),
@@ -49,7 +53,7 @@ def record(
     )
 
 
-def least_visited(walk: Walk, state: jax.Array, key: jax.Array) -> jax.Array:
+def least_visited(walk: ExplorationCounts, state: jax.Array, key: jax.Array) -> jax.Array:
     """The action, int32 `[]`, that node counting takes in `state`; ties are broken by `key`."""
     successor = walk.successor[state]  # [A]
     visits = jnp.where(successor >= 0, walk.visits[successor], -1)
@@ -57,8 +61,8 @@ def least_visited(walk: Walk, state: jax.Array, key: jax.Array) -> jax.Array:
 
 
 def explore(
-    env: Environment, params: PyTree, world: World, walk: Walk, num_steps: int
-) -> tuple[World, Walk]:
+    env: Environment, params: PyTree, world: World, walk: ExplorationCounts, num_steps: int
+) -> tuple[World, ExplorationCounts]:
     """`walk` after `num_steps` steps of all environments of `world`, which all begin an episode.
 
     Observations are states; episodes must last T steps. What one walker records is known to all at
@@ -68,7 +72,9 @@ def explore(
     act = lambda walk, memory, obs, key: (least_visited(walk, obs, key), memory, ())
     walker = Agent(lambda key, obs: walk, lambda: (), act, lambda walk, rollout, key: (walk, {}))
 
-    def step(carry: tuple[World, Walk], time: jax.Array) -> tuple[tuple[World, Walk], None]:
+    def step(
+        carry: tuple[World, ExplorationCounts], time: jax.Array
+    ) -> tuple[tuple[World, ExplorationCounts], None]:
         world, walk = carry
         world, (transition, _) = acting.step(env, params, walker, walk, world)
         ends = (transition.obs, transition.action, transition.next_obs)
@@ -78,7 +84,7 @@ def explore(
     return jax.lax.scan(step, (world, walk), jnp.arange(num_steps))[0]
 
 
-def chain(walk: Walk) -> jax.Array:
+def chain(walk: ExplorationCounts) -> jax.Array:
     """P(s' | s) `[S, S]` of the uniform walk; actions never taken in a state are left out.
 
     A state without recorded transitions is absorbing.
@@ -89,7 +95,7 @@ def chain(walk: Walk) -> jax.Array:
     return jnp.where(actions > 0, by_action / jnp.maximum(actions, 1), jnp.eye(len(by_action)))
 
 
-def pair_distribution(walk: Walk, discount: float | jax.Array) -> jax.Array:
+def pair_distribution(walk: ExplorationCounts, discount: float | jax.Array) -> jax.Array:
     """The distribution of pairs `[S, S]`, sum 1: they begin where transitions do and go on by P.
 
     How many transitions are left is taken not to depend on the state, as in a uniform walk that

@@ -25,7 +25,7 @@ from jaxrl.numerics.linalg import matmul
 from jaxrl.spectral import pairs
 
 
-class Walk(NamedTuple):
+class WeightedCounts(NamedTuple):
     """Counts of trajectories on S states."""
 
     steps: jax.Array  # float32 [S, S] ratios of all transitions from s to s', added up
@@ -33,32 +33,32 @@ class Walk(NamedTuple):
     starts: jax.Array  # int32 [S, T] trajectories of 1..T transitions that begin in s
 
 
-def empty_walk(num_states: int, length: int) -> Walk:
+def empty_walk(num_states: int, length: int) -> WeightedCounts:
     """Counts of 0, for trajectories of at most `length` transitions."""
     empty = jnp.zeros((num_states, length), jnp.int32)
-    return Walk(jnp.zeros((num_states, num_states)), empty, empty)
+    return WeightedCounts(jnp.zeros((num_states, num_states)), empty, empty)
 
 
 def record(
-    walk: Walk, state: jax.Array, next_state: jax.Array, done: jax.Array, ratio: jax.Array
-) -> Walk:
+    walk: WeightedCounts, state: jax.Array, next_state: jax.Array, done: jax.Array, ratio: jax.Array
+) -> WeightedCounts:
     """Adds a rollout, all `[T, N]`; every one of its columns begins a trajectory."""
     left = pairs.transitions_left(done)
     is_first = jnp.concatenate([jnp.ones_like(done[:1]), done[:-1]])
-    return Walk(
+    return WeightedCounts(
         walk.steps.at[state, next_state].add(jnp.exp(ratio)),
         walk.visits.at[state, left - 1].add(1),
         walk.starts.at[state, left - 1].add(is_first.astype(jnp.int32)),
     )
 
 
-def chain(walk: Walk) -> jax.Array:
+def chain(walk: WeightedCounts) -> jax.Array:
     """P(s' | s) of the walk of π, `[S, S]`; a state without transitions is absorbing."""
     total = walk.steps.sum(axis=1, keepdims=True)
     return jnp.where(total > 0, walk.steps / jnp.where(total > 0, total, 1.0), jnp.eye(len(total)))
 
 
-def expected_visits(walk: Walk) -> jax.Array:
+def expected_visits(walk: WeightedCounts) -> jax.Array:
     """Expected visits of the walk of π, `[S, T]`: to s with 1..T transitions left."""
     move = chain(walk)
 
@@ -71,12 +71,12 @@ def expected_visits(walk: Walk) -> jax.Array:
     return all_visits.T
 
 
-def pair_distribution(walk: Walk, discount: float | jax.Array) -> jax.Array:
+def pair_distribution(walk: WeightedCounts, discount: float | jax.Array) -> jax.Array:
     """The distribution of pairs of the walk of π, M `[S, S]` with sum 1."""
     return pairs.chain_distribution(expected_visits(walk), chain(walk), discount)
 
 
-def visit_ratio(walk: Walk) -> jax.Array:
+def visit_ratio(walk: WeightedCounts) -> jax.Array:
     """How many times more often π than b is in s with 1..T transitions left, `[S, T]`."""
     return jnp.where(walk.visits > 0, expected_visits(walk) / jnp.maximum(walk.visits, 1), 0.0)
 

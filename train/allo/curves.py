@@ -164,11 +164,18 @@ def draw_component(axes: Axes, lines: Sequence[Curve], colour) -> None:
 
 
 def _limit(axes: Axes, components: Sequence[Sequence[Curve]], true_values: np.ndarray) -> None:
-    """Fits the y axis to the true λ and the later half of the curves; wild first values are cut."""
+    """Fits the y axis to the true λ and the later half of the curves.
+
+    Wild first values are cut, which a line above the axes then says.
+    """
     late = [y[len(y) // 2 :] for lines in components for _, y in lines]
     all_values = np.concatenate([true_values, *late])
     room = 0.06 * (all_values.max() - all_values.min()) or 0.1
-    axes.set_ylim(all_values.min() - room, all_values.max() + room)
+    low, high = all_values.min() - room, all_values.max() + room
+    axes.set_ylim(low, high)
+    means = [pictures.mean_curve(lines)[1] for lines in components if lines]
+    if any(np.any((mean < low) | (mean > high)) for mean in means):
+        axes.set_title("first values beyond the axis are cut", size=8, loc="left", color=GREY)
 
 
 def _draw_ends(axes: Axes, truth: np.ndarray, components, colours) -> None:

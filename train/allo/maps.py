@@ -41,7 +41,7 @@ class Eigenvectors(NamedTuple):
     truth: np.ndarray  # [S, d]
     learned: np.ndarray  # [S, d]
     values: np.ndarray  # [d] true λ
-    found: np.ndarray  # [d] learned λ
+    learned_values: np.ndarray  # [d] learned λ
     cosines: np.ndarray  # [d] |cos| between learned and true columns, before they are rotated
     group: np.ndarray  # int [d], the same for components of equal λ
 
@@ -55,7 +55,7 @@ def heat_maps(layout: Layout, pairs: Eigenvectors, path: str | Path, title: str)
     truth = np.asarray(pairs.truth, float)
     pairs = pairs._replace(truth=truth, learned=align_columns(truth, pairs.learned, pairs.group))
     d = truth.shape[1]
-    for name in ("values", "found", "cosines"):
+    for name in ("values", "learned_values", "cosines"):
         check_shape(name, getattr(pairs, name), (d,))
     bands = -(-d // PAIRS)
     columns = -(-d // bands)
@@ -85,7 +85,8 @@ def _draw_pair(
 ) -> None:
     """Component i, true above learned, at `place`: left, top, width and height of a map, inches."""
     left, top, width, height = place
-    texts = f"|cos| {pairs.cosines[i]:.3f}", f"λ {pairs.values[i]:.4f}, found {pairs.found[i]:.4f}"
+    values = f"λ {decimal_text(pairs.values[i])}, found {decimal_text(pairs.learned_values[i])}"
+    texts = f"|cos| {pairs.cosines[i]:.3f}", values
     _label_pair(figure, left, top, i + 1, texts)
     both = {"true": pairs.truth[:, i], "learned": pairs.learned[:, i]}
     largest = max(np.abs(vector).max() for vector in both.values()) or 1.0
@@ -94,6 +95,11 @@ def _draw_pair(
         draw_map(axes, layout, vector, DIVERGENT, (-largest, largest))
         if names:
             axes.set_ylabel(name, fontsize=8, color=GREY, labelpad=3)
+
+
+def decimal_text(value: float) -> str:
+    """A value with four decimals, where 0 has no sign."""
+    return f"{round(float(value), 4) + 0.0:.4f}"
 
 
 def align_columns(truth: np.ndarray, learned: np.ndarray, group: np.ndarray) -> np.ndarray:

@@ -89,9 +89,11 @@ class Experiment:
     weights: RewardSet = field(default_factory=lambda: registry.weights_of("distance"))
     """Weights of the components of the reward."""
     delay: NonNegative = 3.0
-    """Steps that a node must exist before it can be marked for deletion."""
+    """A node can be marked for deletion once it has existed for more than this many steps; with
+    state_machine: steps from a mark to its deadline."""
     delta_intensity: float = 2.5
-    """Least gain in stiffness from parent to child for a spawn to count as a success."""
+    """Least gain in stiffness from parent to child for a spawn to count as a success; with
+    shaping_spawn: least stiffness of the ground of nodes that count."""
     left_moves_limit: Count = 30
     """The episode ends after so many steps in a row with the centroid moving left."""
     recovery_nodes: CountOrZero = 0

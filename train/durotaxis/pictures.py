@@ -34,6 +34,7 @@ INK, NEW, STAR = "#14181c", "#f08028", "#ff60a8"
 PRINT = 300  # dots per inch
 ENDINGS = {"arrived": BLUE, "crowded": VERMILLION, "time up": GREY}
 OTHERS = "#b07aa1"
+GOAL: dict[str, Any] = {"linestyle": ":", "linewidth": 1.6}  # the hull is dashed
 
 
 def climb(
@@ -90,7 +91,7 @@ def strip(
     extent = (0, width * unit, height * unit, 0)
     for axes, moment in zip(grid.flat, moments, strict=False):
         image = axes.imshow(stiffness, "viridis", norm=norm, extent=extent, interpolation="nearest")
-        axes.plot(*goal.T, color="white", linestyle="--", linewidth=1)
+        axes.plot(*goal.T, **GOAL, color="white")
         axes.plot(*episode.centroid[: moment + 1].T, color=STAR, linewidth=1, zorder=2)
         _draw_moment(axes, episode, moment, 4.0, False)
         if episode.alive[moment].any():
@@ -172,19 +173,21 @@ def _draw_moment(axes: Axes, episode: Episode, moment: int, size: float, detaile
 def _draw_close_up(
     axes: Axes, image: Any, episode: Episode, moment: int, reach: float, goal: np.ndarray
 ) -> None:
-    """Draws the colony and `reach` around it in the corner of the ground farthest from it.
+    """Draws the colony, in a square of side `reach`, in the corner of the ground farthest from it.
 
-    All lengths are in the units of the axes; `goal` `[2, 2]` are the ends of its line.
+    The middle of its box is in the middle: around the centroid a part of it might be cut off. All
+    lengths are in the units of the axes; `goal` `[2, 2]` are the ends of its line.
     """
     stiffness = np.asarray(image.get_array())
     _, width, height, _ = image.get_extent()
-    x, y = episode.centroid[moment]
+    alive, colony = episode.alive[moment], episode.colony
+    x, y = (np.ptp(v) / 2 + v.min() for v in (colony.x[moment, alive], colony.y[moment, alive]))
     side = 0.52 * min(height, width)
     left = 0.97 - side / width if x < width / 2 else 0.03
     bottom = 0.04 if y < height / 2 else 0.96 - side / height
     inset = axes.inset_axes((left, bottom, side / width, side / height))
     inset.imshow(stiffness, image.get_cmap(), norm=image.norm, extent=(0, width, height, 0))
-    inset.plot(*goal.T, color="white", linestyle="--", linewidth=1)
+    inset.plot(*goal.T, **GOAL, color="white")
     inset.set(xlim=(x - reach / 2, x + reach / 2), ylim=(y + reach / 2, y - reach / 2))
     inset.set_facecolor("#d9d9d9")
     inset.set_xticks([])
@@ -215,5 +218,6 @@ def _signs() -> list[Line2D]:
         Line2D([], [], markerfacecolor=NEW, label="new", **node),
         Line2D([], [], label="to be deleted", **cross),
         Line2D([], [], markerfacecolor=STAR, label="centroid", **star),
-        Line2D([], [], color=GREY, linestyle="--", linewidth=1, label="hull; goal"),
+        Line2D([], [], color=GREY, linestyle="--", linewidth=1, label="hull"),
+        Line2D([], [], **GOAL, color=GREY, label="goal"),
     ]

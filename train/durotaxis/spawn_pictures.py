@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import SymmetricalLogLocator
 
 from envs.durotaxis.units import Units
 from train.durotaxis.config import Experiment, names_of_action
@@ -24,6 +25,9 @@ SYMBOLS = {
 }
 REWARD = "reward_"
 LOSSES = ("policy_loss", "value_loss")
+LEAST = 1.0  # rewards and losses within ± this are on a linear axis
+LINEAR_SPAN = 100.0  # how many times as large as the smallest the largest is on one, at most
+MOST_BETWEEN = 12  # ticks between those of decades that have room for a number
 
 
 def draw(directory: Path, seeds: Sequence[int], experiment: Experiment, title: str) -> Path | None:
@@ -115,9 +119,27 @@ def _draw_measures(
         mean[is_finite] = np.nanmean(values[:, is_finite], 0)
         axes.plot(steps / scale, mean, dashes, label=label, linewidth=1.2, color=colour)
         num_lines += 1
-    axes.set_yscale("symlog", linthresh=1.0)
+    _fit_scale(axes)
     if num_lines:
         axes.legend(fontsize=6, frameon=False, ncols=1 + num_lines // 8)
+
+
+def _fit_scale(axes: Axes) -> None:
+    """Makes the y axis logarithmic beyond ±`LEAST` where sizes span more than `LINEAR_SPAN`.
+
+    There 2 and 5 have ticks as 1 has: of a decade alone nothing could be read off.
+    """
+    heights = np.concatenate([[0.0], *(np.asarray(x.get_ydata(), float) for x in axes.lines)])
+    sizes = np.maximum(np.abs(heights[np.isfinite(heights) & (heights != 0)]), LEAST)
+    if not sizes.size or sizes.max() <= LINEAR_SPAN * sizes.min():
+        return
+    axes.set_yscale("symlog", linthresh=LEAST)
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.yaxis.set_minor_locator(SymmetricalLogLocator(base=10, linthresh=LEAST, subs=[2, 5]))
+    low, high = axes.get_ylim()
+    if sum(low <= x <= high for x in axes.yaxis.get_minorticklocs()) <= MOST_BETWEEN:
+        axes.yaxis.set_minor_formatter("{x:,g}")
+        axes.tick_params(which="minor", labelsize=6)
 
 
 def _panel(axes: Axes, title: str, steps: np.ndarray) -> float:

@@ -33,6 +33,16 @@ def parse_integer(text: str) -> int:
     raise ValueError(f"{text[:40]!r} is no whole number; expected one such as 1_000_000 or 1e6")
 
 
+def parse_cell(text: str) -> float:
+    """The number in a cell of a table. Raises ValueError for others, 1_5 among them.
+
+    Python's `float` takes underscores, which tables have in names and where a point was meant.
+    """
+    if "_" in text:
+        raise ValueError(f"could not convert string to float: {text!r}")
+    return float(text)
+
+
 def quantity(count: int, things: str) -> str:
     """`1 batch`, `2,000 batches`: so many things, which are named in the plural."""
     if count != 1:

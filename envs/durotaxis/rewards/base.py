@@ -49,8 +49,8 @@ def marked_nodes(facts: Facts) -> tuple[jax.Array, jax.Array]:
 
     # children are too young to be candidates
     return (
-        potential(facts.nodes, facts.num_before, facts.level, step.time),
-        potential(facts.survives, facts.num_after, facts.level_after, step.time + 1),
+        potential(facts.nodes, facts.num_before, facts.mean_intensity, step.time),
+        potential(facts.survives, facts.num_after, facts.mean_intensity_after, step.time + 1),
     )
 
 
@@ -64,7 +64,7 @@ def distance_left(facts: Facts) -> tuple[jax.Array, jax.Array]:
 
 
 def stiff_nodes(facts: Facts) -> tuple[jax.Array, jax.Array]:
-    """Φ: the number of nodes on ground at least as stiff as `delta_intensity`."""
+    """Φ: the number of nodes on ground at least as stiff as `delta_intensity`: here no gain."""
     threshold = facts.step.delta_intensity
     stiff, child_stiff = facts.intensity >= threshold, facts.child_intensity >= threshold
     return total(facts.nodes, stiff), total(facts.survives, stiff, child_stiff)

@@ -71,8 +71,8 @@ class Facts(NamedTuple):
     child_intensity: jax.Array  # float32 [C]
     num_before: jax.Array  # float32
     num_after: jax.Array  # float32, survivors and children
-    level: jax.Array  # float32, the mean intensity before; 0 without nodes
-    level_after: jax.Array
+    mean_intensity: jax.Array  # float32, under the nodes before; 0 without nodes
+    mean_intensity_after: jax.Array
     centroid: jax.Array  # float32, x of the centroid before, px; 0 without nodes
     centroid_after: jax.Array
     is_colony: jax.Array  # bool, whether there are nodes before and after
@@ -101,8 +101,8 @@ def facts_of(step: Step) -> Facts:
         child_intensity=child_intensity,
         num_before=num_before.astype(jnp.float32),
         num_after=num_after.astype(jnp.float32),
-        level=mean(nodes, intensity),
-        level_after=mean(survives, intensity, child_intensity),
+        mean_intensity=mean(nodes, intensity),
+        mean_intensity_after=mean(survives, intensity, child_intensity),
         centroid=jnp.where(num_before > 0, origin + mean(nodes, x), 0.0),
         centroid_after=jnp.where(num_after > 0, origin + mean(survives, x, child_x), 0.0),
         is_colony=(num_before > 0) & (num_after > 0),

@@ -90,8 +90,8 @@ def edge(weights: Any, facts: Facts) -> jax.Array:
         leftward = jnp.where(dx < -0.01, weights.edge_leftward, 0.0)
         return jnp.where(dx > 0.01, weights.edge_rightward, leftward)
 
-    linked = facts.survives & (step.heir >= 0)
-    old = total(linked, price(before.x - before.x[jnp.maximum(step.heir, 0)]))
+    linked = facts.survives & (step.new_parent >= 0)
+    old = total(linked, price(before.x - before.x[jnp.maximum(step.new_parent, 0)]))
     return old + total(facts.survives, price(step.child_x - before.x))
 
 
@@ -137,7 +137,7 @@ def above_average(weights: Any, facts: Facts) -> jax.Array:
     # children are too young to be judged
     step = facts.step
     old = facts.survives & is_old_enough(step.growth.before.birth, step.time + 1, step.delay)
-    is_below_average = is_below(facts.intensity, facts.level_after)
+    is_below_average = is_below(facts.intensity, facts.mean_intensity_after)
     return total(
         old, jnp.where(is_below_average, weights.above_average_below, weights.above_average_above)
     )

@@ -76,7 +76,7 @@ def distance(weights: Any, facts: Facts) -> jax.Array:
     I is the mean intensity, x the centroid after the step.
     """
     remaining = facts.step.width - 1 - facts.centroid_after
-    climb = jnp.tanh((gain(facts.level_after, facts.level) - 5) / 12.5)
+    climb = jnp.tanh((gain(facts.mean_intensity_after, facts.mean_intensity) - 5) / 12.5)
     value = climb + 0.3 * jnp.exp(-0.001 * remaining**2)
     return jnp.where(facts.is_colony, value, 0.0)
 

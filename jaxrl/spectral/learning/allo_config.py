@@ -168,8 +168,8 @@ def check_config(config: Config, num_states: int = 0) -> None:
     # Limits that depend on the number of states or on another number.
     if 0 < num_states < config.num_features:
         raise ValueError(
-            f"{config.num_features} features of {num_states} states: there are no more "
-            f"eigenvectors than states, ask for {num_states} or fewer"
+            f"num_features is {config.num_features}, but there are {num_states} states, and no "
+            f"more eigenvectors: ask for {num_states} or fewer"
         )
     start, limit = config.barrier_start, config.barrier_limit
     if isinstance(start, int | float) and isinstance(limit, int | float) and start > limit:

@@ -30,7 +30,7 @@ class State(NamedTuple):
     """The whole state of the agent."""
 
     learner: Learner
-    walk: Any  # pairs.Walk or Counts, exploration.Walk, reweighted.Walk, or a replay of pairs
+    walk: Any  # counts of pairs, exploration or reweighted, or a replay of pairs
     law: Any  # allo_walks.Law of all pairs; the visit ratio [S, T] of weighted samples; else ()
     inputs: Any  # [S, ...] the network's input for each state, or () where that is the observation
     readout: Any = ()  # Readout, where the walk is directed

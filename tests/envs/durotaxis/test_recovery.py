@@ -9,7 +9,8 @@ import pytest
 
 from envs.durotaxis import rules
 from envs.durotaxis.actions import Bounds
-from envs.durotaxis.env import Durotaxis
+from envs.durotaxis.env import Durotaxis, goal
+from envs.durotaxis.rewards import facts
 
 ALL = jnp.array([1.0, 5.0, 1.0, 0.1, 0.0])
 """Deletes every node."""
@@ -38,7 +39,7 @@ def test_a_lost_colony_begins_again_around_its_centroid_twice():
         assert not terminated
         assert not info["outcome"]["empty"]
         assert int(info["outcome"]["recoveries"]) == i + 1
-        assert int(colony.num_nodes) == 4
+        assert int(colony.num_nodes) == int(info["outcome"]["num_nodes"]) == 4
         assert colony.parent[:5].tolist() == [-1, 0, 1, 2, -1]
         assert colony.birth[:5].tolist() == [i + 1] * 4 + [0]
         for k in range(4):  # a quarter turn apart, within the jitter on each axis
@@ -52,6 +53,26 @@ def test_a_lost_colony_begins_again_around_its_centroid_twice():
     assert bool(terminated)
     assert bool(info["outcome"]["empty"])
     assert float(reward) == pytest.approx(0.02 * -100)
+
+
+def test_the_outcome_is_that_of_the_colony_that_begins_again():
+    env, params = make(3)
+
+    @jax.jit
+    def results(recovers: jax.Array):
+        state = env.start(jax.random.key(0), params)
+        growth = rules.grow(state.colony, jnp.ones(20, bool), state.colony.x, state.colony.y)
+        state = replace(state, colony=rules.next_colony(growth, state.time + 1))
+        after = env.recover(jax.random.key(1), state, state, recovers, params)
+        no_ending = facts.Ending(*[jnp.zeros((), bool)] * 4)
+        return after.colony, env.outcome(after, growth, no_ending, params)
+
+    new_colony, outcome = results(jnp.array(True))
+    assert int(outcome["num_nodes"]) == int(new_colony.num_nodes) == 3
+    progress = float(new_colony.x.max() / goal(jnp.float32(WIDTH)))
+    assert float(outcome["progress"]) == pytest.approx(progress)
+    _, outcome = results(jnp.array(False))
+    assert int(outcome["num_nodes"]) == float(outcome["progress"]) == 0
 
 
 def test_the_ring_is_even_and_a_single_cell_is_scattered():

@@ -61,13 +61,13 @@ def random_colony(random: np.random.Generator, size: int) -> tuple[rules.Colony,
     return rules.Colony(**numbers), Links(list(range(size)), links, dict(enumerate(x.tolist())))
 
 
-find = jax.jit(heirs.heirs, static_argnums=3)
+find = jax.jit(heirs.new_parents, static_argnums=3)
 
 
 @cache
 def find_as_accelerators():
     shapes = [jax.ShapeDtypeStruct((CAPACITY,), kind) for kind in (jnp.int32, float, bool)]
-    return compile_as_on_accelerators(heirs.tree_heirs, *shapes)
+    return compile_as_on_accelerators(heirs.tree_parents, *shapes)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
@@ -80,12 +80,12 @@ def test_the_leftmost_child_takes_the_place_of_the_dead(share: float):
         survives[:size] = random.random(size) >= share
         for name in reversed(np.flatnonzero(~survives[:size])):
             slow.delete(int(name), oriented=False)
-        heir_slots = np.asarray(find(colony.parent, colony.x, survives, "tree"))
-        same_heirs = find_as_accelerators()(colony.parent, colony.x, survives)
-        np.testing.assert_array_equal(same_heirs, heir_slots)
+        parent_slots = np.asarray(find(colony.parent, colony.x, survives, "tree"))
+        same_parents = find_as_accelerators()(colony.parent, colony.x, survives)
+        np.testing.assert_array_equal(same_parents, parent_slots)
         surviving_slots = np.flatnonzero(survives)
         assert {
-            (int(heir_slots[i]), int(i)) for i in surviving_slots if heir_slots[i] >= 0
+            (int(parent_slots[i]), int(i)) for i in surviving_slots if parent_slots[i] >= 0
         } == slow.links
         if surviving_slots.size:
             graph = networkx.Graph(list(slow.links))

@@ -79,7 +79,7 @@ def test_doors_and_portals():
         ("X,.\n.,DR:-1", "line 2, tile 2: ':-1' is not known"),
         (".,.\n.,XS", "line 2, tile 2: 'XS' is not known"),
         ("##\n##", "maze 'maze' has 0 free cells; expected at least 2"),
-        ("##\n#.", "maze 'maze' has 1 free cells; expected at least 2"),
+        ("##\n#.", "maze 'maze' has 1 free cell; expected at least 2"),
         ("GG", "every free cell is a goal; leave one"),
         ("..#..#.", "falls into 3 regions, of 2 and 2 and 1 cells; expected one; --allow-disc"),
         (".,DR,X", r"the door in \(0, 1\) leads into a wall: cell \(0, 2\)"),

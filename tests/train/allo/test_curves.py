@@ -52,6 +52,16 @@ def test_a_run_without_rows_has_empty_panels(tmp_path):
     assert texts == [["no score yet"] * 2, ["no score yet"]]
 
 
+@pytest.mark.parametrize(("first", "is_cut"), [(9.0, True), (-9.0, True), (0.12, False)])
+def test_a_line_says_that_first_values_are_cut(tmp_path, first, is_cut):
+    rows = rows_of(1, 1, 5)
+    for row, value in zip(rows, (first, 0.1, 0.11, 0.12, 0.1), strict=True):
+        row["agent"]["eigenvalues"] = [value]
+    with saved_figures() as figures:
+        curves.eigenvalue_curves(rows, tmp_path / "curves.png", np.array([0.15]), None, "A maze")
+    assert figures[0].axes[0].get_title("left") == "first values beyond the axis are cut" * is_cut
+
+
 def test_component_curves_leave_out_what_is_missing():
     (first, second) = curves.component_curves(rows_of(2, 2, 4), "eigenvalues")
     np.testing.assert_array_equal(first, [[[50, 100, 200], [s, s, s]] for s in (0, 1)])

@@ -19,7 +19,7 @@ def draw(path, d: int = 2, layout=MAZE, **changes) -> Figure:
         "truth": truth,
         "learned": -truth,
         "values": np.linspace(0, 0.5, d),
-        "found": np.linspace(0, 0.6, d),
+        "learned_values": np.linspace(0, 0.6, d),
         "cosines": np.ones(d),
         "group": np.arange(d) // 2,
     }
@@ -66,6 +66,15 @@ def test_more_than_six_pairs_take_another_double_row(tmp_path):
     assert sizes[6][0] > 1.2 * sizes[4][0]
 
 
+def test_zero_has_no_sign():
+    assert [maps.decimal_text(x) for x in (-1e-6, -0.0, -0.00006, 0.25)] == [
+        "0.0000",
+        "0.0000",
+        "-0.0001",
+        "0.2500",
+    ]
+
+
 def test_thin_and_large_mazes_have_room_for_their_labels(tmp_path):
     for rows in (1, 40):
         free = np.ones((rows, 30), bool)
@@ -92,7 +101,7 @@ def test_visits_are_drawn(tmp_path):
     [
         ({"learned": np.ones((8, 3))}, r"learned has shape \(8, 3\); expected \(8, 2\)"),
         ({"truth": np.ones(8)}, r"truth has shape \(8,\); expected \[S, d\]"),
-        ({"found": np.ones(3)}, r"found has shape \(3,\); expected \(2,\)"),
+        ({"learned_values": np.ones(3)}, r"learned_values has shape \(3,\); expected \(2,\)"),
         ({"group": np.zeros(3, int)}, r"group has shape \(3,\); expected \(2,\)"),
         ({"learned": np.full((8, 2), np.nan)}, "truth and learned are not all finite"),
         ({"layout": layouts.from_free(np.ones((2, 2), bool)), "truth": np.ones((8, 2)),

@@ -20,6 +20,7 @@ from train.allo.maps import (
     SEQUENTIAL,
     axes_at,
     check_shape,
+    decimal_text,
     draw_map,
     sheet,
     size_of,
@@ -67,7 +68,7 @@ def tiles(
             continue  # the conjugate of the one before
         number = f"{k + 1}"
         format_mu = lambda mu: (
-            f"{mu.real:.4f}" + (f"{mu.imag:+.4f}i" if abs(mu.imag) > REAL else "")
+            decimal_text(mu.real) + (f"{mu.imag:+.4f}i" if abs(mu.imag) > REAL else "")
         )
         below = f"μ {format_mu(value)}"
         if abs(value.imag) <= REAL:

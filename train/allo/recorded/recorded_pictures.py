@@ -98,7 +98,7 @@ def scatter(
         largest = np.abs(features[:, i]).max() or 1.0
         style = {"cmap": maps.DIVERGENT, "vmin": -largest, "vmax": largest, "s": 4}
         axes.scatter(*points.T, c=features[:, i], linewidths=0, **style)
-        axes.set_title(f"{i + 1}, λ {values[i]:.4f}", loc="left", size=9)
+        axes.set_title(f"{i + 1}, λ {maps.decimal_text(values[i])}", loc="left", size=9)
     pictures.save(figure, path)
 
 

@@ -99,13 +99,13 @@ def last_colony(growth: Any, time: int) -> Any:
     """The Colony `[N']` after a Growth, without the limit of capacity; see `rules.next_colony`."""
     before, survives = growth.before, growth.survives
     slots = np.flatnonzero(survives)
-    heir = growth.heir[slots]
+    parent = growth.new_parent[slots]
     rank = np.cumsum(survives) - 1
     own = np.arange(len(slots))
     children: dict[str, Any] = {
         "x": np.append(before.x[slots], growth.child_x[slots]),
         "y": np.append(before.y[slots], growth.child_y[slots]),
-        "parent": np.append(np.where(heir >= 0, rank[heir], -1), own).astype(np.int32),
+        "parent": np.append(np.where(parent >= 0, rank[parent], -1), own).astype(np.int32),
         "birth": np.append(before.birth[slots], np.full(len(slots), time)).astype(np.int32),
         "num_nodes": np.int32(2 * len(slots)),
     }

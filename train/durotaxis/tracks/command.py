@@ -63,7 +63,8 @@ class Options(OwnGround):
     """TrackMate's table of edges, which says where cells divide."""
     pixel_size: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
     """µm of a px of the ground: places in µm are divided by it, of tracks and of a table of
-    stiffness beside them, and results are told in µm."""
+    stiffness beside them, and results are told in µm. With tracks in px it changes the unit of
+    results alone."""
     stiffness_unit: Annotated[Positive, tyro.conf.arg(metavar="FLOAT")] = 1.0
     """kPa of a unit of stiffness, for results in µm and kPa."""
     goal: str = "right"

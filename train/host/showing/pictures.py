@@ -234,7 +234,7 @@ def line_style(x: np.ndarray) -> str:
 def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
     """Marks the evaluation, with its numbers in the legend."""
     for mean, low, high in final:
-        text = f"evaluation {mean:.4g}"
+        text = f"evaluation: {mean:.4g}"
         if np.isfinite(low):
             text += f" ({low:.4g} to {high:.4g})"
         spread = np.array([[mean - low], [high - mean]])

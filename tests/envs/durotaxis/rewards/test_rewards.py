@@ -109,13 +109,13 @@ def growth_of(h: Happening, capacity: int = CAPACITY) -> rules.Growth:
     number = array(np.int32, 2 * sum(survives))
     colony, survives = colony_of(h.nodes, capacity), array(bool, survives)
     slots = {node: i for i, node in enumerate(h.nodes)}
-    heirs = [-1] * len(h.nodes)
+    new_parent = [-1] * len(h.nodes)
     for node in h.nodes:
         above = node.parent
         while above in h.gone:
             above = above.parent
-        heirs[slots[node]] = -1 if above is None else slots[above]
-    return rules.Growth(colony, survives, x, y, number, pad_values(heirs, capacity))
+        new_parent[slots[node]] = -1 if above is None else slots[above]
+    return rules.Growth(colony, survives, x, y, number, pad_values(new_parent, capacity))
 
 
 def law_of(ground: Ground) -> Law:

@@ -139,7 +139,7 @@ def test_spare_features_are_no_more_than_states():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_features": 10}, "10 features of 9 states: .* ask for 9 or fewer"),
+        ({"num_features": 10}, "num_features is 10, but there are 9 states, .* ask for 9 or fewer"),
         ({"num_features": 0}, "num_features is 0, expected a number at least 1"),
         ({"spare_features": -1}, "spare_features is -1, expected a number at least 0"),
         ({"batch_size": 0}, "batch_size is 0, expected a number at least 1"),

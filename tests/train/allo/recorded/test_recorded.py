@@ -207,7 +207,10 @@ def test_a_run_on_vectors(tmp_path):
             "--transitions=line.npz",
             "line.npz holds vectors, which need --agent.expectation sampled",
         ),
-        ("--transitions=ids.npz --agent.num-features=9", "9 features of 4 states"),
+        (
+            "--transitions=ids.npz --agent.num-features=9",
+            "--agent.num-features is 9, but there are 4",
+        ),
         (
             "--transitions=gaps.npz --agent.num-features=4",
             "but pairs begin in 3 states of gaps.npz",

@@ -12,8 +12,12 @@ import jax.numpy as jnp
 import networkx
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from envs.durotaxis.env import Params
+from envs.durotaxis.pictures import drawing
+from envs.durotaxis.rules import Colony
 from jaxrl.types import Agent
 from tests.train import untrained
 from tests.train.images import assert_drawn
@@ -121,6 +125,31 @@ def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path, m
         assert_drawn(path)
 
 
+def test_a_close_up_holds_the_whole_colony():
+    """Most of its nodes are at the right, and so is its centroid."""
+    x, y = np.array([[10.0, 90, 95, 100, 100]]), np.array([[20.0, 22, 20, 18, 20]])
+    nodes: dict[str, Any] = {"x": x, "y": y, "num_nodes": np.array([5])}
+    nodes |= {"parent": np.arange(5)[None] - 1, "birth": np.zeros((1, 5), int)}
+    colony = Colony(**nodes)
+    centroid, none = np.stack([x.mean(1), y.mean(1)], 1), np.zeros(0)
+    drawn_fields = {"colony": colony, "deleted": np.zeros((1, 5), bool), "centroid": centroid}
+    other_names = ("ids", "intensity", "centre_intensity", "reward", "law", "ended")
+    other_fields = dict.fromkeys(other_names, none)
+    episode = Episode(**drawn_fields, **other_fields, numbers={}, explained={})
+    axes = Figure().subplots()
+    image = axes.imshow(np.ones((40, 120)), extent=(0, 120, 40, 0))
+    reach = drawing.reach_of(colony, share=1.0)
+    pictures._draw_close_up(axes, image, episode, 0, reach, np.array([[118.0, 0], [118, 40]]))
+    (inset,) = axes.child_axes
+    for values, limits in ((x, inset.get_xlim()), (y, inset.get_ylim())):
+        assert min(limits) < values.min() <= values.max() < max(limits)
+
+
+def test_hull_and_goal_have_lines_of_their_own():
+    styles = {sign.get_label(): sign.get_linestyle() for sign in pictures._signs()}
+    assert len({styles["hull"], styles["goal"]}) == 2
+
+
 @pytest.mark.slow
 def test_a_page_has_the_units_and_the_direction_of_its_run():
     run = untrained.colony("linear")
@@ -174,3 +203,26 @@ def test_the_numbers_of_actions_are_drawn_over_training(tmp_path: Path):
     path = spawn_pictures.draw(tmp_path, [0], config.env, "A colony")
     assert path
     assert_drawn(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "scale", "labels"),
+    [
+        ([0.7, 1.5, 4.0], "linear", {"1", "2", "3", "4"}),
+        ([500.0, 900.0, np.nan], "linear", {"500", "600", "700", "800", "900"}),
+        ([0.5, 300.0], "symlog", {"0", "1", "2", "5", "10", "20", "50", "100", "200"}),
+        ([-4_000.0, 0.5], "symlog", {"0", "\N{MINUS SIGN}1,000", "\N{MINUS SIGN}20"}),
+        ([-1e7, 0.5, 1e9], "symlog", {"0", "1e+09"}),
+        ([], "linear", set()),
+    ],
+)
+def test_values_can_be_read_off_the_axis_of_rewards(values, scale, labels):
+    figure = Figure((3, 2.7))
+    axes = figure.subplots()
+    if values:
+        axes.plot(values)
+    spawn_pictures._fit_scale(axes)
+    FigureCanvasAgg(figure).draw()
+    shown_texts = axes.get_yticklabels() + axes.get_yticklabels(minor=True)
+    assert axes.get_yscale() == scale
+    assert labels <= {x.get_text() for x in shown_texts}

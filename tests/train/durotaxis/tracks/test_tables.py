@@ -120,6 +120,7 @@ def test_a_table_of_stiffness_is_interpolated(tmp_path):
     [
         ("x,kPa\n0,1\n1,2\n", "has the columns x, kpa; expected a table with columns x, stiffness"),
         ("x,stiffness\n0,1\n", "has 1 point; expected a table"),
+        ("x,stiffness\n0,1\n1_5,2\n", "has '1_5' in column x, row 2; expected a number with"),
         ("x,stiffness\n0,1\n,2\n", "has a point without a place, row 2"),
         ("x,stiffness\n0,-1\n1,2\n", "has stiffness from -1 to 2; expected none below 0"),
         ("x,stiffness\n0,1\n1,1e30\n", r"has values up to 1e\+30; expected stiffness, at most"),

@@ -103,6 +103,7 @@ def test_the_legend_fits(tmp_path, seeds):
         pictures.learning_curve(rows, tmp_path / "curve.png", "score", "A run", evaluation)
     assert words_fit(figures[0])
     (legend,) = figures[0].legends
+    assert any(text.get_text().startswith("evaluation: ") for text in legend.get_texts())
     assert legend.get_window_extent().x0 >= 0
     assert legend.get_window_extent().x1 <= figures[0].bbox.x1
 

@@ -1,6 +1,7 @@
 """Tables of text: their columns by name, and numbers and names in them."""
 
 import csv
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile
 from pathlib import Path
@@ -8,8 +9,11 @@ from types import MappingProxyType
 
 import numpy as np
 
+from train.host.numbers import parse_cell
+
 Columns = dict[str, list[str]]
 LARGEST_FILE = 500 * 2**20  # bytes
+WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 
 
 def read_columns(
@@ -77,7 +81,7 @@ def refuse_repeated_names(path: str, header: Sequence[str]) -> None:
 def numbers(path: str, name: str, words: Sequence[str]) -> np.ndarray:
     """A column as floats; NaN for an empty word. Raises ValueError for others."""
     try:
-        return np.array([float(word or "nan") for word in words])
+        return np.array([parse_cell(word or "nan") for word in words])
     except ValueError:
         row = next(i for i, word in enumerate(words) if word and not is_number(word))
         raise ValueError(
@@ -87,13 +91,17 @@ def numbers(path: str, name: str, words: Sequence[str]) -> np.ndarray:
 
 
 def plain_name(word: str) -> str:
-    """The name of a cell: 3.0, as spreadsheets write it, is 3."""
-    return str(int(float(word))) if is_number(word) and float(word) % 1 == 0 else word
+    """The name of a cell: 3.0, as spreadsheets write it, is 3.
+
+    All others stay as they are, as text: 01, 1_1 and 1E2 are names of other cells than 1, 11, 100.
+    """
+    match = WHOLE.fullmatch(word)
+    return match[1] if match else word
 
 
 def is_number(word: str) -> bool:
     try:
-        float(word)
+        parse_cell(word)
     except ValueError:
         return False
     return True

@@ -10,7 +10,13 @@
 import numpy as np
 
 from train.durotaxis.tracks.files import label_images, missing, trackmate
-from train.durotaxis.tracks.files.columns import Columns, numbers, plain_name, read_columns
+from train.durotaxis.tracks.files.columns import (
+    Columns,
+    is_number,
+    numbers,
+    plain_name,
+    read_columns,
+)
 from train.durotaxis.tracks.tracks import Rows, Tracks, assemble
 from train.host.numbers import quantity
 
@@ -75,9 +81,14 @@ def read_own(path: str, columns: Columns) -> tuple[Rows, str]:
         )
     parent: dict[str, str] = {}
     for name, word in zip(cell, map(plain_name, columns["parent"]), strict=True):
-        if word not in (*NO_CELL, "-1") and parent.setdefault(name, word) != word:
+        if not is_no_parent(word) and parent.setdefault(name, word) != word:
             raise ValueError(f"{path}: cell {name} has the parents {parent[name]} and {word}")
     return Rows(cell, frame, x, y, parent), "µm" if in_um else "px"
+
+
+def is_no_parent(word: str) -> bool:
+    """Whether a cell has no parent: -1, as numpy.savetxt writes it too, or a gap."""
+    return word in NO_CELL or (is_number(word) and float(word) == -1)
 
 
 def read_lineage(path: str, columns: Columns) -> Rows:
@@ -89,7 +100,7 @@ def read_lineage(path: str, columns: Columns) -> Rows:
     table = np.stack([label, begin, end, parent])
     if not np.all(np.abs(table) < LARGEST_NUMBER) or np.any(table % 1):
         raise ValueError(f"{path} has gaps or fractions in L B E P; expected whole numbers")
-    names = [plain_name(word) for word in columns["L"]]
+    names = [str(int(number)) for number in label]
     if len(set(names)) < len(names):
         raise ValueError(f"{path} has a label twice; expected a row for each track")
     if np.any(end < begin):

@@ -12,7 +12,7 @@ import numpy as np
 
 from train.durotaxis.tracks.files.columns import is_number, plain_name
 from train.durotaxis.tracks.tracks import Rows
-from train.host.numbers import quantity
+from train.host.numbers import parse_cell, quantity
 
 SPOTS = ("ID", "TRACK_ID", "FRAME", "POSITION_X", "POSITION_Y")
 EDGES = ("SPOT_SOURCE_ID", "SPOT_TARGET_ID")
@@ -72,7 +72,7 @@ def without_headings(columns: list[list[str]]) -> list[list[str]]:
 
 def to_numbers(path: str, name: str, words: list[str]) -> np.ndarray:
     try:
-        return np.array([float(word or "nan") for word in words])
+        return np.array([parse_cell(word or "nan") for word in words])
     except ValueError as error:
         raise ValueError(f"{path} has a {name} that is no number ({error})") from None
 

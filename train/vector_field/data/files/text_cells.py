@@ -6,13 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
+from train.host.numbers import parse_cell
+
 MISSING = ("", "nan", "na", "null", "none")
 
 
 def numbers_of(name: str, cells: Sequence[str]) -> np.ndarray:
     """The numbers of a column, NaN where a cell is empty. Raises ValueError for a text."""
     try:
-        return np.array(cells, float)
+        return np.array([parse_cell(cell) for cell in cells])
     except ValueError:
         pass
     numbers = np.empty(len(cells))
@@ -31,7 +33,7 @@ def numbers_of(name: str, cells: Sequence[str]) -> np.ndarray:
 def number_of(cell: str) -> float | None:
     """The number in a cell; None for a text."""
     try:
-        return float(cell)
+        return parse_cell(cell)
     except ValueError:
         return None
 

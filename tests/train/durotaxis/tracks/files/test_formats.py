@@ -62,6 +62,35 @@ def test_frames_that_are_numbered_by_two_are_steps(tmp_path):
     assert "a step is 2 of them" in tracks.notes[1]
 
 
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("1_1", "11"),
+        ("00", "0"),
+        ("01", "1"),
+        ("1E2", "100"),
+        ("1" + "0" * 19, "1" + "0" * 18 + "1"),
+    ],
+)
+def test_cells_whose_names_read_as_the_same_number_are_two(tmp_path, pair):
+    rows = [f"{frame},{pair[frame > 1]},,{10 + 8 * (frame > 1)},20" for frame in range(5)]
+    (tmp_path / "tracks.csv").write_text("\n".join(["frame,cell,parent,x,y", *rows]))
+    tracks = formats.read(str(tmp_path / "tracks.csv"))
+    assert (len(tracks.parent), tracks.num_deaths) == (2, 1)
+
+
+@pytest.mark.parametrize("form", ["{}.0", "{}.00", "{:.18e}"])
+def test_cells_may_be_numbered_by_floats(tmp_path, form):
+    """Spreadsheets, pandas and numpy.savetxt write floats; -1 is no parent."""
+    head, *rows = [row.split(",") for row in track_files.OWN.splitlines()]
+    floats = [
+        [frame, form.format(int(cell)), form.format(int(parent or -1)), *place]
+        for frame, cell, parent, *place in rows
+    ]
+    (tmp_path / "tracks.csv").write_text("\n".join(map(",".join, [head, *floats])))
+    assert is_the_colony(formats.read(str(tmp_path / "tracks.csv")))
+
+
 def test_frames_may_be_negative(tmp_path):
     head, *rows = track_files.OWN.splitlines()
     earlier = [f"{int(row[0]) - 9}{row[1:]}" for row in rows]
@@ -157,6 +186,7 @@ def test_lineages_with_places(tmp_path):
         ("3,2,1,14,20", "3,2,1,nan,20", "1 row whose x is no finite number, the first of cell 2"),
         ("3,2,1,14,20", "3,2,1,14", "has 4 values in its row 9; expected 5"),
         ("3,2,1,14,20", "3,2,1,14,2O", "has '2O' in column y, row 9; expected a number"),
+        ("3,2,1,14,20", "3,2,1,1_4,20", "has '1_4' in column x, row 9; expected a number"),
         ("3,2,1,14,20", "#N/A,2,1,14,20", "has '#N/A' in column frame, row 9; expected a number"),
         ("3,2,1,14,20", "3,,1,14,20", "has no cell in row 9; expected its name: leave such rows"),
         ("3,2,1,14,20", "2,2,1,14,20", "has cell 2 2 times in frame 2"),

@@ -286,6 +286,7 @@ def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
         ("a,a\n1,2\n", "two columns are called 'a'"),
         ("a;u\n1,5;2\n2;3\n", "with points instead of decimal commas"),
         ("a,u\nx,2\n2,3\n", "column a has 'x' in row 1; expected numbers"),
+        ("a,u\n1_5,2\n2,3\n", "column a has '1_5' in row 1; expected numbers"),
         ("# of a rig\na,u\n#N/A,2\n2,3\n", "column a has '#N/A' in row 1; expected numbers"),
         ("t,a\n0,1\n1,2\n0.5,3\n", "t does not rise at row 2, from 1 to 0.5: sort the rows"),
         ("t,time,a\n0,0,1\n", "t, time could all be time: choose, --names.time"),
