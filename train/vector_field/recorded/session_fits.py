@@ -47,7 +47,8 @@ def pooled_scores(scores: Sequence[Scores]) -> Scores:
     """
     if len(scores) == 1:
         return scores[0]
-    weights = Weights(*(sum(x) for x in zip(*(x.weights for x in scores), strict=True)))
+    totals: list[Any] = [sum(x) for x in zip(*(x.weights for x in scores), strict=True)]
+    weights = Weights(*totals)
     has_spread = weights.spread > 0
     r2 = 1 - weights.error / np.where(has_spread, weights.spread, 1)
     coverage = _average([(x.coverage, x.weights.observed) for x in scores])
