@@ -72,15 +72,15 @@ def join_orbits(loops: list[Loop], spectrum: np.ndarray) -> list[Loop]:
     is_part &= np.array([not loop.is_curve for loop in loops], bool)
     known_curves = [loop for loop in loops if loop.is_curve]
     for i in np.flatnonzero(is_part):
-        joined[i] = next((x for x in known_curves if lies_on(loops[i].points, x)), loops[i])
+        joined[i] = next((x for x in known_curves if lies_on(loops[i], x)), loops[i])
         is_part[i] = not joined[i].is_curve
     for period in np.unique(periods[is_part]):
         members = np.flatnonzero(is_part & (periods == period))
         orbits = np.stack([loops[i].points for i in members])  # [S, P, d]
         for group in groups_of_neighbours(orbits):
-            curve = curve_through(orbits[group])
-            for i in members[group] if curve is not None else ():
-                joined[i] = curve
+            curve = curve_through(orbits[group], float(period))
+            for i in members[group]:
+                joined[i] = curve or loops[i]
     return joined
 
 

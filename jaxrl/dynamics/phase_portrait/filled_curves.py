@@ -5,7 +5,7 @@ Letters: S orbits, P points of each, d dimensions of the state.
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from jaxrl.dynamics.phase_portrait.loops import POINTS, SAME, SAME_PERIOD, Loop
 
@@ -18,30 +18,30 @@ LONGEST = 5.0
 point to point in a cloud it is much longer."""
 
 
-def lies_on(points: np.ndarray, curve: Loop) -> bool:
-    """Whether an orbit of these points `[P, d]` goes round the curve a whole number of times."""
-    laps = len(points) / curve.period
+def lies_on(loop: Loop, curve: Loop) -> bool:
+    """Whether an orbit of a few points goes round the curve a whole number of times."""
+    laps = loop.period / curve.period
     if abs(laps - round(laps)) > SAME_PERIOD * laps:
         return False
-    distances, _ = cKDTree(curve.points).query(points)
+    distances, _ = KDTree(curve.points).query(loop.points)
     return bool(distances.max() <= SAME * np.ptp(curve.points, axis=0).max())
 
 
 def groups_of_neighbours(orbits: np.ndarray) -> list[np.ndarray]:
     """The orbits `[S, P, d]` in groups that hang together, each as the numbers of its orbits."""
     reach = NEAR * np.median(np.ptp(orbits, axis=1).max(-1))
-    pairs = cKDTree(orbits.reshape(-1, orbits.shape[2])).query_pairs(reach, output_type="ndarray")
+    pairs = KDTree(orbits.reshape(-1, orbits.shape[2])).query_pairs(reach, output_type="ndarray")
     touches = np.eye(len(orbits), dtype=bool)
     touches[tuple(pairs.T // orbits.shape[1])] = True
     count, groups = connected_components(touches, directed=False)
     return [np.flatnonzero(groups == group) for group in range(count)]
 
 
-def curve_through(orbits: np.ndarray) -> Loop | None:
+def curve_through(orbits: np.ndarray, period: float) -> Loop | None:
     """The closed curve that the points of orbits `[S, P, d]` fill, None if they fill none.
 
-    It goes round the middle of the points, in the plane in which they spread most. Its period is P
-    over the laps that an orbit goes round before it comes back, fewer than half as many.
+    It goes round the middle of the points, in the plane in which they spread most. An orbit comes
+    back after `period` steps, in which it goes round in P / 2 laps at most.
     """
     _, count, d = orbits.shape
     if d == 1:
@@ -62,4 +62,4 @@ def curve_through(orbits: np.ndarray) -> Loop | None:
     if laps < 1:
         return None
     kept = np.linspace(0, len(points), min(POINTS, len(points) + 1)).round().astype(int)
-    return Loop(count / laps, closed[kept], True)
+    return Loop(period / laps, closed[kept], True)

@@ -26,6 +26,17 @@ def number(value: float) -> str:
     return f"{float(digits):,.0f}" if abs(float(digits)) >= 1000 else digits
 
 
+def percentage(share: float, digits: int = 2) -> str:
+    """As people write it: 0.5 %, 21 %, 100 %; with more digits where these would say all of it."""
+    percent = 100 * share
+    write = lambda digits: np.format_float_positional(percent, digits, fractional=False, trim="-")
+    text = write(digits)
+    while text == "100" and percent < 100 and digits < 5:
+        digits += 1
+        text = write(digits)
+    return f"{text} %"
+
+
 def words(portrait: Portrait, duration: Duration = format_steps) -> str:
     """What was found, in a line: "one limit cycle, period 16.6 steps; one unstable spiral".
 
@@ -45,9 +56,9 @@ def words(portrait: Portrait, duration: Duration = format_steps) -> str:
     kinds = [point.kind for point in portrait.fixed_points]
     parts += [count(kinds.count(kind), kind) for kind in dict.fromkeys(kinds)]
     if portrait.escaping > 0:
-        parts.append(f"{100 * portrait.escaping:.2g} % of visited states leave the region")
+        parts.append(f"{percentage(portrait.escaping)} of visited states leave the region")
     if portrait.unsettled > 0:
-        parts.append(f"{100 * portrait.unsettled:.2g} % do not settle in the time computed")
+        parts.append(f"{percentage(portrait.unsettled)} do not settle in the time computed")
     return "; ".join(parts) or "no fixed point in the region that data visited"
 
 

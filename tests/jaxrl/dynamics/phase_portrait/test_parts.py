@@ -12,7 +12,7 @@ from jaxrl.dynamics.phase_portrait.kinds import kind_of
 from jaxrl.dynamics.phase_portrait.orbits import orthogonalise
 from jaxrl.dynamics.phase_portrait.portrait import portrait_of
 from jaxrl.dynamics.phase_portrait.region import region_of
-from jaxrl.dynamics.phase_portrait.summary import count, number, summary, words
+from jaxrl.dynamics.phase_portrait.summary import count, number, percentage, summary, words
 from jaxrl.numerics.linalg import matmul
 from tests.jaxrl.dynamics.phase_portrait.systems import LITTLE, disc, stuart_landau
 
@@ -276,3 +276,11 @@ def test_laps_that_still_come_nearer_to_a_cycle_drift(period):
         assert drifts == (still > attractors.SETTLED)
         assert attractors.is_drifting(path, period) == drifts
     assert not attractors.is_drifting(circle_path(period, 0.3, 0.7), period)  # as round a centre
+
+
+def test_a_percentage_is_written_plainly():
+    texts = {0.005: "0.5 %", 0.2083: "21 %", 0.997: "99.7 %", 0.9999: "99.99 %", 1.0: "100 %"}
+    assert {x: percentage(x) for x in texts} == texts
+    assert percentage(0.0) == "0 %"
+    assert percentage(0.3333, 3) == "33.3 %"
+    assert percentage(0.00001234) == "0.0012 %"

@@ -88,6 +88,8 @@ def test_files_are_sessions_if_a_flag_says_so(tmp_path):
     for part in (training, held_out):  # of each session a part is held out
         assert part.sessions is not None
         assert set(part.sessions.of_episode) == {0, 1}
+    with pytest.raises(ValueError, match="there are 2 files of data and 1 of inputs: give one"):
+        read_data(config_of(files, sessions=True, inputs=("u.csv",)))
     np.savez(tmp_path / "tuesday.npz", y=np.ones((90, 3)), u=np.ones((90, 2)))
     with pytest.raises(ValueError, match="numbers of inputs, monday 1, tuesday 2"):
         read_data(config_of(files, sessions=True))
