@@ -172,23 +172,30 @@ def table(content: dict[str, Any]) -> Table:
     rows |= {label: simple[name] for name, label in baselines.NAMES.items() if name in simple}
     if not any(row["r2"][1] > 0 for row in rows.values()):
         caption += ". No model foretells more than the mean: the record shows no dynamics"
-    result = Table(title="forecasts of recorded data", caption=caption)
-    for heading in ("", *("now" if k == 0 else f"+{k}" for k in SHOWN), "nats", "within"):
-        result.add_column(heading, justify="left" if not heading else "right")
+    result = Table(title="forecasts of recorded data", caption=caption, pad_edge=False)
+    result.add_column("", min_width=max(map(len, baselines.NAMES.values())), overflow="fold")
+    for heading in (*("now" if k == 0 else f"+{k}" for k in SHOWN), "nats", "within %"):
+        result.add_column(heading, justify="right", no_wrap=True)
     for place, (name, row) in enumerate(rows.items()):
         if place == len(content["seeds"]):
             result.add_section()
         _add_row(result, name, row)
     for session in content["seeds"][0].get("sessions", {}):
         result.add_section()
+        result.add_row(f"{session}:")
         for row in content["seeds"]:
-            _add_row(result, f"{session}: seed {row['seed']}", row["sessions"][session])
+            _add_row(result, f"seed {row['seed']}", row["sessions"][session])
         for name, row in content["session_baselines"][session].items():
-            _add_row(result, f"{session}: {baselines.NAMES[name]}", row)
+            _add_row(result, baselines.NAMES[name], row)
     return result
 
 
 def _add_row(result: Table, name: str, row: dict[str, Any]) -> None:
-    r2 = (f"{row['r2'][k]:.3f}" if np.isfinite(row["r2"][k]) else "" for k in SHOWN)
-    within = " ".join(f"{100 * x:.0f}" for x in row["coverage"].values()) + " %"
+    r2 = (_r2_text(row["r2"][k]) for k in SHOWN)
+    within = " ".join(f"{100 * x:.0f}" for x in row["coverage"].values())
     result.add_row(name, *r2, f"{row['nats']:.4f}", within)
+
+
+def _r2_text(r2: float) -> str:
+    """Digits that say something; what is below -10 would make a table too wide with more."""
+    return "" if not np.isfinite(r2) else f"{r2:.3f}" if r2 > -10 else f"{r2:.0f}"

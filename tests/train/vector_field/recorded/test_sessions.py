@@ -3,6 +3,7 @@
 The true states of both sessions must be one affine map of what the filter finds in them.
 """
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.state_space.filter import Record
@@ -25,7 +27,7 @@ from train.vector_field.data.reading import read_data
 from train.vector_field.data.sessions import join_sessions, longest_session, parts_of
 from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import dynamics_problem, dynamics_scores, session_fits
+from train.vector_field.recorded import baselines, dynamics_problem, dynamics_scores, session_fits
 from train.vector_field.recorded.prediction_scores import (
     Forecasts,
     Scores,
@@ -240,3 +242,34 @@ def test_few_forecasts_are_told_with_what_to_do(caplog):
     dynamics_scores.warn_of_few_forecasts(config_of([], sessions=True), problem)
     (line,) = caplog.messages
     assert line.startswith("tuesday: its scores rest on 2 forecasts, expected 50 or more: record")
+
+
+def test_the_table_of_sessions_is_whole_at_80_columns():
+    row = lambda last: {
+        "r2": [-36.09, -0.753] + 8 * [0.0] + [-225.546] + 19 * [0.0] + [last],
+        "nats": -1.1845,
+        "coverage": {"+1": 1.0, "+10": 1.0, "+30": 1.0},
+    }
+    simple, names = {name: row(-6008.478) for name in baselines.NAMES}, ("monday", "tuesday")
+    content = {
+        "step_time": 1.0,
+        "time_unit": "steps",
+        "model": {"dims": 2, "field": "rbf"},
+        "baselines": simple,
+        "seeds": [{"seed": 0, "sessions": dict.fromkeys(names, row(0.5)), **row(0.5)}],
+        "session_baselines": dict.fromkeys(names, simple),
+    }
+    output = io.StringIO()
+    Console(file=output, width=80).print(dynamics_scores.table(content))
+    lines = output.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("within %" in line for line in lines) == 1
+    for label in ("seed 0", "persistence", "ARX", "linear-Gaussian"):
+        cells = [line.split() for line in lines if label in line]
+        assert len(cells) == 3  # of all and of each session, in a line each
+        assert all(" ".join(x).count("100 100 100") == 1 for x in cells)
+    assert [line.split()[0].strip("│") for line in lines if "day" in line] == [
+        "monday:",
+        "tuesday:",
+    ]
+    assert "…" not in output.getvalue()
