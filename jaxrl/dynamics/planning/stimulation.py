@@ -204,11 +204,12 @@ def make(config: Config, model_of: ModelOf, low: jax.Array, high: jax.Array) -> 
 def random_input(config: Config, key: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
     """Uniform in the box, or in a random direction to its edge; `[m]`."""
     inside_key, edge_key = jax.random.split(key)
-    inside = jax.random.uniform(inside_key, low.shape, minval=-1.0)
-    direction = jax.random.normal(edge_key, low.shape)
+    centre = (low + high) / 2
+    inside = jax.random.uniform(inside_key, low.shape, centre.dtype, minval=-1.0)
+    direction = jax.random.normal(edge_key, low.shape, centre.dtype)
     at_edge = direction / jnp.max(jnp.abs(direction))
     unit = config.strength * jnp.where(config.at_edge, at_edge, inside)
-    return (low + high) / 2 + unit * (high - low) / 2
+    return centre + unit * (high - low) / 2
 
 
 def myopic_input(
@@ -219,7 +220,7 @@ def myopic_input(
     The predictive variance of the field at the state reached, less the cost of the inputs.
     """
     centre, half = (low + high)[None] / 2, (high - low)[None] / 2
-    candidates = centre + directions(len(low)) * half  # [N, m]
+    candidates = centre + directions(len(low)).astype(centre.dtype) * half  # [N, m]
 
     def end(u: jax.Array) -> jax.Array:
         after = z
