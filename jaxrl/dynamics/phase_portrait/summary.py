@@ -8,7 +8,7 @@ import numpy as np
 from jaxrl.dynamics.phase_portrait.cycles import Cycle
 from jaxrl.dynamics.phase_portrait.fixed_points import FixedPoint
 from jaxrl.dynamics.phase_portrait.influence import Attractors, Influence
-from jaxrl.dynamics.phase_portrait.portrait import Portrait
+from jaxrl.dynamics.phase_portrait.portrait import MOST, Portrait
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PLURALS = {"saddle-focus": "saddle-foci"}
@@ -54,7 +54,8 @@ def words(portrait: Portrait, duration: Duration = format_steps) -> str:
     if portrait.neutral > 0:
         parts.append("closed orbits that do not attract")
     kinds = [point.kind for point in portrait.fixed_points]
-    parts += [count(kinds.count(kind), kind) for kind in dict.fromkeys(kinds)]
+    all_counted = len(kinds) < MOST  # a line of neutral points has any number
+    parts += [count(kinds.count(kind), kind, all_counted) for kind in dict.fromkeys(kinds)]
     if portrait.escaping > 0:
         parts.append(f"{percentage(portrait.escaping)} of visited states leave the region")
     if portrait.unsettled > 0:
@@ -62,10 +63,12 @@ def words(portrait: Portrait, duration: Duration = format_steps) -> str:
     return "; ".join(parts) or "no fixed point in the region that data visited"
 
 
-def count(amount: int, noun: str) -> str:
-    """So many things: "one saddle", "two saddles"."""
+def count(amount: int, noun: str, is_exact: bool = True) -> str:
+    """So many things: "one saddle", "two saddles"; "two or more saddles" unless all are counted."""
     amount_in_words = NUMBERS[amount] if amount < len(NUMBERS) else f"{amount:,}"
-    return f"{amount_in_words} {noun if amount == 1 else PLURALS.get(noun, f'{noun}s')}"
+    is_one = amount == 1 and is_exact
+    noun = noun if is_one else PLURALS.get(noun, f"{noun}s")
+    return f"{amount_in_words} {noun if is_exact else f'or more {noun}'}"
 
 
 def attractors_in_words(counts: Attractors) -> str:

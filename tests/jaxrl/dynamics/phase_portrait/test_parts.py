@@ -10,7 +10,7 @@ from jaxrl.dynamics.phase_portrait import attractors, cycles, fixed_points, loop
 from jaxrl.dynamics.phase_portrait.influence import influences, portraits_under
 from jaxrl.dynamics.phase_portrait.kinds import kind_of
 from jaxrl.dynamics.phase_portrait.orbits import orthogonalise
-from jaxrl.dynamics.phase_portrait.portrait import portrait_of
+from jaxrl.dynamics.phase_portrait.portrait import MOST, Portrait, portrait_of
 from jaxrl.dynamics.phase_portrait.region import region_of
 from jaxrl.dynamics.phase_portrait.summary import count, number, percentage, summary, words
 from jaxrl.numerics.linalg import matmul
@@ -284,3 +284,15 @@ def test_a_percentage_is_written_plainly():
     assert percentage(0.0) == "0 %"
     assert percentage(0.3333, 3) == "33.3 %"
     assert percentage(0.00001234) == "0.0012 %"
+
+
+def test_a_line_of_fixed_points_has_as_many_as_are_described_or_more():
+    point = fixed_points.FixedPoint(
+        *(np.zeros(2), "neutral point", np.array([1.0, 0.9]), np.zeros(2), np.zeros(2)),
+        *(np.zeros((2, 0)), 0.0, 0.0, 0.0),
+    )
+    of = lambda number: Portrait(np.zeros(0), (point,) * number, (), None, 0.0, 0.0, 0.0)
+    assert words(of(MOST)) == f"{MOST} or more neutral points"
+    assert words(of(MOST - 1)) == f"{MOST - 1} neutral points"
+    saddle = of(MOST)._replace(fixed_points=(point._replace(kind="saddle"), *of(MOST - 1)[1]))
+    assert words(saddle) == f"one or more saddles; {MOST - 1} or more neutral points"
