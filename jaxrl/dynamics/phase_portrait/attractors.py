@@ -26,7 +26,8 @@ FINE, COARSE = 1.0, 5.0
 """Changes that are nothing but parts of steps at the ends of laps, in extents per recorded step: of
 many steps a lap, and of few."""
 FEW = 8
-"""Crossings, below which an orbit is recorded at longer intervals."""
+"""Crossings of the section in a record, as the median of open orbits: where there are fewer, the
+next record takes every fourth step of what the last one took."""
 
 
 class Effort(NamedTuple):

@@ -61,5 +61,5 @@ def curve_through(orbits: np.ndarray, period: float) -> Loop | None:
     laps = min(laps, count - laps)
     if laps < 1:
         return None
-    kept = np.linspace(0, len(points), min(POINTS, len(points) + 1)).round().astype(int)
-    return Loop(period / laps, closed[kept], True)
+    sample = np.linspace(0, len(points), min(POINTS, len(points) + 1)).round().astype(int)
+    return Loop(period / laps, closed[sample], True)

@@ -57,8 +57,8 @@ class Portrait(NamedTuple):
     cycles: tuple[Cycle, ...]  # those that attract most first
     aperiodic: Aperiodic | None
     neutral: float  # share of visited states that stay in closed orbits, each in its own
-    unsettled: float  # share that come to rest nowhere in the time computed
-    escaping: float  # share that leave the region
+    unsettled: float  # share of them that come to rest nowhere in the time computed
+    escaping: float  # share of them that leave the region
 
 
 def portrait_of(step: Step, states: Any, u: Any = (), effort: Effort | None = None) -> Portrait:

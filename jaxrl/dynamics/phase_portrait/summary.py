@@ -27,7 +27,7 @@ def number(value: float) -> str:
 
 
 def percentage(share: float, digits: int = 2) -> str:
-    """As people write it: 0.5 %, 21 %, 100 %; with more digits where these would say all of it."""
+    """The share in percent: 0.5 %, 21 %, 100 %; with more digits where these would say all."""
     percent = 100 * share
     write = lambda digits: np.format_float_positional(percent, digits, fractional=False, trim="-")
     text = write(digits)

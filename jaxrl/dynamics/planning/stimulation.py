@@ -72,7 +72,8 @@ class Config:
     propagate: bool = struct.field(pytree_node=False, default=False)
     """planned: include the effect of the parameters on later states, observed with noise."""
     every: Count = struct.field(pytree_node=False, default=2)
-    """planned: steps between two states whose information is counted."""
+    """planned: steps between two states whose information is counted, from that after so many steps
+    on and not later than the plan's last; `propagate` counts all of them."""
     replan_steps: Count = 5
     """planned: steps taken of a plan before the next one is made."""
     action_cost: NonNegative = 0.0
@@ -97,7 +98,8 @@ class PredictiveModel(NamedTuple):
     root: jax.Array
     """S `[p, p]`: S Sᵀ is the covariance of the parameters, in units of the next state's noise."""
     relative_noise: jax.Array
-    """Variance with which a next state is observed, in the same units: 1 if exactly."""
+    """Variance with which a next state is observed, in the same units: 1 if exactly, since then
+    only the noise of the step, their unit, hides where the field led."""
     observation_information: Callable[[jax.Array], jax.Array]
     """`z [d] -> [d, d]`: information of one observation, M = HᵀR⁻¹H, in those units."""
     predictive_variance: Callable[[jax.Array], jax.Array]
