@@ -165,7 +165,7 @@ def test_nothing_is_counted_where_all_costs_are_finite():
 
 
 def test_a_plan_keeps_its_precision_where_double_is_on(key):
-    """With the same bits as without: they are drawn as single numbers."""
+    """Noise and new actions are the same as without, drawn in single precision."""
     config = Config(horizon=3, candidates=8, elites=4)
     low, high = -np.ones(2, np.float32), np.ones(2, np.float32)
 
