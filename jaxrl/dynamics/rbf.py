@@ -93,7 +93,7 @@ def weighted_sum(grid: Grid, weights: jax.Array, z: jax.Array) -> jax.Array:
     A bump is a product of one factor per axis, so the weights are summed one axis at a time and the
     C features, which would take most of the time, are never computed.
     """
-    points = z.reshape(-1, grid.dims).T  # [d, N]
+    points = z.reshape(math.prod(z.shape[:-1]), grid.dims).T  # [d, N]
     distance = (points[:, None] - grid.axis()[None, :, None]) / grid.width
     bumps = jnp.exp(-0.5 * distance**2)  # [d, per_axis, N]
     # The first axis of the grid is summed by a matrix product, with the points in columns: the
@@ -101,6 +101,9 @@ def weighted_sum(grid: Grid, weights: jax.Array, z: jax.Array) -> jax.Array:
     table = weights.reshape(grid.per_axis, -1).T  # [per_axis^(d-1) k, per_axis]
     partial_sums = matmul_of_few_columns(table, bumps[0])
     for axis in range(1, grid.dims):
-        partial_sums = partial_sums.reshape(grid.per_axis, -1, points.shape[1])
+        rest = len(partial_sums) // grid.per_axis  # written out, as there may be no points
+        partial_sums = partial_sums.reshape(grid.per_axis, rest, points.shape[1])
         partial_sums = jnp.sum(partial_sums * bumps[axis][:, None], axis=0)
-    return partial_sums.reshape(weights.shape[1], -1).T.reshape(*z.shape[:-1], weights.shape[1])
+    return partial_sums.reshape(weights.shape[1], points.shape[1]).T.reshape(
+        *z.shape[:-1], weights.shape[1]
+    )

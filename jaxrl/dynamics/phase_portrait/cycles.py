@@ -8,6 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxrl.dynamics.phase_portrait.attractors import Ends
+from jaxrl.dynamics.phase_portrait.filled_curves import (
+    curve_through,
+    groups_of_neighbours,
+    lies_on,
+)
 from jaxrl.dynamics.phase_portrait.loops import Loop, groups_of
 from jaxrl.dynamics.phase_portrait.region import Region
 
@@ -35,12 +40,11 @@ def cycles_of(region: Region, ends: Ends, spectrum: np.ndarray) -> tuple[tuple[C
     `spectrum` `[S, d]` are the Lyapunov exponents of the orbits.
     """
     which = np.array([s for s, loop in enumerate(ends.loops) if loop is not None], int)
-    loops = [ends.loops[s] for s in which]
-    groups = groups_of([loop for loop in loops if loop is not None])
+    loops = join_orbits([loop for loop in ends.loops if loop is not None], spectrum[which])
+    groups = groups_of(loops)
     attracting, neutral = [], 0.0
     for group in range(groups.max(initial=-1) + 1):
         loop, members = loops[int(np.argmax(groups == group))], which[groups == group]
-        assert loop is not None
         share = len(members) / len(ends.loops)
         factor = multiplier(loop, spectrum[members].mean(0))
         if factor > NEUTRAL:
@@ -53,6 +57,33 @@ def cycles_of(region: Region, ends: Ends, spectrum: np.ndarray) -> tuple[tuple[C
     return tuple(sorted(attracting, key=lambda cycle: -cycle.share)), neutral
 
 
+def join_orbits(loops: list[Loop], spectrum: np.ndarray) -> list[Loop]:
+    """The same loops, but one closed curve in place of all orbits of points that fill it.
+
+    Where a lap takes a rational number of steps, an orbit comes back to its own points on the
+    curve, among those of others: neutral along it, attracted across it. `spectrum`
+    `[len(loops), d]` are the Lyapunov exponents.
+    """
+    along = [multiplier(loop, x) for loop, x in zip(loops, spectrum, strict=True)]
+    curves = [loop._replace(is_curve=True) for loop in loops]
+    across = [multiplier(curve, x) for curve, x in zip(curves, spectrum, strict=True)]
+    joined, periods = list(loops), np.array([loop.period for loop in loops])
+    is_part = (np.array(along) > NEUTRAL) & (np.array(across) <= NEUTRAL)
+    is_part &= np.array([not loop.is_curve for loop in loops], bool)
+    known_curves = [loop for loop in loops if loop.is_curve]
+    for i in np.flatnonzero(is_part):
+        joined[i] = next((x for x in known_curves if lies_on(loops[i], x)), loops[i])
+        is_part[i] = not joined[i].is_curve
+    for period in np.unique(periods[is_part]):
+        members = np.flatnonzero(is_part & (periods == period))
+        orbits = np.stack([loops[i].points for i in members])  # [S, P, d]
+        for group in groups_of_neighbours(orbits):
+            curve = curve_through(orbits[group], float(period))
+            for i in members[group]:
+                joined[i] = curve or loops[i]
+    return joined
+
+
 def drop_growing_loops(ends: Ends, spectrum: np.ndarray) -> Ends:
     """Drops loops whose neighbours part from them: chaos that lingered at a weak repeller."""
     loops = [
@@ -60,6 +91,19 @@ def drop_growing_loops(ends: Ends, spectrum: np.ndarray) -> Ends:
         for loop, exponents in zip(ends.loops, spectrum, strict=True)
     ]
     return ends._replace(loops=loops)
+
+
+def drop_drifting_loops(ends: Ends, spectrum: np.ndarray) -> Ends:
+    """Drops loops on the way to one that attracts; `drifts` are then the orbits that were in them.
+
+    Those that neither attract nor settle stay what they are, closed but for their rounding.
+    """
+    drifts = [
+        bool(drifts) and loop is not None and multiplier(loop, exponents) <= NEUTRAL
+        for loop, drifts, exponents in zip(ends.loops, ends.drifts, spectrum, strict=True)
+    ]
+    loops = [None if x else loop for x, loop in zip(drifts, ends.loops, strict=True)]
+    return ends._replace(loops=loops, drifts=np.array(drifts))
 
 
 def multiplier(loop: Loop, exponents: np.ndarray) -> float:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 NEUTRAL = 0.003
-"""A rotation by 1 radian in which a deviation changes by less than this share neither grows nor
-decays (2 % a turn). What turns by fewer radians in its time constant does not rotate."""
+"""Two thresholds: of growth, in units of rotation, below which a deviation that turns neither grows
+nor decays (by less than this share in a radian, 2 % a turn); and of rotation, in units of growth,
+below which what grows or decays does not turn (by fewer radians than this in its time constant)."""
 STILL = 1e-5
 """Growth per step, below which a direction that does not rotate is neutral: rounding."""
 

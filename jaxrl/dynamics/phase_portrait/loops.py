@@ -25,6 +25,8 @@ SAMPLES = 8
 """Steps between crossings, at least, for paths that are interpolated."""
 POINTS = 200
 """P, of a loop that is interpolated."""
+SAME, SAME_PERIOD = 0.05, 0.02
+"""Distance of two loops that are one, at most, relative to their extent, and of their periods."""
 PHASES = 61
 """P, of a loop whose points fill it."""
 
@@ -136,13 +138,16 @@ def interpolate(path: np.ndarray, times: np.ndarray, neighbours: int = 6) -> np.
 
 
 def are_same(loop: Loop, other: Loop) -> bool:
-    """Whether two loops are one: equal periods within 2 %, and within 5 % of their extent."""
-    if abs(loop.period - other.period) > 0.02 * other.period or loop.is_curve != other.is_curve:
+    """Whether two loops are one: equal periods, and everywhere as near as `SAME` says."""
+    if (
+        abs(loop.period - other.period) > SAME_PERIOD * other.period
+        or loop.is_curve != other.is_curve
+    ):
         return False
     extent = np.ptp(other.points, axis=0).max()
     distances = np.linalg.norm(loop.points[:, None] - other.points[None], axis=-1)
     farthest = max(distances.min(0).max(), distances.min(1).max())
-    return bool(farthest <= 0.05 * extent)
+    return bool(farthest <= SAME * extent)
 
 
 def groups_of(loops: list[Loop]) -> np.ndarray:

@@ -17,7 +17,12 @@ import numpy as np
 
 from jaxrl.dynamics.phase_portrait import attractors, fixed_points, orbits
 from jaxrl.dynamics.phase_portrait.attractors import Effort, Ends
-from jaxrl.dynamics.phase_portrait.cycles import Cycle, cycles_of, drop_growing_loops
+from jaxrl.dynamics.phase_portrait.cycles import (
+    Cycle,
+    cycles_of,
+    drop_drifting_loops,
+    drop_growing_loops,
+)
 from jaxrl.dynamics.phase_portrait.fixed_points import FixedPoint, Step
 from jaxrl.dynamics.phase_portrait.region import Region, grid, region_of, subsample
 
@@ -52,8 +57,8 @@ class Portrait(NamedTuple):
     cycles: tuple[Cycle, ...]  # those that attract most first
     aperiodic: Aperiodic | None
     neutral: float  # share of visited states that stay in closed orbits, each in its own
-    unsettled: float  # share that come to rest nowhere in the time computed
-    escaping: float  # share that leave the region
+    unsettled: float  # share of them that come to rest nowhere in the time computed
+    escaping: float  # share of them that leave the region
 
 
 def portrait_of(step: Step, states: Any, u: Any = (), effort: Effort | None = None) -> Portrait:
@@ -81,8 +86,9 @@ def portrait_of(step: Step, states: Any, u: Any = (), effort: Effort | None = No
     if (ends.is_open & (target < 0) | ends.is_loop).any():
         last = jnp.asarray(ends.places, u.dtype)
         spectrum = np.asarray(orbits.exponents(step, frame, last, u, effort.window), float)
-    ends = drop_growing_loops(ends, spectrum)
-    wanders = ends.is_open & (target < 0) & (spectrum[:, 0] * effort.window > CONVERGING)
+    ends = drop_drifting_loops(drop_growing_loops(ends, spectrum), spectrum)
+    wanders = ends.is_open & ~ends.drifts & (target < 0)
+    wanders &= spectrum[:, 0] * effort.window > CONVERGING
     cycles, neutral = cycles_of(region, ends, spectrum)
     has_end = (target >= 0) | ends.is_loop | wanders | ends.has_left
     return Portrait(

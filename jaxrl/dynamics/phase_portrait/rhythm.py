@@ -13,10 +13,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 DENSE = 0.02
-"""How far neighbours in phase may lie apart, relative to the extent of the path, if their phases
-are equal."""
+"""Distance of neighbours of equal phase, at most, in extents of the path."""
 FASTEST = 8.0
-"""How much further, for each period between their phases: a circle has π."""
+"""Distance that neighbours may lie further apart for the time between their phases, in extents of
+the path per period: on a circle it is π."""
 WIDEST = 0.1
 """The widest gap between phases, in periods; there is one where few steps are near a whole lap."""
 HARMONICS = 3

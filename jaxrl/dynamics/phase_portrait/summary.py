@@ -8,7 +8,7 @@ import numpy as np
 from jaxrl.dynamics.phase_portrait.cycles import Cycle
 from jaxrl.dynamics.phase_portrait.fixed_points import FixedPoint
 from jaxrl.dynamics.phase_portrait.influence import Attractors, Influence
-from jaxrl.dynamics.phase_portrait.portrait import Portrait
+from jaxrl.dynamics.phase_portrait.portrait import MOST, Portrait
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PLURALS = {"saddle-focus": "saddle-foci"}
@@ -24,6 +24,17 @@ def number(value: float) -> str:
     """Three digits, as people write them: 0.83, 16.6, 1,340."""
     digits = f"{value:.3g}"
     return f"{float(digits):,.0f}" if abs(float(digits)) >= 1000 else digits
+
+
+def percentage(share: float, digits: int = 2) -> str:
+    """The share in percent: 0.5 %, 21 %, 100 %; with more digits where these would say all."""
+    percent = 100 * share
+    write = lambda digits: np.format_float_positional(percent, digits, fractional=False, trim="-")
+    text = write(digits)
+    while text == "100" and percent < 100 and digits < 5:
+        digits += 1
+        text = write(digits)
+    return f"{text} %"
 
 
 def words(portrait: Portrait, duration: Duration = format_steps) -> str:
@@ -43,18 +54,21 @@ def words(portrait: Portrait, duration: Duration = format_steps) -> str:
     if portrait.neutral > 0:
         parts.append("closed orbits that do not attract")
     kinds = [point.kind for point in portrait.fixed_points]
-    parts += [count(kinds.count(kind), kind) for kind in dict.fromkeys(kinds)]
+    all_counted = len(kinds) < MOST  # a line of neutral points has any number
+    parts += [count(kinds.count(kind), kind, all_counted) for kind in dict.fromkeys(kinds)]
     if portrait.escaping > 0:
-        parts.append(f"{100 * portrait.escaping:.2g} % of visited states leave the region")
+        parts.append(f"{percentage(portrait.escaping)} of visited states leave the region")
     if portrait.unsettled > 0:
-        parts.append(f"{100 * portrait.unsettled:.2g} % do not settle in the time computed")
+        parts.append(f"{percentage(portrait.unsettled)} do not settle in the time computed")
     return "; ".join(parts) or "no fixed point in the region that data visited"
 
 
-def count(amount: int, noun: str) -> str:
-    """So many things: "one saddle", "two saddles"."""
+def count(amount: int, noun: str, is_exact: bool = True) -> str:
+    """So many things: "one saddle", "two saddles"; "two or more saddles" unless all are counted."""
     amount_in_words = NUMBERS[amount] if amount < len(NUMBERS) else f"{amount:,}"
-    return f"{amount_in_words} {noun if amount == 1 else PLURALS.get(noun, f'{noun}s')}"
+    is_one = amount == 1 and is_exact
+    noun = noun if is_one else PLURALS.get(noun, f"{noun}s")
+    return f"{amount_in_words} {noun if is_exact else f'or more {noun}'}"
 
 
 def attractors_in_words(counts: Attractors) -> str:

@@ -113,8 +113,9 @@ def observation_kernel(
       gram: `[H, H]` (shared features) or `[H d, H d]`, from `kernel` or `squared_kernel`.
       propagation: L, from `propagation_matrix`.
       information: M_t = Hᵀ R⁻¹ H at z_1 .. z_H, `[H, d, d]`, with H the emission's Jacobian and R
-        the variance of its noise; (H P Hᵀ + R) in place of R if the state's own noise counts too.
-        Singular ones may be given.
+        the variance of its noise. Models whose filter corrects the state pass what an innovation
+        tells, (H P Hᵀ + R) in place of R with P the covariance of the predicted state, and
+        transitions times I - K H. Singular ones may be given.
 
     Raises:
       ValueError: the shapes do not fit together.

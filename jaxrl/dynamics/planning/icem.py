@@ -6,7 +6,7 @@ Axes: N sequences, H actions of a sequence, m dimensions of an action, k elites 
 """
 
 from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -106,7 +106,7 @@ def icem(
     noise_key, shift_key = jax.random.split(key)
     shape = (sum(config.draws), config.horizon, len(low))
     # All noise at once: one large matrix product instead of many small ones.
-    noises = coloured_noise(noise_key, shape, config.colour)
+    noises = coloured_noise(noise_key, shape, config.colour, plan.mean.dtype)
     box = [jnp.broadcast_to(side[None], shape[1:]) for side in (low, high)]
     mean, std = plan.mean, config.initial_std * (box[1] - box[0]) / 2
     pool, pool_cost = plan.elites, jnp.zeros(0)
@@ -149,9 +149,8 @@ def advance(
     horizon = len(plan.mean)
     index = jnp.arange(horizon)
     mean = plan.mean[jnp.minimum(index + steps, horizon - 1)]
-    new_actions = (
-        jax.random.uniform(key, plan.elites.shape) * (high - low)[None, None] + low[None, None]
-    )
+    shares = jax.random.uniform(key, plan.elites.shape, plan.elites.dtype)  # f32 with x64, too
+    new_actions = shares * (high - low)[None, None] + low[None, None]
     shifted_elites = plan.elites[:, jnp.minimum(index + steps, horizon - 1)]
     return plan._replace(
         mean=mean,
@@ -160,7 +159,7 @@ def advance(
 
 
 def coloured_noise(
-    key: jax.Array, shape: tuple[int, int, int], exponent: float | jax.Array
+    key: jax.Array, shape: tuple[int, int, int], exponent: float | jax.Array, dtype: Any = float
 ) -> jax.Array:
     """Gaussian noise `[N, H, m]`, of variance 1 and of power f^-exponent along the horizon.
 
@@ -171,7 +170,7 @@ def coloured_noise(
     basis, frequency = _fourier(horizon)
     power = jnp.asarray(frequency) ** -jnp.asarray(exponent, jnp.float32)
     shaped = jnp.sqrt(power / jnp.mean(power))[:, None] * basis  # [frequency, time]
-    white = jax.random.normal(key, (number, dims, horizon))
+    white = jax.random.normal(key, (number, dims, horizon), dtype)
     # A matrix product instead of an FFT: horizons are short, and this is one call for all.
     return jnp.swapaxes(matmul(white, shaped), 1, 2)
 

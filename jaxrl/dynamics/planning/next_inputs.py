@@ -22,7 +22,7 @@ class Question(NamedTuple):
 
     model: PredictiveModel
     z: jax.Array  # [d] the state now
-    before: jax.Array  # [m] the input just given
+    before: jax.Array  # [m] the input just given, from which the first may differ by `change`
     limits: Limits
 
 

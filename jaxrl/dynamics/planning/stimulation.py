@@ -72,7 +72,8 @@ class Config:
     propagate: bool = struct.field(pytree_node=False, default=False)
     """planned: include the effect of the parameters on later states, observed with noise."""
     every: Count = struct.field(pytree_node=False, default=2)
-    """planned: steps between two states whose information is counted."""
+    """planned: steps between two states whose information is counted, from that after so many steps
+    on and not later than the plan's last; `propagate` counts all of them."""
     replan_steps: Count = 5
     """planned: steps taken of a plan before the next one is made."""
     action_cost: NonNegative = 0.0
@@ -97,7 +98,8 @@ class PredictiveModel(NamedTuple):
     root: jax.Array
     """S `[p, p]`: S Sᵀ is the covariance of the parameters, in units of the next state's noise."""
     relative_noise: jax.Array
-    """Variance with which a next state is observed, in the same units: 1 if exactly."""
+    """Variance with which a next state is observed, in the same units: 1 if exactly, since then
+    only the noise of the step, their unit, hides where the field led."""
     observation_information: Callable[[jax.Array], jax.Array]
     """`z [d] -> [d, d]`: information of one observation, M = HᵀR⁻¹H, in those units."""
     predictive_variance: Callable[[jax.Array], jax.Array]
@@ -204,11 +206,12 @@ def make(config: Config, model_of: ModelOf, low: jax.Array, high: jax.Array) -> 
 def random_input(config: Config, key: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
     """Uniform in the box, or in a random direction to its edge; `[m]`."""
     inside_key, edge_key = jax.random.split(key)
-    inside = jax.random.uniform(inside_key, low.shape, minval=-1.0)
-    direction = jax.random.normal(edge_key, low.shape)
+    centre = (low + high) / 2
+    inside = jax.random.uniform(inside_key, low.shape, centre.dtype, minval=-1.0)
+    direction = jax.random.normal(edge_key, low.shape, centre.dtype)
     at_edge = direction / jnp.max(jnp.abs(direction))
     unit = config.strength * jnp.where(config.at_edge, at_edge, inside)
-    return (low + high) / 2 + unit * (high - low) / 2
+    return centre + unit * (high - low) / 2
 
 
 def myopic_input(
@@ -219,7 +222,7 @@ def myopic_input(
     The predictive variance of the field at the state reached, less the cost of the inputs.
     """
     centre, half = (low + high)[None] / 2, (high - low)[None] / 2
-    candidates = centre + directions(len(low)) * half  # [N, m]
+    candidates = centre + directions(len(low)).astype(centre.dtype) * half  # [N, m]
 
     def end(u: jax.Array) -> jax.Array:
         after = z

@@ -41,3 +41,11 @@ def test_a_combination_is_the_features_times_the_weights(dims):
     z = jax.random.uniform(jax.random.key(1), (3, 5, dims), minval=-3.0, maxval=3.0)
     expected = np.asarray(rbf.features(grid, z), float) @ np.asarray(weights, float)
     np.testing.assert_allclose(rbf.weighted_sum(grid, weights, z), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_a_combination_at_no_points_is_empty(dims):
+    grid = rbf.Grid(per_axis=4, dims=dims)
+    weights = jnp.ones((grid.num_features, 5))
+    assert rbf.weighted_sum(grid, weights, jnp.zeros((0, dims))).shape == (0, 5)
+    assert rbf.weighted_sum(grid, weights, jnp.zeros((3, 0, dims))).shape == (3, 0, 5)

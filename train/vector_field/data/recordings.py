@@ -161,8 +161,7 @@ def _load(
     del versions  # the cache alone needs them
     if not 0 < bin_width < np.inf:
         raise ValueError(f"bin_width is {bin_width}; expected a finite time above 0")
-    if inputs and len(inputs) != len(paths):
-        raise ValueError(f"there are {len(paths)} files of data and {len(inputs)} of inputs")
+    refuse_other_count(paths, inputs)
     arrays = [
         _arrays(path, bin_width, names, own_inputs)
         for path, own_inputs in zip(paths, inputs or [""] * len(paths), strict=True)
@@ -195,6 +194,15 @@ def _load(
     for array in data[:4]:
         array.flags.writeable = False  # whoever loads the files next shares it
     return data
+
+
+def refuse_other_count(paths: Sequence[str], inputs: Sequence[str]) -> None:
+    """Raises ValueError unless each file of data has one of inputs, or none has."""
+    if inputs and len(inputs) != len(paths):
+        raise ValueError(
+            f"there are {len(paths)} files of data and {len(inputs)} of inputs: give one of inputs "
+            "for each file of data, in the same order"
+        )
 
 
 def _arrays(path: str, bin_width: float, names: Names, inputs: str) -> dict[str, np.ndarray]:

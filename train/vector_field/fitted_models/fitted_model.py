@@ -30,10 +30,14 @@ from train.vector_field.learners import LatentModel, StateSpaceFunctions
 
 
 class Moment(NamedTuple):
-    """The end of what was recorded; NumPy."""
+    """The end of what was recorded; NumPy.
+
+    The last row of `u` of a record, to be given after its last observation, is taken as not yet
+    given: that input is the first one that is advised.
+    """
 
     z: np.ndarray  # [d] the filtered state
-    u: np.ndarray  # [m] the input before it, 0 where there was none
+    u: np.ndarray  # [m] the input before it, of the last row but one; 0 where there was none
 
 
 class Simulation(NamedTuple):

@@ -98,30 +98,38 @@ def drifts(table: Table, channels: Channels) -> Iterator[str]:
     """Channels whose mean moves one way through the whole record."""
     if len(table.y) < 10 * STRETCHES:
         return
-    means = np.stack([means_of(x) for x in np.array_split(table.y, STRETCHES)])  # [S, n]
-    quarter = STRETCHES // 4
-    change = means[-quarter:].mean(0) - means[:quarter].mean(0)
+    means = np.stack([mean_of_known(x) for x in np.array_split(table.y, STRETCHES)])  # [S, n]
+    first, last, order = np.array([_course(x[~np.isnan(x)]) for x in means.T]).T  # [n] each
+    change = last - first
     unit = np.where(table.is_count, channels.mean, channels.deviation)
     with np.errstate(invalid="ignore", divide="ignore"):
         size = np.abs(change / unit)
-    ranks = np.argsort(np.argsort(means, axis=0), axis=0)
-    centred = ranks - ranks.mean(0)
-    time = np.arange(STRETCHES) - (STRETCHES - 1) / 2
-    order = np.abs(time @ centred) / np.sum(time**2)
     which = np.flatnonzero((size > DRIFT) & (order > DRIFT_ORDER))  # NaN is not above
     if len(which):
         largest = which[np.argmax(size[which])]
         yield (
             f"drift in {quantity(len(which), 'channels')} ({list_of(which)}), most in {largest}, "
-            f"from {means[:quarter, largest].mean():.3g} to {means[-quarter:, largest].mean():.3g}:"
+            f"from {first[largest]:.3g} to {last[largest]:.3g}:"
             " cut the record, or take out what is slower than the dynamics that you look for"
         )
 
 
-def means_of(y: np.ndarray) -> np.ndarray:
-    """The mean `[n]` of y `[N, n]` where it is known."""
+def _course(means: np.ndarray) -> tuple[float, float, float]:
+    """The means of the first and of the last quarter of the stretches `[S]` that have values, and
+    how far these rise or fall in order, 0 to 1; NaN of fewer than half of all stretches."""
+    if 2 * len(means) < STRETCHES:
+        return np.nan, np.nan, np.nan
+    quarter = len(means) // 4
+    time = np.arange(len(means)) - (len(means) - 1) / 2
+    order = abs(float(time @ np.argsort(np.argsort(means)))) / np.sum(time**2)
+    return float(means[:quarter].mean()), float(means[-quarter:].mean()), float(order)
+
+
+def mean_of_known(y: np.ndarray) -> np.ndarray:
+    """The mean `[n]` of y `[N, n]` where it is known; NaN where it is nowhere."""
     observed = ~np.isnan(y)
-    return np.where(observed, y, 0).sum(0) / np.maximum(observed.sum(0), 1)
+    count = observed.sum(0)
+    return np.where(count > 0, np.where(observed, y, 0).sum(0) / np.maximum(count, 1), np.nan)
 
 
 def outliers(table: Table, standard: np.ndarray) -> Iterator[str]:

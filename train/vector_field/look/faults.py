@@ -4,6 +4,7 @@ Each check is a rule of thumb: the reader decides. Axes: N steps of all episodes
 channels, m inputs, E episodes, F frequencies.
 """
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,7 +19,7 @@ from train.vector_field.look.channel_faults import (
     drifts,
     jumps,
     list_of,
-    means_of,
+    mean_of_known,
     outliers,
     silent_channels,
     twins,
@@ -86,9 +87,12 @@ def unequal_episodes(table: Table) -> Iterator[str]:
     """Episodes whose channels count much more or less than in the median episode."""
     if len(table.lengths) < 2 or not table.is_count.any():
         return
-    rates = np.stack([means_of(y)[table.is_count] for y in table.episodes(table.y)])  # [E, n]
-    usual = np.median(rates, axis=0)
-    ratio = np.median(rates[:, usual > 0] / usual[usual > 0], axis=1)
+    rates = [mean_of_known(y)[table.is_count] for y in table.episodes(table.y)]
+    rates = np.stack(rates)  # [E, n], NaN where an episode lacks a channel
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # channels or episodes without any value
+        usual = np.nanmedian(rates, axis=0)
+        ratio = np.nanmedian(rates[:, usual > 0] / usual[usual > 0], axis=1)
     odd = np.flatnonzero((ratio > RATES) | (ratio < 1 / RATES))
     if len(odd):
         e = odd[0]

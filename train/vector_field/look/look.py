@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as PrintedTable
 
+from jaxrl.dynamics.phase_portrait.summary import percentage
 from train.host.command_line.command import command, parse
 from train.host.errors import UsageError, in_one_line
 from train.host.files.whole_files import finite_or_null, write_whole
@@ -23,7 +24,7 @@ from train.host.numbers import quantity
 from train.host.program import Program
 from train.vector_field.config import Config
 from train.vector_field.data.reading import read_data, step_time_of
-from train.vector_field.data.recordings import Data
+from train.vector_field.data.recordings import Data, refuse_other_count
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.look import facts, picture
 from train.vector_field.look.facts import Channels, Gaps, Inputs, Spectrum, Table
@@ -76,6 +77,10 @@ def looks_at(config: Config) -> tuple[list[Look], list[str]]:
 
     Sessions of different channels are looked at one by one.
     """
+    try:  # or a file would be shown without its inputs, or with those of another
+        refuse_other_count(config.data, config.inputs)
+    except ValueError as error:
+        return [], [str(error)]
     errors = []
     if not config.sessions:
         try:
@@ -144,11 +149,11 @@ def sentences(look: Look) -> list[str]:
     if look.gaps.count:
         lines.append(
             f"{quantity(look.gaps.count, 'gaps')} without any value, the longest of "
-            f"{look.time.text(look.gaps.longest)}, {100 * look.gaps.share:.2g} % of all steps"
+            f"{look.time.text(look.gaps.longest)}, {percentage(look.gaps.share)} of all steps"
         )
     if look.channels.missing.max() > look.gaps.share:
         lines.append(
-            f"missing values: up to {100 * look.channels.missing.max():.2g} % of a channel "
+            f"missing values: up to {percentage(look.channels.missing.max())} of a channel "
             f"(channel {int(look.channels.missing.argmax())})"
         )
     return lines
@@ -185,7 +190,7 @@ def input_table(look: Look) -> PrintedTable:
     for k, numbers in enumerate(zip(*look.inputs, strict=True)):
         smallest, largest, active, hold = (float(x) for x in numbers)
         holds = "always" if np.isinf(hold) else f"{hold:.3g} steps"
-        row = (f"{smallest:.4g}", f"{largest:.4g}", f"{100 * active:.3g} %", holds)
+        row = (f"{smallest:.4g}", f"{largest:.4g}", percentage(active, 3), holds)
         table.add_row(str(k), *row)
     return table
 

@@ -81,9 +81,8 @@ def draw_inputs(axes: Axes, table: Table, time: StepTime) -> None:
 
 def draw_stretch(axes: Axes, table: Table, standard: np.ndarray, time: StepTime) -> None:
     """A typical stretch step by step: events as a raster, numbers as lines."""
-    begin = typical_stretch(table, standard)
-    part = slice(begin, begin + STRETCH)
-    moments = time.length * np.arange(begin, begin + len(standard[part]))
+    part = typical_stretch(table, standard)
+    moments = time.length * np.arange(part.start, part.stop)
     for channel, is_count in enumerate(table.is_count):
         if is_count:
             y = table.y[part, channel]
@@ -104,18 +103,20 @@ def _median(y: np.ndarray) -> float:
     return float(np.median(y[~np.isnan(y)])) if np.isfinite(y).any() else 0.0
 
 
-def typical_stretch(table: Table, standard: np.ndarray) -> int:
-    """The first step of a stretch that varies as usual, within one episode if one is so long."""
+def typical_stretch(table: Table, standard: np.ndarray) -> slice:
+    """The steps of a stretch that varies as usual, within one episode; the longest is all of it
+    where none is so long."""
     energy = np.concatenate([[0.0], np.cumsum((standard**2).mean(1))])
+    size = min(STRETCH, int(table.lengths.max()))
     starts = np.concatenate(
         [
-            begin + np.arange(0, max(1, length - STRETCH + 1), STRETCH // 2)
+            begin + np.arange(0, length - size + 1, STRETCH // 2)
             for begin, length in zip(table.starts, table.lengths, strict=True)
         ]
     )
-    ends = np.minimum(starts + STRETCH, len(standard))
-    sums = energy[ends] - energy[starts]
-    return int(starts[np.argsort(sums)[len(sums) // 2]])
+    sums = energy[starts + size] - energy[starts]
+    begin = int(starts[np.argsort(sums)[len(sums) // 2]])
+    return slice(begin, begin + size)
 
 
 def draw_sizes(axes: Axes, table: Table) -> None:

@@ -71,7 +71,7 @@ def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
         *arrays["states"][:, :2].T, color=VERMILLION, linewidth=2.2, zorder=5, label="advised"
     )
     axes.plot(*arrays["states"][0, :2], "o", color=VERMILLION, zorder=6, label="now")
-    axes.set(xlabel="latent 1", ylabel="latent 2", aspect="equal")
+    axes.set(xlabel="latent 0", ylabel="latent 1", aspect="equal")
     axes.set(xlim=(axis[0], axis[-1]), ylim=(axis[0], axis[-1]))
     axes.set_title("predicted path on what is uncertain", loc="left", size=10)
     return mesh
@@ -96,7 +96,7 @@ def _line(axes: Axes, arrays: dict[str, np.ndarray], model: FittedModel) -> None
     style = {"color": VERMILLION, "linewidth": 2.2, "label": "advised", "zorder": 5}
     axes.plot(*on_field(arrays["states"]), **style)
     axes.plot(*on_field(arrays["states"][:1]), "o", color=VERMILLION, zorder=6, label="now")
-    axes.set(xlabel="latent 1", ylabel="velocity", xlim=(axis[0], axis[-1]))
+    axes.set(xlabel="latent 0", ylabel="velocity", xlim=(axis[0], axis[-1]))
     axes.set_title("predicted path on what is uncertain", loc="left", size=10)
 
 

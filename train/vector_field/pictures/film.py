@@ -70,7 +70,7 @@ def film(
         display.say(f"film: drawing {quantity(len(moments), 'frames')}")
         title = f"{field.replace('_', ' ')}, {name}, seed {config.run.seed}"
         if config.env.dimension > 2:
-            title += f"; the plane of coordinates {config.plane[0] + 1} and {config.plane[1] + 1}"
+            title += f"; the plane of coordinates {config.plane[0]} and {config.plane[1]}"
         write(path, true, moments, config.box, title)
     return path
 

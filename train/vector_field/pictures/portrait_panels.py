@@ -42,7 +42,7 @@ def plane_of(states: np.ndarray) -> Plane:
     """
     d = states.shape[1]
     if d <= 2:
-        names = ("state",) if d == 1 else ("state 1", "state 2")
+        names = ("state",) if d == 1 else ("state 0", "state 1")
         return Plane(np.zeros(d), np.eye(d), names)
     middle = states.mean(0)
     _, spread, axes = np.linalg.svd(states - middle, full_matrices=False)
@@ -94,9 +94,7 @@ def plane_panel(
             line = {"colors": color, "linestyles": [dashes], "linewidths": 1.3, "zorder": 3}
             if np.ptp(np.sign(field[..., i])) > 0:
                 axes.contour(x, y, field[..., i], [0.0], **line)
-                axes.plot(
-                    [], [], color=color, ls=dashes, lw=1.3, label=f"nullcline of state {i + 1}"
-                )
+                axes.plot([], [], color=color, ls=dashes, lw=1.3, label=f"nullcline of state {i}")
     _draw_attractors(axes, plane, portrait)
     axes.set(xlabel=plane.names[0], ylabel=plane.names[1], xlim=x[[0, -1]], ylim=y[[0, -1]])
 

@@ -147,7 +147,7 @@ def draw_maps(
     seed_label = f"seed {config.run.seed}" + f", the first of {count}" * (count > 1)
     planar = config.env.dimension == 2
     if not planar:
-        seed_label += f"; the plane of coordinates {config.plane[0] + 1} and {config.plane[1] + 1}"
+        seed_label += f"; the plane of coordinates {config.plane[0]} and {config.plane[1]}"
     places = {name: config.policies.index(name) for name in compared_policies(config.policies)}
     select_policies = lambda x: {name: x[place] for name, place in places.items()}
     trails = select_policies(np.asarray(project(traces.trails[0], config.plane)))

@@ -35,7 +35,8 @@ STEPS, MORE_STEPS = 120, 400
 before a fit has learned how the state moves, an earlier input looks likelier."""
 USUAL_DIMS = 2
 SURE = 5.0
-"""Nats by which a delay must be likelier than none, a factor of 150."""
+"""Log-likelihood, in nats of the whole training data, that a delay must have more than none to be
+taken: a factor of 150."""
 
 
 def is_open(config: Config) -> bool:

@@ -21,6 +21,7 @@ from train.host.scoring import scores
 from train.host.training import Evaluation, TrainedAgents
 from train.vector_field.config import Config
 from train.vector_field.data.reading import step_time_of
+from train.vector_field.data.sessions import parts_of
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment.scores import AHEAD
 from train.vector_field.recorded import (
@@ -38,6 +39,8 @@ from train.vector_field.recorded.dynamics_problem import Agent, Problem
 from train.vector_field.recorded.prediction_scores import INTERVALS_AT, Scores
 
 SHOWN = vae_fit.SHOWN
+FEW_FORECASTS = 50
+"""Scored forecasts, below which R² may be anything: they overlap, and tell the same thing twice."""
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +52,7 @@ def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Eval
     def measure(agent: Agent, key: jax.Array) -> dict[str, Any]:
         del key  # forecasts draw from keys of their own, so that models are compared alike
         by_session = session_scores(config, problem, agent.params)
-        fit_scores = session_fits.mean_scores(by_session, sizes)
+        fit_scores = session_fits.pooled_scores(by_session)
         portraits = portraits_of(config, problem, agent.params)
         portrait = (
             {}
@@ -61,7 +64,7 @@ def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Eval
         )
         return {"r2_10": float(fit_scores.r2[10]), **as_json(fit_scores), **each, **portrait}
 
-    sizes = [len(x.model.is_count) for x in dynamics_problem.session_problems(problem)]
+    warn_of_few_forecasts(config, problem)
     names = problem.training.sessions.names if problem.training.sessions else ()
     with show_activity("fitting simple models"):
         simple, order, simple_by_session = simple_scores(problem)
@@ -75,6 +78,20 @@ def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Eval
     if names:
         about["session_baselines"] = dict(zip(names, simple_by_session, strict=True))
     return scores.evaluate_by_measure(*trained, "r2_10", measure, table, **about)
+
+
+def warn_of_few_forecasts(config: Config, problem: Problem) -> None:
+    """Says on how many forecasts the scores of each session rest, where they are few."""
+    sessions = problem.training.sessions
+    names = [", ".join(config.data)] if sessions is None else sessions.names
+    for name, part in zip(names, parts_of(problem.held_out), strict=True):
+        count = len(prediction_scores.starts_of(part, AHEAD).step)
+        if count < FEW_FORECASTS:
+            _log.warning(
+                "%s: its scores rest on %s, expected %d or more: record longer, or hold out more "
+                "(--validation-share)",
+                *(name, quantity(count, "forecasts"), FEW_FORECASTS),
+            )
 
 
 def scores_of(config: Config, problem: Problem, params: Params) -> Scores:
@@ -126,13 +143,12 @@ def simple_scores(
             ),
             strict=True,
         )
-        sizes = [len(x.model.is_count) for x in parts]
-        mean = {
-            name: session_fits.mean_scores([x[name] for x in by_session], sizes)
+        pooled = {
+            name: session_fits.pooled_scores([x[name] for x in by_session])
             for name in by_session[0]
         }
         each = [{name: as_json(x) for name, x in scores.items()} for scores in by_session]
-        return mean, orders[0] if len(parts) == 1 else [*orders], each
+        return pooled, orders[0] if len(parts) == 1 else [*orders], each
     return {}, None, [{} for _ in parts]
 
 
@@ -156,23 +172,30 @@ def table(content: dict[str, Any]) -> Table:
     rows |= {label: simple[name] for name, label in baselines.NAMES.items() if name in simple}
     if not any(row["r2"][1] > 0 for row in rows.values()):
         caption += ". No model foretells more than the mean: the record shows no dynamics"
-    result = Table(title="forecasts of recorded data", caption=caption)
-    for heading in ("", *("now" if k == 0 else f"+{k}" for k in SHOWN), "nats", "within"):
-        result.add_column(heading, justify="left" if not heading else "right")
+    result = Table(title="forecasts of recorded data", caption=caption, pad_edge=False)
+    result.add_column("", min_width=max(map(len, baselines.NAMES.values())), overflow="fold")
+    for heading in (*("now" if k == 0 else f"+{k}" for k in SHOWN), "nats", "within %"):
+        result.add_column(heading, justify="right", no_wrap=True)
     for place, (name, row) in enumerate(rows.items()):
         if place == len(content["seeds"]):
             result.add_section()
         _add_row(result, name, row)
     for session in content["seeds"][0].get("sessions", {}):
         result.add_section()
+        result.add_row(f"{session}:")
         for row in content["seeds"]:
-            _add_row(result, f"{session}: seed {row['seed']}", row["sessions"][session])
+            _add_row(result, f"seed {row['seed']}", row["sessions"][session])
         for name, row in content["session_baselines"][session].items():
-            _add_row(result, f"{session}: {baselines.NAMES[name]}", row)
+            _add_row(result, baselines.NAMES[name], row)
     return result
 
 
 def _add_row(result: Table, name: str, row: dict[str, Any]) -> None:
-    r2 = (f"{row['r2'][k]:.3f}" if np.isfinite(row["r2"][k]) else "" for k in SHOWN)
-    within = " ".join(f"{100 * x:.0f}" for x in row["coverage"].values()) + " %"
+    r2 = (_r2_text(row["r2"][k]) for k in SHOWN)
+    within = " ".join(f"{100 * x:.0f}" for x in row["coverage"].values())
     result.add_row(name, *r2, f"{row['nats']:.4f}", within)
+
+
+def _r2_text(r2: float) -> str:
+    """Digits that say something; what is below -10 would make a table too wide with more."""
+    return "" if not np.isfinite(r2) else f"{r2:.3f}" if r2 > -10 else f"{r2:.0f}"

@@ -10,6 +10,7 @@ channels.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ INTERVALS_AT = (1, 10, 30)
 """Steps ahead at which models say how probable an observation was, if they forecast so far."""
 TAIL = 0.05
 """Probability on either side of an interval."""
+CONSTANT = 1e-12
+"""Variance that a channel has which is constant in the training data."""
 BLOCK_VALUES = 2_000_000
 """Forecast values in a block of starts."""
 
@@ -45,12 +48,23 @@ class Forecasts(NamedTuple):
 Forecaster = Callable[[Starts], Forecasts]
 
 
+class Weights(NamedTuple):
+    """What the scores of a record rest on, by which those of several records are joined."""
+
+    starts: int  # B, forecasts
+    spread: np.ndarray  # [K + 1] squares of what is foretold around its means, all channels
+    error: np.ndarray  # [K + 1] squares of errors; both in the variances of the training data
+    observed: np.ndarray  # [S] number of observations whose intervals are scored
+    values: float  # number of those one step ahead
+
+
 class Scores(NamedTuple):
     """Over all starts that are scored; NaN where nothing is."""
 
     r2: np.ndarray  # [K + 1] mean over channels
     coverage: np.ndarray  # [S] share of observations in their 90 % intervals at `INTERVALS_AT`
     gain: float  # nats per observed value one step ahead, more than the training data's mean gives
+    weights: Weights
 
 
 def interval_steps(ahead: int) -> tuple[int, ...]:
@@ -92,7 +106,8 @@ def score(
             f"no held-out episode is longer than {SKIPPED + ahead} steps: there is no forecast to "
             "be scored; hold out longer episodes"
         )
-    reference, sums = reference_of(training, is_count), None
+    mean, variance = moments_of(training, is_count)
+    reference, sums = partial(predictive.place, is_count, mean, variance), None
     for block, count in blocks(starts, channels * (ahead + 1)):
         forecasts = Forecasts(*(np.asarray(x)[:count] for x in forecaster(block)))
         _refuse_shapes(forecasts, count, ahead, channels)
@@ -104,7 +119,12 @@ def score(
     ratio = lambda a, b: np.where(b > 0, a / np.maximum(b, 1), np.nan)
     r2 = np.where(changes, 1 - sums.error / np.where(changes, total, 1), 0).sum(-1)
     gain = float(ratio(sums.gain, sums.values))
-    return Scores(ratio(r2, changes.sum(-1)), ratio(sums.inside, sums.observed), gain)
+    # A channel that was constant in the training data has no unit.
+    has_unit = changes & (variance > CONSTANT)
+    in_units = lambda squares: np.where(has_unit, squares / variance, 0).sum(-1)
+    spread, error = in_units(total), in_units(sums.error)
+    weights = Weights(len(starts.step), spread, error, sums.observed, float(sums.values))
+    return Scores(ratio(r2, changes.sum(-1)), ratio(sums.inside, sums.observed), gain, weights)
 
 
 class Sums(NamedTuple):
@@ -169,8 +189,9 @@ def coverage_of(below: np.ndarray, at_most: np.ndarray) -> np.ndarray:
     return np.where(width > 0, share, middle)
 
 
-def reference_of(training: Data, is_count: np.ndarray) -> Callable[[np.ndarray], predictive.Place]:
-    """The model that knows the mean and the variance of each channel in the training data.
+def moments_of(training: Data, is_count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the variance `[n]` of each channel in the training data, all that a model knows
+    with which others are compared.
 
     Normal, of counts negative binomial: that counts vary more than Poisson ones is no merit of
     dynamics. Half a count is added to the sum of each channel, so that none is impossible.
@@ -181,8 +202,7 @@ def reference_of(training: Data, is_count: np.ndarray) -> Callable[[np.ndarray],
     squares = np.zeros_like(mean)
     for y, observed in zip(training.y, training.observed, strict=True):  # all would be gigabytes
         squares += np.where(observed, (y - mean) ** 2, 0).sum(0)
-    variance = np.where(squares > 0, squares / number, 1e-12)
-    return lambda y: predictive.place(is_count, mean, variance, y)
+    return mean, np.where(squares > 0, squares / number, CONSTANT)
 
 
 def forecaster_of(whole: Forecasts) -> Forecaster:

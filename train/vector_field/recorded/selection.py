@@ -49,15 +49,16 @@ PARTICLES = 40
 STEPS, WINDOWS = 200, 32
 """Gradient steps of a trial, and windows in each: half of what the fit itself has by default."""
 SHORT = 0.35
-"""Share of the steps of a fit that stops early."""
+"""Gradient steps of the candidate that stops early, as a share of those of others, `STEPS`."""
 GRIDS_UP_TO = (1, 2, 3)
 """Dimensions in which a grid is tried: in more a network is cheaper."""
 LITTLE = 0.01
-"""Share of R² that is not worth a dimension."""
+"""Loss of R² that a simpler candidate may have, as a share of the R² of the best one."""
 BLOCKS = 20
 """Stretches of time over which a difference of scores is compared with its error."""
 NEAR = 0.01
-"""Of the learning rate, where a fit begins at the largest likelihood."""
+"""Factor of the learning rate where a fit begins at the largest likelihood, near which it stays, as
+the linear-Gaussian model does."""
 USUAL_PRIOR, NARROW_PRIOR = 0.3, 0.1
 
 

@@ -258,7 +258,7 @@ def draw(path: Path, config: Config, states: np.ndarray, arrays: dict[str, np.nd
     axis, field = arrays["axis"], arrays["field"]
     left.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, color=GREY, linewidth=0.8)
     left.plot(*states[:, :2].T, color=BLUE, linewidth=0.8, alpha=0.7)
-    left.set(xlabel="latent 1", ylabel="latent 2", aspect="equal")
+    left.set(xlabel="latent 0", ylabel="latent 1", aspect="equal")
     title = f"learned dynamics and the filtered state, seed {config.run.seeds[0]}"
     left.set_title(title, loc="left", size=10)
     for seed, seed_r2 in zip(config.run.seeds, arrays["r2"], strict=True):

@@ -6,13 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.dynamics.phase_portrait import fixed_points, loops, rhythm
+from jaxrl.dynamics.phase_portrait import attractors, cycles, fixed_points, loops, rhythm
 from jaxrl.dynamics.phase_portrait.influence import influences, portraits_under
 from jaxrl.dynamics.phase_portrait.kinds import kind_of
 from jaxrl.dynamics.phase_portrait.orbits import orthogonalise
-from jaxrl.dynamics.phase_portrait.portrait import portrait_of
+from jaxrl.dynamics.phase_portrait.portrait import MOST, Portrait, portrait_of
 from jaxrl.dynamics.phase_portrait.region import region_of
-from jaxrl.dynamics.phase_portrait.summary import count, number, summary, words
+from jaxrl.dynamics.phase_portrait.summary import count, number, percentage, summary, words
 from jaxrl.numerics.linalg import matmul
 from tests.jaxrl.dynamics.phase_portrait.systems import LITTLE, disc, stuart_landau
 
@@ -216,3 +216,83 @@ def test_words():
 def test_records_that_do_not_fit_are_refused(report, record, problem):
     with pytest.raises(ValueError, match=problem):
         influences(normal_form, disc(60, 1.0), record, report[0])
+
+
+def circle_path(period: float, start: float, radius: np.ndarray | float = 1.0, steps: int = 1024):
+    """`[T, 2]` round a circle, from an angle, a lap in so many steps."""
+    angle = start + 2 * np.pi * np.arange(steps) / period
+    return np.asarray(radius).reshape(-1, 1) * np.stack([np.cos(angle), np.sin(angle)], -1)
+
+
+def cycles_of_paths(paths: list[np.ndarray], exponents: list[float]):
+    """Cycles and the neutral share of orbits with these records and Lyapunov exponents."""
+    path = np.stack(paths, axis=1)
+    ends = attractors._classify(path, np.zeros(len(paths), bool), 1)
+    region = region_of(path.reshape(-1, path.shape[2]))
+    region = region._replace(mean=np.zeros(2), basis=np.eye(2), inverse=np.eye(2))
+    return cycles.cycles_of(region, ends, np.tile(exponents, (len(paths), 1)))
+
+
+RANDOM_ANGLES = np.random.default_rng(0).uniform(0, 2 * np.pi, 32)
+
+
+@pytest.mark.parametrize("period", [7.5, 8.0, 3.0, 2.5])
+def test_a_lap_of_a_rational_number_of_steps_is_one_cycle(period):
+    """Each orbit repeats 15, 8, 3 or 5 points of its own of the circle that attracts them all."""
+    paths = [circle_path(period, x, steps=128) for x in RANDOM_ANGLES]
+    (cycle,), neutral = cycles_of_paths(paths, [0.0, -0.1])
+    assert neutral == 0
+    assert cycle.share == 1
+    assert cycle.period == pytest.approx(period)
+    assert cycle.multiplier == pytest.approx(np.exp(-0.1 * period))
+    np.testing.assert_allclose(np.linalg.norm(cycle.loop, axis=1), 1, atol=2e-3)
+    np.testing.assert_allclose(cycle.extent, 2, atol=0.03)
+
+
+def test_circles_of_points_within_each_other_are_two_cycles_or_a_centre():
+    paths = [circle_path(7.5, x, r, steps=128) for x in RANDOM_ANGLES[:16] for r in (1.0, 1.7)]
+    both, neutral = cycles_of_paths(paths, [0.0, -0.1])
+    np.testing.assert_allclose(sorted(x.extent.max() for x in both), [2, 3.4], atol=0.03)
+    assert neutral == 0
+    assert cycles_of_paths(paths, [0.0, 0.0]) == ((), pytest.approx(1))
+
+
+def test_points_side_by_side_on_a_line_are_no_cycle():
+    """z' = (-z₀, z₁ / 2): each orbit jumps between two points, neutral and without a curve."""
+    signs = (-1.0) ** np.arange(128)
+    places = np.random.default_rng(0).uniform(-1, 1, 24)
+    paths = [np.stack([x * signs, 0 * signs], -1) for x in places]
+    assert cycles_of_paths(paths, [0.0, -0.7]) == ((), pytest.approx(1))
+
+
+@pytest.mark.parametrize("period", [3.3, 8.5, 40.0, 40.3, 131.7])
+def test_laps_that_still_come_nearer_to_a_cycle_drift(period):
+    """r' = g r (1 - r²) in closed form, before and after it has come to the circle."""
+    times, growth = np.arange(4096), 3e-4
+    for start, drifts in ((0.6, True), (1.6, True), (0.99, False), (1.01, False), (1.0, False)):
+        radius = (1 + (1 / start**2 - 1) * np.exp(-2 * growth * times)) ** -0.5
+        path = circle_path(period, 0.3, radius, 4096)
+        still = abs(radius[-1] - 1) / 2**1.5  # of the deviation, relative to the extent, 2
+        assert drifts == (still > attractors.SETTLED)
+        assert attractors.is_drifting(path, period) == drifts
+    assert not attractors.is_drifting(circle_path(period, 0.3, 0.7), period)  # as round a centre
+
+
+def test_a_percentage_is_written_plainly():
+    texts = {0.005: "0.5 %", 0.2083: "21 %", 0.997: "99.7 %", 0.9999: "99.99 %", 1.0: "100 %"}
+    assert {x: percentage(x) for x in texts} == texts
+    assert percentage(0.0) == "0 %"
+    assert percentage(0.3333, 3) == "33.3 %"
+    assert percentage(0.00001234) == "0.0012 %"
+
+
+def test_a_line_of_fixed_points_has_as_many_as_are_described_or_more():
+    point = fixed_points.FixedPoint(
+        *(np.zeros(2), "neutral point", np.array([1.0, 0.9]), np.zeros(2), np.zeros(2)),
+        *(np.zeros((2, 0)), 0.0, 0.0, 0.0),
+    )
+    of = lambda number: Portrait(np.zeros(0), (point,) * number, (), None, 0.0, 0.0, 0.0)
+    assert words(of(MOST)) == f"{MOST} or more neutral points"
+    assert words(of(MOST - 1)) == f"{MOST - 1} neutral points"
+    saddle = of(MOST)._replace(fixed_points=(point._replace(kind="saddle"), *of(MOST - 1)[1]))
+    assert words(saddle) == f"one or more saddles; {MOST - 1} or more neutral points"

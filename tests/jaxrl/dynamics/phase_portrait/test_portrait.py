@@ -48,7 +48,7 @@ def test_van_der_pol():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("period", [2.3171, 5.3319, 16.0, 16.6, 131.7])
+@pytest.mark.parametrize("period", [2.3171, 2.5, 5.3319, 7.5, 16.0, 16.6, 131.7])
 def test_a_cycle_whose_period_is_no_whole_number(period):
     portrait = portrait_of(stuart_landau, disc(100, 1.4), [0.02, period], LITTLE)
     (cycle,) = portrait.cycles
@@ -57,6 +57,20 @@ def test_a_cycle_whose_period_is_no_whole_number(period):
     np.testing.assert_allclose(cycle.mean, 0, atol=5e-3)
     assert cycle.multiplier == pytest.approx(np.exp(-0.04 * period), rel=0.02)
     assert [point.kind for point in portrait.fixed_points] == ["unstable spiral"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("growth", "period", "effort"),
+    [(3e-4, 40.3, Effort()), (1e-3, 40.0, Effort(orbits=24, window=1024, settling=1024))],
+)
+def test_a_cycle_that_attracts_weakly_is_one(growth, period, effort):
+    portrait = portrait_of(stuart_landau, disc(100, 1.4), [growth, period], effort)
+    (cycle,) = portrait.cycles
+    assert cycle.share == 1
+    assert cycle.period == pytest.approx(period, rel=1e-3)
+    np.testing.assert_allclose(cycle.extent, 2, rtol=0.03)
+    assert cycle.multiplier == pytest.approx(np.exp(-2 * growth * period), abs=5e-3)
 
 
 @pytest.mark.slow

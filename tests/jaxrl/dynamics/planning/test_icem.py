@@ -162,3 +162,22 @@ def test_nothing_is_counted_where_all_costs_are_finite():
     plan = icem.first_plan(SMALL, LOW, HIGH)
     after = jax.jit(lambda k: icem.icem(quadratic, SMALL, plan, LOW, HIGH, k))(jax.random.key(0))
     assert int(after[2].invalid) == 0
+
+
+def test_a_plan_keeps_its_precision_where_double_is_on(key):
+    """Noise and new actions are the same as without, drawn in single precision."""
+    config = Config(horizon=3, candidates=8, elites=4)
+    low, high = -np.ones(2, np.float32), np.ones(2, np.float32)
+
+    def draws() -> tuple[np.ndarray, ...]:
+        plan = icem.first_plan(config, jnp.asarray(low), jnp.asarray(high))
+        noise = icem.coloured_noise(jax.random.clone(key), (4, 3, 2), 1.0, plan.mean.dtype)
+        later = icem.advance(plan, 1, jnp.asarray(low), jnp.asarray(high), jax.random.clone(key))
+        return np.asarray(noise), np.asarray(later.mean), np.asarray(later.elites)
+
+    single = draws()
+    with jax.enable_x64(True):
+        double = draws()
+    for x, y in zip(single, double, strict=True):
+        assert y.dtype == np.float32
+        np.testing.assert_allclose(x, y, rtol=1e-5)

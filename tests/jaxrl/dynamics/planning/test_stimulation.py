@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.planning import icem, stimulation
 from jaxrl.dynamics.planning.stimulation import Config, Weights
 from tests.jaxrl.dynamics.planning.stimulation_parts import (
     HIGH,
@@ -152,3 +152,42 @@ def test_what_does_not_fit_together_is_refused(changes, message):
     with pytest.raises(ValueError, match=message) as refusal:
         stimulation.make(replace(PLANNED, **changes), predictive_model, LOW, HIGH)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", ["hold", pytest.param("planned", marks=pytest.mark.slow)])
+def test_inputs_of_single_precision_are_the_same_where_double_is_on(kind):
+    """The state of a policy keeps its types, so that a loop can carry it; no bit is another one."""
+    planner = icem.Config(horizon=4, candidates=8, iterations=2, elites=4)
+    config = Config(kind=kind, planner=planner, hold_steps=1, replan_steps=2)
+    bound, eye = np.ones(2, np.float32), np.eye(2, dtype=np.float32)
+
+    def inputs() -> np.ndarray:
+        model = stimulation.PredictiveModel(
+            *(lambda z, u: z + jnp.float32(0.1) * u, jnp.tanh, jnp.asarray(eye), jnp.float32(1)),
+            *(lambda z: jnp.asarray(eye), lambda z: jnp.sum(z**2)),
+        )
+        policy = stimulation.make(config, lambda _: model, -jnp.asarray(bound), jnp.asarray(bound))
+
+        def step(stimulus: stimulation.Stimulus, key: jax.Array):
+            action, stimulus = policy.act((), jnp.zeros(2, jnp.float32), stimulus, key)
+            return stimulus, action
+
+        keys = jax.random.split(jax.random.key(0), 3)
+        return np.asarray(jax.lax.scan(step, policy.init(), keys)[1])
+
+    single = inputs()
+    with jax.enable_x64(True):
+        double = inputs()
+    assert double.dtype == np.float32
+    np.testing.assert_allclose(double, single, rtol=1e-6)
+
+
+def test_a_myopic_input_has_the_precision_of_its_bounds():
+    model = stimulation.PredictiveModel(
+        *(lambda z, u: z + u, lambda z: z, jnp.eye(2), jnp.ones(()), lambda z: jnp.eye(2)),
+        lambda z: jnp.sum(z**2),
+    )
+    low = -np.ones(2, np.float32)
+    with jax.enable_x64(True):
+        args = (jnp.asarray(0 * low), jnp.asarray(low), jnp.asarray(-low))
+        assert stimulation.myopic_input(Config(lookahead=1), model, *args).dtype == jnp.float32

@@ -167,3 +167,24 @@ def test_numbers_are_those_of_loops():
     noise = facts.spectrum_of(table_of(white), white)
     assert noise is not None
     assert noise.power.mean() == pytest.approx(1, abs=0.1)  # white noise of variance 1
+
+
+def test_a_channel_that_was_not_recorded_for_a_while_does_not_drift():
+    rng = np.random.default_rng(0)
+    y = 5 + rng.normal(size=(1000, 4))
+    y[:400, 1] = np.nan
+    assert not [line for line in lines_of(y, INPUTS[:1000]) if "drift" in line]
+    y[:, 1] += np.linspace(0, 4, 1000)  # and is seen to drift where it was
+    (line,) = [line for line in lines_of(y, INPUTS[:1000]) if "drift" in line]
+    first, last = y[400:550, 1].mean(), y[850:, 1].mean()  # quarters of 12 stretches of 50 steps
+    assert f"drift in 1 channel (1), most in 1, from {first:.3g} to {last:.3g}:" in line
+
+
+def test_an_episode_that_lacks_channels_has_its_usual_rate():
+    counts = np.random.default_rng(1).poisson(2.0, (900, 4)).astype(float)
+    counts[300:600, 1:] = np.nan
+    assert not [x for x in lines_of(counts, INPUTS[:900], episodes=3) if "usual rate" in x]
+    counts[300:600, 0] *= 4  # and another one, by what it has
+    (line,) = [x for x in lines_of(counts, INPUTS[:900], episodes=3) if "usual rate" in x]
+    rate = counts[300:600, 0].mean() / np.median(counts.reshape(3, 300, 4)[:, :, 0].mean(1))
+    assert f"has {rate:.2g} times its usual rate in episode 1" in line

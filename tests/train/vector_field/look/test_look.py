@@ -5,7 +5,8 @@ import json
 import numpy as np
 from PIL import Image
 
-from train.vector_field.look import look
+from train.vector_field.data import recordings
+from train.vector_field.look import facts, look, picture
 from train.vector_field.program import PROGRAM
 
 RNG = np.random.default_rng(0)
@@ -79,3 +80,31 @@ def test_an_error_is_told_once(tmp_path, capsys, monkeypatch):
     code, text, error = look_at(capsys, *arguments)
     assert code == 0
     assert (text + error).count("there is no file") == 1
+
+
+def test_another_number_of_files_of_inputs_is_refused(tmp_path, capsys):
+    file = str(tmp_path / "a.npz")
+    np.savez(file, y=COUNTS, u=INPUTS)
+    for flag in ((), ("--sessions",)):
+        code, text, error = look_at(capsys, "--data", file, file, "--inputs", "u.csv", *flag)
+        assert code == 2
+        assert "there are 2 files of data and 1 of inputs: give one of inputs for each" in error
+        assert "steps of" not in text
+
+
+def test_a_stretch_step_by_step_is_of_one_episode():
+    """In every order of episodes, of which the median varies least or most."""
+    for lengths in ((90, 450, 60), (450, 90), (60, 90, 300, 30)):
+        for quiet in range(len(lengths)):
+            y = [
+                RNG.normal(size=(n, 2)) * (0.1 if e == quiet else 1) for e, n in enumerate(lengths)
+            ]
+            data = recordings.join_episodes([(x, np.zeros((len(x), 1))) for x in y])
+            table = facts.table_of(data, np.zeros(2, bool))
+            part = picture.typical_stretch(table, table.y)
+            assert part.stop - part.start == picture.STRETCH
+            inside = (table.starts <= part.start) & (part.stop <= table.starts + table.lengths)
+            assert inside.any()
+    short = recordings.join_episodes([(np.ones((n, 2)), np.zeros((n, 1))) for n in (30, 90, 40)])
+    table = facts.table_of(short, np.zeros(2, bool))
+    assert picture.typical_stretch(table, table.y) == slice(30, 120)

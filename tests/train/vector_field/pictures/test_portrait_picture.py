@@ -101,3 +101,7 @@ def test_durations():
 def test_nothing_to_draw_is_refused(tmp_path: Path):
     with pytest.raises(ValueError, match="expected a portrait or more"):
         portrait_picture.draw(tmp_path / "x.png", well, [*trajectories_in(1)], [])
+
+
+def test_states_are_counted_from_0_as_inputs_are():
+    assert plane_of(np.eye(2)).names == ("state 0", "state 1")

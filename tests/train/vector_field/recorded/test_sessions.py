@@ -3,6 +3,7 @@
 The true states of both sessions must be one affine map of what the filter finds in them.
 """
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.state_space.filter import Record
@@ -23,8 +25,15 @@ from train.vector_field.config import Config
 from train.vector_field.data import recordings
 from train.vector_field.data.reading import read_data
 from train.vector_field.data.sessions import join_sessions, longest_session, parts_of
+from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import dynamics_problem
+from train.vector_field.recorded import baselines, dynamics_problem, dynamics_scores, session_fits
+from train.vector_field.recorded.prediction_scores import (
+    Forecasts,
+    Scores,
+    forecaster_of,
+    score,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -81,6 +90,8 @@ def test_files_are_sessions_if_a_flag_says_so(tmp_path):
     for part in (training, held_out):  # of each session a part is held out
         assert part.sessions is not None
         assert set(part.sessions.of_episode) == {0, 1}
+    with pytest.raises(ValueError, match="there are 2 files of data and 1 of inputs: give one"):
+        read_data(config_of(files, sessions=True, inputs=("u.csv",)))
     np.savez(tmp_path / "tuesday.npz", y=np.ones((90, 3)), u=np.ones((90, 2)))
     with pytest.raises(ValueError, match="numbers of inputs, monday 1, tuesday 2"):
         read_data(config_of(files, sessions=True))
@@ -186,3 +197,79 @@ def test_both_sessions_have_the_states_of_one_field(tmp_path):
     length = int(recording.lengths[half])
     own = np.asarray(model.filter(y[:length], u[:length]).mean)
     np.testing.assert_allclose(own, filtered[half, :length], atol=1e-3)
+
+
+def scores_of_errors(
+    training: recordings.Data, held_out: recordings.Data, errors: np.ndarray
+) -> Scores:
+    """The scores of forecasts up to 4 steps ahead that are wrong by `errors` `[1, T, 5, n]`."""
+    steps = held_out.y.shape[1]
+    y = held_out.y[:, np.minimum(np.arange(steps)[:, None] + np.arange(5), steps - 1)]
+    half = np.full((*held_out.y.shape[:2], 1, held_out.y.shape[2]), 0.5)
+    whole = Forecasts(y + errors, half, half, RNG.normal(size=held_out.y.shape))
+    is_count = np.zeros(held_out.y.shape[-1], bool)
+    return score(training, held_out, forecaster_of(whole), is_count, 4)
+
+
+def test_a_session_of_two_forecasts_does_not_rule_the_score_of_all():
+    """Against all squares of all channels in units of their deviation, by a loop in NumPy."""
+    trainings = [data_of((400,), 3), data_of((400,), 2)]
+    held_out = [data_of((300,), 3), data_of((SKIPPED + 6,), 2)]
+    held_out[1].y[:, SKIPPED:] *= 0.03  # nothing happens in the two steps
+    scores, error, spread = [], 0.0, 0.0
+    for training, part in zip(trainings, held_out, strict=True):
+        errors = 0.3 * RNG.normal(size=(*part.y.shape[:2], 5, part.y.shape[2]))
+        scores.append(scores_of_errors(training, part, errors))
+        steps = slice(SKIPPED, part.lengths[0] - 4)  # at which forecasts are made
+        for channel, variance in enumerate(training.y[0].var(0)):
+            truth = part.y[0, SKIPPED + 2 : part.lengths[0] - 2, channel]  # two steps later
+            spread += np.sum((truth - truth.mean()) ** 2) / variance
+            error += np.sum(errors[0, steps, 2, channel] ** 2) / variance
+    assert [x.weights.starts for x in scores] == [276, 2]
+    assert scores[1].r2[2] < -5 < 0.85 < scores[0].r2[2]
+    pooled = session_fits.pooled_scores(scores)
+    assert pooled.r2[2] > 0.85
+    np.testing.assert_allclose(pooled.r2[2], 1 - error / spread, rtol=1e-5)
+    values = [276 * 3, 2 * 2]
+    np.testing.assert_allclose(pooled.gain, np.average([x.gain for x in scores], weights=values))
+    assert session_fits.pooled_scores(scores[:1]) is scores[0]  # as it was without sessions
+
+
+def test_few_forecasts_are_told_with_what_to_do(caplog):
+    long, short = data_of((SKIPPED + AHEAD + 50,), 3), data_of((SKIPPED + AHEAD + 2,), 2)
+    data = join_sessions([long, short], ("monday", "tuesday"))
+    problem = dynamics_problem.Problem(van_der_pol()[0], data, data)
+    dynamics_scores.warn_of_few_forecasts(config_of([], sessions=True), problem)
+    (line,) = caplog.messages
+    assert line.startswith("tuesday: its scores rest on 2 forecasts, expected 50 or more: record")
+
+
+def test_the_table_of_sessions_is_whole_at_80_columns():
+    row = lambda last: {
+        "r2": [-36.09, -0.753] + 8 * [0.0] + [-225.546] + 19 * [0.0] + [last],
+        "nats": -1.1845,
+        "coverage": {"+1": 1.0, "+10": 1.0, "+30": 1.0},
+    }
+    simple, names = {name: row(-6008.478) for name in baselines.NAMES}, ("monday", "tuesday")
+    content = {
+        "step_time": 1.0,
+        "time_unit": "steps",
+        "model": {"dims": 2, "field": "rbf"},
+        "baselines": simple,
+        "seeds": [{"seed": 0, "sessions": dict.fromkeys(names, row(0.5)), **row(0.5)}],
+        "session_baselines": dict.fromkeys(names, simple),
+    }
+    output = io.StringIO()
+    Console(file=output, width=80).print(dynamics_scores.table(content))
+    lines = output.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("within %" in line for line in lines) == 1
+    for label in ("seed 0", "persistence", "ARX", "linear-Gaussian"):
+        cells = [line.split() for line in lines if label in line]
+        assert len(cells) == 3  # of all and of each session, in a line each
+        assert all(" ".join(x).count("100 100 100") == 1 for x in cells)
+    assert [line.split()[0].strip("│") for line in lines if "day" in line] == [
+        "monday:",
+        "tuesday:",
+    ]
+    assert "…" not in output.getvalue()
