@@ -12,13 +12,12 @@ from train.gymnax import config as gymnax
 from train.gymnax import presets as gymnax_presets
 from train.host import schedules
 from train.host.command_line.command import parse
-from train.host.command_line.defaults import beginning
+from train.host.command_line.repetition import beginning, flags
 from train.host.errors import UsageError
 from train.host.plain_config import plain, rebuild
 from train.host.program import find
 from train.host.schedules import Shares
 from train.host.training import Config
-from train.policies import card
 from train.snake import config as snake
 from train.snake import presets as snake_presets
 from train.two_snake import agents as two_snake
@@ -75,7 +74,7 @@ def test_a_run_that_was_saved_without_shares_goes_on_and_is_repeated(preset, tmp
     assert program.training(old).budget_shapes_learning == (preset == "rainbow")  # its rate falls
     old = replace(old, run=replace(old.run, resume=""))
     preset_name, default = beginning(program, preset, old)
-    assert parse(program, [preset_name, *card.flags(plain(old), plain(default))])[0] == old
+    assert parse(program, [preset_name, *flags(plain(old), plain(default))])[0] == old
 
 
 @pytest.mark.parametrize("share", [0.0, 0.025, 0.3, 1.0, 3.0])

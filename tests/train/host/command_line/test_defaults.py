@@ -8,12 +8,13 @@ import pytest
 from tests.train import tiny
 from train.host import device_presets
 from train.host.command_line.command import parse
-from train.host.command_line.defaults import LEAST_ROWS, beginning, chunks
+from train.host.command_line.defaults import LEAST_ROWS, chunks
+from train.host.command_line.repetition import beginning
+from train.host.command_line.repetition import flags as flags_between
 from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import plain
 from train.host.program import find
 from train.host.training import PlayConfig
-from train.policies import card
 
 PROGRAMS = ("snake", "two_snake", "durotaxis", "gymnax", "allo", "vector_field")
 
@@ -68,7 +69,7 @@ def test_a_chunk_that_is_given_stays(flags, chunk):
     config, preset = parse(tiny.PROGRAM, flags.split())
     assert config.run.chunk_steps == chunk
     preset_name, default = beginning(tiny.PROGRAM, preset, config)
-    repeat_flags = card.flags(plain(config), plain(default))
+    repeat_flags = flags_between(plain(config), plain(default))
     assert parse(tiny.PROGRAM, [preset_name, *repeat_flags]) == (config, preset)
 
 
