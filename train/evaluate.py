@@ -15,7 +15,7 @@ from jaxrl.checks import Seed
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.run_directory import refuse_unwritable
+from train.host.files.run_directory import RunDirectory, refuse_unwritable
 from train.host.machine import jax_settings
 from train.host.plain_config import check_options
 from train.host.program import Run
@@ -51,13 +51,15 @@ def main(arguments: list[str]) -> int:
         if program and (own := program.evaluator):
             options = parse_flags("python -m train.evaluate", own.options, arguments)
             run = load(options)
+            before = time_of_scores(run)
             with jax_settings.network_precision(run.config.run.precision):
                 Console().print(own.evaluate(run, options))
-            tell_luck(run, options)
+            tell_luck(run, options, before)
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
         check_options(options)
         run = load(options)
+        before = time_of_scores(run)
         config, extra = requested_config(run, options)
         if options.sampled and (options.policy is not None or options.best):
             source = options.policy or str(run.directory)
@@ -70,7 +72,7 @@ def main(arguments: list[str]) -> int:
         about = {"updates": run.updates, "key": options.key, **extra}
         write_evaluation(run.directory, evaluation, options.out, **about)
         Console().print(evaluation.table)
-        tell_luck(run, options)
+        tell_luck(run, options, before)
 
     return command(evaluate, arguments)
 
@@ -84,10 +86,25 @@ def load(options: Any) -> Run:
     return run
 
 
-def tell_luck(run: Run, options: Any) -> None:
-    """Prints how much of the score that chose the best policies was luck."""
-    content = read_evaluation(run.directory) if options.best else None
-    for line in best.selection_bias_report(run.directory, content) if content else ():
+def time_of_scores(run: Run) -> int:
+    """When the scores of a run were last written, ns; 0 without any."""
+    path = RunDirectory(run.directory).evaluation
+    return path.stat().st_mtime_ns if path.is_file() else 0
+
+
+def tell_luck(run: Run, options: Any, before: int) -> None:
+    """Prints how much of the score that chose the best policies was luck.
+
+    Only where scores were written since the time `before`, of games played as those that chose: not
+    of other boards or grounds, nor of sampled actions after greedy ones.
+    """
+    if not options.best or time_of_scores(run) == before:
+        return
+    content = read_evaluation(run.directory)
+    chosen_greedily = getattr(run.config.run, "evaluation_greedy", True)
+    if content is None or content.get("greedy", chosen_greedily) != chosen_greedily:
+        return
+    for line in best.selection_bias_report(run.directory, content):
         print(line)
 
 

@@ -152,7 +152,7 @@ def load(source: str | Path, best: bool = False, seed: int | None = None) -> Pol
     is_file = run.state is None and not best
     if is_file and seed not in (None, *run.seeds):
         raise UsageError(f"{source} holds one policy, of seed {run.seeds[0]}: leave seed out")
-    seed = export.one_seed(run, seed, "seed")
+    seed = saved_policies.one_seed(run, seed, "seed")
     if is_file:
         content = policy_files.read_metadata(policy_files.file_of(source))
         metadata = {name: content[name] for name in export.FACTS}

@@ -37,6 +37,8 @@ class Compile:
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
+    seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Which of several seeds."""
     best: bool = False
     """The policy that was best while training, kept in RUN/best, instead of the newest."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
@@ -48,6 +50,7 @@ class Compile:
 def write(options: Compile) -> list[Path]:
     """The paths of the program and of its description. Raises UsageError."""
     run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
+    seed = saved_policies.one_seed(run, options.seed)
     if options.out:
         whole_files.refuse_no_file(options.out)
     path = options.out or Path(saved_policies.name_of(options.run, options.policy))
@@ -57,7 +60,8 @@ def write(options: Compile) -> list[Path]:
     paths = [path, path.with_suffix(".json")]
     for file in paths:
         whole_files.refuse_existing(file, options.overwrite)
-    program, description = compile_policy(run)
+    agent = run.agents[run.seeds.index(seed)]
+    program, description = compile_policy(run._replace(agents=[agent]))
     with whole_files.replacement_file(path) as file:
         file.write(program)
     whole_files.write_whole(paths[1], json.dumps(description, indent=1) + "\n")
@@ -65,7 +69,7 @@ def write(options: Compile) -> list[Path]:
 
 
 def compile_policy(run: Run) -> tuple[bytes, dict[str, Any]]:
-    """The greedy policy of the first agent of a run, and what goes into and comes out of it."""
+    """The greedy policy of a run's first agent, and what goes into and comes out of it."""
     # what goes in: the arrays of one observation and memory
     player = abilities.player_of(run)
     agent, agent_state = player.agent, player.acting_state(run.agents[0])

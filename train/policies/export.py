@@ -105,7 +105,7 @@ def write(options: Export) -> Path:
     path = new_file(options)
     run = saved_runs.load(options.run, options.best)
     abilities.refuse_no_policies(run.program, run.directory)
-    seed = one_seed(run, options.seed)
+    seed = saved_policies.one_seed(run, options.seed)
     agent = run.agents[run.seeds.index(seed)]
     arrays = policy_files.parameters(agent)
     size = sum(x.nbytes for x in arrays.values())
@@ -185,18 +185,6 @@ def new_file(options: Export) -> Path:
         if file.exists() and not options.overwrite:
             raise UsageError(f"{file} exists already: choose another name, or give --overwrite")
     return path
-
-
-def one_seed(run: Run, seed: int | None, flag: str = "--seed") -> int:
-    """The seed that is given, or a run's only one. Raises UsageError if that is not clear."""
-    seeds, seed_list = run.seeds, ", ".join(map(str, run.seeds))
-    if seed is None and len(seeds) == 1:
-        return seeds[0]
-    if seed is None:
-        raise UsageError(f"{run.directory} has several seeds: choose one, {flag} {seed_list}")
-    if seed not in seeds:
-        raise UsageError(f"{run.directory} has no seed {seed}: choose {flag} among {seed_list}")
-    return seed
 
 
 def table() -> Table | str:

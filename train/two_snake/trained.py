@@ -22,6 +22,7 @@ class Player(NamedTuple):
 def load(name: str, best: bool = False) -> Player:
     """The snake of a run directory, a policy file, or a policy of the library.
 
+    Of a run of several seeds it is the first, which its name says then.
     `best` takes the policy of a run that was best while training. Raises UsageError if there is no
     such snake.
     """
@@ -30,6 +31,8 @@ def load(name: str, best: bool = False) -> Player:
     if run.program.name != "two_snake":
         raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")
     title = saved_policies.name_of(name, None) if is_run else saved_policies.name_of(None, name)
+    if len(run.seeds) > 1:
+        title += f", seed {run.seeds[0]}"
     return Player(title, run.config, parameters(run.agents[0]))
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.train import untrained
 from train.host import abilities
 from train.host.errors import UsageError
+from train.host.running.saved_runs import with_run_fields
 from train.policies import compiled
 from train.policies.export import main
 
@@ -110,6 +111,18 @@ def test_a_dot_in_a_name_ends_nothing(arguments, name, quick_folder, monkeypatch
     assert main(["compile", *arguments]) == 0
     files = {x.name for x in (quick_folder / "here.v2").iterdir()}
     assert files == {f"{name}.jax", f"{name}.json"}
+
+
+def test_one_of_several_seeds_is_compiled(quick_folder, monkeypatch, capfd):
+    run = untrained.snake()
+    config = with_run_fields(run.config, num_seeds=2)
+    several = run._replace(config=config, agents=[*run.agents, "the second"])
+    monkeypatch.setattr(compiled.saved_policies, "load_run_or_policy", lambda *_: several)
+    monkeypatch.setattr(compiled, "compile_policy", lambda run: (run.agents[0].encode(), {}))
+    assert main(["compile", "runs/a"]) == 2
+    assert "has several seeds: choose one, --seed 0, 1" in capfd.readouterr().err
+    assert main(["compile", "runs/a", "--seed", "1"]) == 0
+    assert (quick_folder / "a.jax").read_bytes() == b"the second"
 
 
 def test_names_that_differ_behind_a_dot_are_two(quick_folder):

@@ -26,6 +26,8 @@ FARTHER = 30.0
 """Factor by which parameters are sought beyond what the data can tell."""
 EVEN = 1.1
 """Stiffest over softest ground under parents, below which γ and α have no interval."""
+LEAST_TOLD = 1e-5
+"""Information on a direction of parameters, of 1 on one alone, from which on curvature tells it."""
 LEAST_FREEDOM = 10
 """Repeated coordinates of resting cells below which errors and scatter are not told apart."""
 
@@ -92,13 +94,17 @@ def fit_spawning(data: Displacements, law: str) -> Estimate:
 
     Lengths are divided by the largest distance for the search, so that all numbers are of order 1.
     """
-    unit = np.float32(max(float(data.distance.max()), 1e-3))
-    scaled = data._replace(distance=data.distance / unit, squares=data.squares / unit**2)
-    if law == "isotropic":  # which has a length of its own, 1 px
-        unit, scaled = np.float32(1.0), data
+    unit, scaled = unit_of(data, law), data
+    if law != "isotropic":
+        scaled = data._replace(distance=data.distance / unit, squares=data.squares / unit**2)
     problem = pad_displacements(scaled), starts(scaled, law), bounds(scaled, law)
     estimate = jax.tree.map(np.asarray, _fit_spawning(law, *problem))
     return in_px(open_ends(scaled, estimate), unit, data, law)
+
+
+def unit_of(data: Displacements, law: str) -> np.float32:
+    """The length, px, in which a law is fitted; the isotropic one has a length of its own, 1 px."""
+    return np.float32(1.0 if law == "isotropic" else max(float(data.distance.max()), 1e-3))
 
 
 def in_px(estimate: Estimate, unit: np.float32, data: Displacements, law: str) -> Estimate:
@@ -240,3 +246,21 @@ def correlation(estimate: Estimate, names: tuple[str, ...]) -> float:
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-30))
     off_diagonal = covariance / np.outer(scale, scale) - np.eye(len(chosen))
     return float(np.clip(np.abs(off_diagonal).max(), 0, 1))
+
+
+def curve_errors(
+    fit: Fit, data: Displacements, by_gamma: np.ndarray, by_alpha: np.ndarray
+) -> np.ndarray:
+    """Standard errors `[G]`, px, of Hill distances, by curvature.
+
+    `by_gamma` and `by_alpha` `[G]` are their derivatives by the logarithms of both. What is hardly
+    told counts as known: profiles go along it, and further than a curvature says.
+    """
+    information = fit.spawning.information.astype(float)
+    scale = 1 / np.sqrt(np.maximum(np.diag(information), 1e-30))
+    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
+    slopes = np.zeros((len(by_gamma), len(scale)))
+    by_noise = np.full(len(by_gamma), unit_of(data, fit.law) if fit.law == "directed" else 0.0)
+    slopes[:, :3] = np.stack([by_gamma, by_alpha, by_noise], axis=1)
+    along = (slopes * scale) @ vectors
+    return np.sqrt((along**2 / values)[:, values > LEAST_TOLD].sum(1))

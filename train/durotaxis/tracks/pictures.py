@@ -64,7 +64,7 @@ def _draw_curve(axes: Axes, table: Table, fit: Fit, replicates: np.ndarray, unit
     stiffness, distance = units.stiffness * data.stiffness, units.length * data.distance
     axes.plot(stiffness, distance, ".", color=GREY, markersize=3, alpha=0.6, label="births seen")
     grid = np.linspace(0.0, 1.05 * float(data.stiffness.max()), 200)[1:].astype(np.float32)
-    curve, low, high = (units.length * x for x in report.hill_band(fit, grid))
+    curve, low, high = (units.length * x for x in report.hill_band(fit, data, grid))
     x = units.stiffness * grid
     if fit.law == "directed":
         label = "95 % of what the data allow"

@@ -8,6 +8,7 @@ from rich.table import Table as TextTable
 
 from envs.durotaxis.substrate import LEAST_INTENSITY
 from envs.durotaxis.tracks import events, spawning
+from envs.durotaxis.tracks.spawning import Displacements
 from envs.durotaxis.units import Units
 from jaxrl.numerics.max_likelihood import DROP, Estimate
 from train.durotaxis.tracks import fitting
@@ -78,10 +79,14 @@ def event_numbers(estimate: Estimate, causes: tuple[str, ...]) -> dict[str, Numb
     }
 
 
-def hill_band(fit: Fit, stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def hill_band(
+    fit: Fit, data: Displacements, stiffness: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Hill distances `[G]` at stiffness `[G]`: fitted, least and largest.
 
-    These are the ends over all parameters on the profiles that the data do not reject.
+    These are the ends over all parameters on the profiles that the data do not reject, or by the
+    curvature where that is wider: along a profile of another number a distance hardly changes. The
+    noise of the isotropic law is a deviation, and no part of a distance.
     """
     profile = fit.spawning.profile
     inside = profile.drop <= DROP
@@ -92,8 +97,13 @@ def hill_band(fit: Fit, stiffness: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
             spawning.NAMES, np.vstack([fit.spawning.theta, paths]).T[:3], strict=False
         )
     )
-    curves = gamma / (1 + (alpha / np.maximum(stiffness, 1e-6)) ** 2) + noise
-    return curves[0], curves.min(0), curves.max(0)
+    noise = noise * (fit.law == "directed")
+    share = 1 / (1 + (alpha / np.maximum(stiffness, 1e-6)) ** 2)
+    curves = gamma * share + noise
+    by_gamma, by_alpha = gamma[0] * share[0], -2 * gamma[0] * share[0] * (1 - share[0])
+    reach = np.sqrt(2 * DROP) * fitting.curve_errors(fit, data, by_gamma, by_alpha)
+    low, high = (curves[0] - reach).clip(0), curves[0] + reach
+    return curves[0], np.minimum(curves.min(0), low), np.maximum(curves.max(0), high)
 
 
 def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Units) -> list[str]:
@@ -179,13 +189,14 @@ def confounded_lines(table: Table, fit: Fit, units: Units) -> list[str]:
         return []
     middle = np.median(stiffness)
     value, least, largest = (
-        float(x[0]) * units.length for x in hill_band(fit, np.array([middle], np.float32))
+        float(x[0]) * units.length
+        for x in hill_band(fit, table.displacements, np.array([middle], np.float32))
     )
-    factor = units.stiffness
+    factor, what = units.stiffness, "distance" if fit.law == "directed" else "Hill distance"
     return [
         f"gamma, alpha and noise are confounded (correlation up to {correlation:.2f}): parents "
         f"stand on stiffness {factor * low:.3g} to {factor * high:.3g} only. What is known is the "
-        f"distance there, {value:.3g} ({least:.3g} to {largest:.3g}) {units.length_name} at "
+        f"{what} there, {value:.3g} ({least:.3g} to {largest:.3g}) {units.length_name} at "
         f"{factor * middle:.3g}; softer and stiffer ground would tell them apart"
     ]
 

@@ -69,6 +69,18 @@ def load_source(source: str | Path, best: bool = False) -> Run:
     return as_run(source)
 
 
+def one_seed(run: Run, seed: int | None, flag: str = "--seed") -> int:
+    """The seed that is given, or a run's only one. Raises UsageError if that is not clear."""
+    seeds, seed_list = run.seeds, ", ".join(map(str, run.seeds))
+    if seed is None and len(seeds) == 1:
+        return seeds[0]
+    if seed is None:
+        raise UsageError(f"{run.directory} has several seeds: choose one, {flag} {seed_list}")
+    if seed not in seeds:
+        raise UsageError(f"{run.directory} has no seed {seed}: choose {flag} among {seed_list}")
+    return seed
+
+
 def name_of(run: str | None, policy: str | None) -> str:
     """What a run or a policy is called: its folder's name, or its file's without the suffix."""
     if policy is not None:

@@ -9,8 +9,9 @@ import pytest
 from scipy import optimize
 
 from envs.durotaxis.tracks import spawning
+from envs.durotaxis.tracks.spawning import Displacements
 from envs.durotaxis.units import PIXELS
-from jaxrl.numerics.max_likelihood import DROP
+from jaxrl.numerics.max_likelihood import DROP, Estimate, Profile
 from train.durotaxis.tracks import (
     check,
     command,
@@ -19,8 +20,10 @@ from train.durotaxis.tracks import (
     ground,
     pictures,
     recording,
+    report,
     tables,
 )
+from train.durotaxis.tracks.fitting import Fit
 from train.durotaxis.tracks.ground import law_ground
 from train.durotaxis.tracks.recording import FRAMES, TRUTH
 
@@ -108,6 +111,27 @@ def test_a_fit_of_the_example_explains_it(tmp_path, capsys):
     assert "nothing speaks against the model" in capsys.readouterr().out
     assert command.main(arguments) == 2  # nothing is overwritten
     assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("law", "by_noise"), [("directed", 10.0), ("isotropic", 0.0)])
+def test_the_band_of_distances_is_as_wide_as_the_curvature_says(law, by_noise):
+    """Where profiles of the parameters hardly change the distance, as along the ridge of three."""
+    size, count = len(spawning.NAMES), 3
+    theta = np.zeros(size, np.float32)
+    theta[:3] = np.log(9.0), np.log(3.0), 1.0
+    zeros, paths = np.zeros((size, count)), np.tile(theta, (size, count, 1))
+    profile = Profile(zeros, zeros, paths)
+    information = np.diag(np.array([100.0, 25.0, 400.0, *np.ones(size - 3)]))
+    nothing = np.zeros(size)
+    estimate = Estimate(theta, theta, theta, information, 0.0, nothing, profile)
+    laws = Fit(law, estimate, estimate, estimate, (), (), True)
+    births = np.full(4, 10.0, np.float32)
+    data = Displacements(births, births, births, births, births, 1.0, 8.0)
+    value, low, high = report.hill_band(laws, data, np.array([3.0]))  # where α is half of γ
+    deviation = np.sqrt(4.5**2 / 100 + 4.5**2 / 25 + by_noise**2 / 400)
+    np.testing.assert_allclose(value, 5.5 if law == "directed" else 4.5, rtol=1e-6)
+    np.testing.assert_allclose(high - value, 1.96 * deviation, rtol=1e-4)
+    np.testing.assert_allclose(value - low, 1.96 * deviation, rtol=1e-4)
 
 
 @pytest.mark.slow
