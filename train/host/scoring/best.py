@@ -5,6 +5,7 @@ each member had when it scored best. A score of some games is also luck, and the
 scores more so: `python -m train.evaluate RUN --best` plays fresh games.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from train.host.training import PlayConfig, Score, Training
 
 STREAM = 2**31 - 1
 """Folded into the key of a seed, so that no other games use the same random numbers."""
+_log = logging.getLogger(__name__)
 
 
 class BestPolicies(NamedTuple):
@@ -167,8 +169,13 @@ def make(
     if not isinstance(settings, PlayConfig) or not settings.evaluate_every:
         return None
     per_update = training.steps_per_update
-    first = settings.evaluate_every * settings.chunk_updates(per_update)
-    if settings.total_updates(per_update) < first:
+    length, updates = settings.chunk_updates(per_update), settings.total_updates(per_update)
+    if updates < settings.evaluate_every * length:
+        _log.warning(
+            "no policy is scored while training: --run.evaluate-every %d is in chunks, and the run "
+            "has %d",
+            *(settings.evaluate_every, -(-updates // length)),
+        )
         return None
     if training.games is None:
         raise UsageError("this program plays no games while it trains: leave out evaluate-every")

@@ -230,6 +230,14 @@ def test_a_signal_while_games_are_played_loses_no_chunk(finished_run, tmp_path, 
     assert read_best(finished_run).updates == read_best(directory).updates
 
 
+def test_scores_that_would_come_after_the_end_are_told(tmp_path, caplog):
+    config = configure(tmp_path, evaluate_every=CHUNKS + 1)
+    agents: Any = None
+    parts = tiny.make_training(config), config.run, config.run.members, tmp_path
+    assert best.make(*parts, agents) is None
+    assert "--run.evaluate-every 11 is in chunks, and the run has 10" in caplog.text
+
+
 def test_games_without_an_end_are_told(tmp_path, monkeypatch, capsys):
     nobody = lambda episodes: {"games": 0, "right": {"mean": None}}
     monkeypatch.setattr(best, "summaries", nobody)
