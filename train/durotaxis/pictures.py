@@ -193,7 +193,11 @@ def _draw_close_up(
     inset.set_xticks([])
     inset.set_yticks([])
     inset.spines[:].set_color("white")
-    frame = (x - reach / 2, y - reach / 2, reach, reach)
+    # Its frame ends with the ground: beyond, white lines would cross the title.
+    x_ends, y_ends = (
+        np.clip([v - reach / 2, v + reach / 2], 0, end) for v, end in ((x, width), (y, height))
+    )
+    frame = (x_ends[0], y_ends[0], np.ptp(x_ends), np.ptp(y_ends))
     axes.indicate_inset(frame, edgecolor="white", alpha=0.9, linewidth=0.7)
     count = int(episode.colony.num_nodes[moment])
     _draw_moment(inset, episode, moment, float(np.clip(500 / max(count, 1), 12, 32)), True)
