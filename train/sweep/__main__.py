@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from train.host.arguments import flag_value
 from train.host.command_line.command import command
 from train.host.command_line.defaults import fields_in
 from train.host.command_line.flags import parse_known
@@ -20,6 +21,7 @@ def main(arguments: list[str]) -> int:
         name = remaining.pop(0) if remaining and not remaining[0].startswith("-") else ""
         preset = remaining.pop(0) if remaining and not remaining[0].startswith("-") else ""
         options, flags = parse_known(build.USAGE, build.Options, remaining)
+        flag_value(remaining, "--resume")  # which refuses two
         check_options(options)
         cluster.refuse(options)
         if options.resume:

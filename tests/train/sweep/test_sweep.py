@@ -260,6 +260,11 @@ def test_a_sweep_goes_on_as_it_began(flags, more, capsys):
     assert capsys.readouterr().err == f"{expected} out {more}\n"
 
 
+def test_a_sweep_cannot_be_two(capsys):
+    assert command.main(["--resume", "one", "--resume=other"]) == REFUSED
+    assert "--resume is given twice, one and other; expected it once" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "seeds"), [("allo", 10), ("snake", 1)])
 def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path):
