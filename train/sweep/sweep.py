@@ -167,8 +167,7 @@ class Sweep:
         target.path.mkdir(exist_ok=True)
         target.write_config(self.program.address, self.preset, config)
         with metrics_file.MetricsFile(target.path) as record:
-            record.cut(0)
-            record.append(rows)
+            record.replace(0, rows)
         meta = {**meta, "name": self.program.address, "config": plain(config)}
         updates = meta["counters"]["updates"]
         checkpoint.save(target.checkpoints, updates, state, meta)
