@@ -11,7 +11,7 @@ import numpy as np
 from gymnax.environments import spaces
 
 from envs.base import Environment, check_name, is_traced, select
-from envs.durotaxis import actions, heirs, marking, rules, substrate
+from envs.durotaxis import actions, marking, parents, rules, substrate
 from envs.durotaxis.graph import observation, pairwise
 from envs.durotaxis.graph.features import Features
 from envs.durotaxis.rewards import registry
@@ -43,7 +43,7 @@ class Durotaxis(Environment):
     * End: too many nodes (`crowded`), none left (`empty`), the centroid moving left for too long
       (`retreated`), or a node at the right edge (`arrived`), which is success; where several hold,
       the first of these. `info["outcome"]` says which one, and how far the colony came.
-    * Deletion: `forest` or `tree`, see `envs.durotaxis.heirs`.
+    * Deletion: `forest` or `tree`, see `envs.durotaxis.parents`.
     * Recovery: with `recovery_nodes` above 0 an empty colony begins again with so many nodes around
       the old centroid, at most `Params.max_recoveries` times an episode.
     * Ground: `linear` (m = 0.05 per px, b = 1), `exponential` (likewise), `random`, drawn for
@@ -72,7 +72,7 @@ class Durotaxis(Environment):
         check_name("action", action, actions.FORMS)
         check_name("reward_set", reward_set, registry.SETS)
         check_name("observation", observation, OBSERVATIONS)
-        check_name("deletion", deletion, heirs.DELETIONS)
+        check_name("deletion", deletion, parents.DELETIONS)
         if not 1 <= num_founders <= capacity:
             raise ValueError(
                 f"num_founders is {num_founders}; expected 1 to {capacity}, the capacity"

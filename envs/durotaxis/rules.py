@@ -2,8 +2,8 @@
 
 Cells never move. On every step some are deleted, and each of the others has one child. The links
 from parents to children form a forest, for every cell has at most one parent, so the whole graph is
-one integer per cell. For what becomes of the children of a deleted cell see `heirs`. No reward, no
-observation, no episode here.
+one integer per cell. For what becomes of the children of a deleted cell see `parents`. No reward,
+no observation, no episode here.
 
 A colony of N cells lies in slots 0 to N - 1 of C; in a forest each parent in a lower slot than its
 children.
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs.durotaxis import selection
-from envs.durotaxis.heirs import new_parents
+from envs.durotaxis.parents import new_parents
 
 # Selecting cells is part of the rules, so these are re-exported.
 from envs.durotaxis.selection import compact as compact
@@ -166,7 +166,7 @@ def grow(
     """Every cell outside `deleted`, bool `[C]`, has its child; then `deleted` die.
 
     `child_x` and `child_y` are float32 `[C]` px; `deleted` beyond N is ignored; for `deletion` see
-    `heirs.new_parents`. The colony then has twice as many cells as survivors; if more than C, the
+    `parents.new_parents`. The colony then has twice as many cells as survivors; if more than C, the
     caller must end the episode.
     """
     survives = alive(colony) & ~deleted

@@ -9,7 +9,7 @@ from envs.durotaxis import placement
 from envs.durotaxis.actions import FIXED, PARAMETERS, Bounds, Form, Spawn, Spawning
 from envs.durotaxis.actions import names as names_of_action
 from envs.durotaxis.env import Durotaxis, Ground, Params
-from envs.durotaxis.heirs import Deletion
+from envs.durotaxis.parents import Deletion
 from envs.durotaxis.placement import Placement
 from envs.durotaxis.rewards import registry
 from envs.durotaxis.rewards.registry import RewardSet

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from envs.durotaxis import heirs, rules, selection
+from envs.durotaxis import parents, rules, selection
 from envs.durotaxis.substrate import Law, intensity
 from tests.accelerator_branches import compile_as_on_accelerators
 from tests.envs.durotaxis import oracle
@@ -249,9 +249,9 @@ def test_the_nearest_survivor():
                 nearest[slot] = parent[nearest[slot]]
         return nearest
 
-    random, find = np.random.default_rng(0), jax.jit(heirs.nearest_survivor)
+    random, find = np.random.default_rng(0), jax.jit(parents.nearest_survivor)
     shapes = [jax.ShapeDtypeStruct((128,), kind) for kind in (jnp.int32, bool)]
-    find_as_accelerators = compile_as_on_accelerators(heirs.nearest_survivor, *shapes)
+    find_as_accelerators = compile_as_on_accelerators(parents.nearest_survivor, *shapes)
     path = np.arange(-1, 127)
     for share in (0, 0.02, 0.2, 0.5, 0.9, 1):
         for parent in (path, random.integers(-1, np.arange(128)), np.maximum(path - 2, -1)):

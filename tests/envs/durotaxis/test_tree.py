@@ -10,7 +10,7 @@ import networkx
 import numpy as np
 import pytest
 
-from envs.durotaxis import heirs, rules
+from envs.durotaxis import parents, rules
 from envs.durotaxis.env import Durotaxis
 from tests.accelerator_branches import compile_as_on_accelerators
 
@@ -61,13 +61,13 @@ def random_colony(random: np.random.Generator, size: int) -> tuple[rules.Colony,
     return rules.Colony(**numbers), Links(list(range(size)), links, dict(enumerate(x.tolist())))
 
 
-find = jax.jit(heirs.new_parents, static_argnums=3)
+find = jax.jit(parents.new_parents, static_argnums=3)
 
 
 @cache
 def find_as_accelerators():
     shapes = [jax.ShapeDtypeStruct((CAPACITY,), kind) for kind in (jnp.int32, float, bool)]
-    return compile_as_on_accelerators(heirs.tree_parents, *shapes)
+    return compile_as_on_accelerators(parents.tree_parents, *shapes)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
@@ -140,7 +140,7 @@ def test_the_environment_deletes_as_it_is_told():
     """The same actions: as many nodes at the same places, but only the tree stays connected."""
     key = jax.random.key(0)
     apart = {}
-    for deletion in heirs.DELETIONS:
+    for deletion in parents.DELETIONS:
         env = Durotaxis(capacity=40, action="nodes", deletion=deletion, observation="local")
         params = replace(env.default_params, threshold_nodes=40.0)
         obs, state = env.reset(jax.random.clone(key), params)
