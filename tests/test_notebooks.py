@@ -8,6 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import IPython.display
+import jax
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
@@ -217,3 +219,11 @@ def test_what_is_foreseen_of_short_records_and_of_dead_channels(steps, monkeypat
     assert at[0] >= 0
     assert steps // 2 in at
     np.testing.assert_array_equal(points.get_ydata(), y[at, 1])
+
+
+def test_a_law_that_is_not_finite_somewhere_is_named_with_the_place():
+    outwards = SimpleNamespace(velocity=lambda z, _: z / jnp.linalg.norm(z, axis=-1, keepdims=True))
+    names = {"env": outwards, "params": None, "BOX": 2.0, "jax": jax, "jnp": jnp}
+    cell = cell_with(ROOT / "notebooks/04_active_dynamics.ipynb", "def draw_field")
+    with pytest.raises(AssertionError, match=r"not finite at \[0\. 0\.\]"):
+        exec(cell, names)
