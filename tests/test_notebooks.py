@@ -148,8 +148,8 @@ def cell_with(path: Path, text: str) -> str:
     return cell
 
 
-def shown(monkeypatch) -> list[str]:
-    """What cells display from now on, by the names of the files."""
+def record_displays(monkeypatch) -> list[str]:
+    """The names of the files that cells display from now on."""
     names: list[str] = []
     monkeypatch.setattr(IPython.display, "Image", lambda filename: Path(filename).name)
     monkeypatch.setattr(IPython.display, "display", names.append)
@@ -195,7 +195,7 @@ def test_a_file_that_cannot_be_read_is_not_shown_as_the_one_before(monkeypatch, 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "look").mkdir()
     (tmp_path / "look/look.png").touch()  # of the file before
-    names = shown(monkeypatch)
+    names = record_displays(monkeypatch)
     exec(cell_with(RECORDINGS, "look.main"), {"FILE": "missing.npz"})
     assert not names
 
@@ -206,12 +206,12 @@ def test_what_is_foreseen_of_short_records_and_of_dead_channels(steps, monkeypat
     monkeypatch.chdir(tmp_path)
     y = np.random.default_rng(0).normal([0, 5, 1], 1, (steps, 3)).astype(np.float32)
     y[:, 0] = np.nan
-    data = join_episodes([(y + 1, np.zeros((steps, 1))), (y, np.zeros((steps, 1)))])
+    recording = join_episodes([(y + 1, np.zeros((steps, 1))), (y, np.zeros((steps, 1)))])
     quantiles = lambda known, u, ahead: np.zeros((len(known), ahead + 1, 3, 3))
     monkeypatch.setattr(fitted, "load", lambda directory: SimpleNamespace(quantiles=quantiles))
-    monkeypatch.setattr(reading, "read_data", lambda config: data)
+    monkeypatch.setattr(reading, "read_data", lambda config: recording)
     monkeypatch.setattr(plt, "close", lambda figure: None)
-    shown(monkeypatch)
+    record_displays(monkeypatch)
     names = {"result": SimpleNamespace(directory=tmp_path), "config": None, "np": np}
     exec(cell_with(RECORDINGS, "fitted.load"), names | {"Image": lambda filename: None})
     points = plt.gcf().axes[0].lines[0]
