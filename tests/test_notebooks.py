@@ -186,9 +186,9 @@ def test_the_simulated_neurons_have_the_rhythm_that_the_text_tells(monkeypatch, 
     (rises,) = np.nonzero((signal[:-1] < 0) & (signal[1:] >= 0))
     crossings = rises + signal[rises] / (signal[rises] - signal[rises + 1])
     text = "\n".join(cell.source for cell in nbformat.read(RECORDINGS, as_version=4).cells)
-    told = [float(x) for x in re.findall(r"(?:rhythm of|cycle of about) ([\d.]+)\sbins", text)]
-    assert len(told) == 2
-    np.testing.assert_allclose(np.diff(crossings).mean(), told, atol=0.05)
+    periods = [float(x) for x in re.findall(r"(?:rhythm of|cycle of about) ([\d.]+)\sbins", text)]
+    assert len(periods) == 2
+    np.testing.assert_allclose(np.diff(crossings).mean(), periods, atol=0.05)
 
 
 def test_a_file_that_cannot_be_read_is_not_shown_as_the_one_before(monkeypatch, tmp_path):
@@ -207,7 +207,7 @@ def test_what_is_foreseen_of_short_records_and_of_dead_channels(steps, monkeypat
     y = np.random.default_rng(0).normal([0, 5, 1], 1, (steps, 3)).astype(np.float32)
     y[:, 0] = np.nan
     recording = join_episodes([(y + 1, np.zeros((steps, 1))), (y, np.zeros((steps, 1)))])
-    quantiles = lambda known, u, ahead: np.zeros((len(known), ahead + 1, 3, 3))
+    quantiles = lambda y, u, ahead: np.zeros((len(y), ahead + 1, 3, 3))
     monkeypatch.setattr(fitted, "load", lambda directory: SimpleNamespace(quantiles=quantiles))
     monkeypatch.setattr(reading, "read_data", lambda config: recording)
     monkeypatch.setattr(plt, "close", lambda figure: None)
