@@ -76,6 +76,29 @@ def test_the_front_page_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
 
+def test_numbers_of_the_front_page_stand_on_the_page_that_it_names():
+    """The column "here" of its results, each range with the number before it."""
+    results = (ROOT / "README.md").read_text().partition("## Results")[2].partition("\n## ")[0]
+    rows = [line.split(" | ") for line in results.splitlines() if line.count(" | ") == 4]
+    for _, _, here, _, details in rows[1:]:
+        page = re.sub(r"\s+", " ", (ROOT / re.search(r"\((docs/\w+\.md)", details)[1]).read_text())
+        ranges = re.findall(r"[\d.]+ \([\d.]+ to [\d.]+", here)
+        numbers = re.findall(r"\d[\d.,]*\d", here)
+        missing = [number for number in (*ranges, *numbers) if number not in page]
+        assert not missing, f"{details} has no {missing}"
+    assert len(rows) > 5
+
+
+def test_commands_name_runs_that_a_reader_can_have():
+    """A run is RUN or `runs/...`, not a folder of the author's."""
+    named = re.compile(
+        r"(?:--learned|--resume|train\.(?:render|report|evaluate)) ([^\s`|.-][^\s`]*)"
+    )
+    for page in PAGES:
+        for run in named.findall(page.read_text()):
+            assert re.match(r"runs/|\$|[A-Z]{2}|\[", run), f"{page.name}: {run} is no run"
+
+
 @pytest.mark.parametrize("name", PAGE_OF)
 def test_every_preset_is_explained_on_its_page(name: str):
     presets = importlib.import_module(f"train.{name}.program").PROGRAM.presets

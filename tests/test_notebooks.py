@@ -7,12 +7,20 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
+import IPython.display
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 
 from train.host import device_presets
 from train.host.program import find
+from train.vector_field import fitted
+from train.vector_field.data import reading
+from train.vector_field.data.recordings import join_episodes
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -130,3 +138,92 @@ def test_says_what_to_expect_before_a_long_cell(path):
     assert link, "a prediction names its model"
     headings = re.findall(r"^## (.+)$", (ROOT / "docs/accelerators.md").read_text(), re.M)
     assert link[1] in [re.sub(r"[^\w ]", "", x.lower()).replace(" ", "-") for x in headings]
+
+
+RECORDINGS = ROOT / "notebooks/06_recordings.ipynb"
+
+
+def cell_with(path: Path, text: str) -> str:
+    (cell,) = [cell for cell in code_cells(path) if text in cell]
+    return cell
+
+
+def record_displays(monkeypatch) -> list[str]:
+    """The names of the files that cells display from now on."""
+    names: list[str] = []
+    monkeypatch.setattr(IPython.display, "Image", lambda filename: Path(filename).name)
+    monkeypatch.setattr(IPython.display, "display", names.append)
+    return names
+
+
+class NoiseFree:
+    """A generator that draws no noise and no pulses, and whose counts are their own rates."""
+
+    def __init__(self, seed):
+        self.rng, self.draws = np.random.Generator(np.random.PCG64(seed)), 0
+
+    def normal(self, size):
+        self.draws += 1
+        return self.rng.normal(size=size) if self.draws <= 3 else np.zeros(size)
+
+    def uniform(self, low, high, size):
+        return self.rng.uniform(low, high, size)
+
+    def random(self, size):
+        return np.ones(size)
+
+    def poisson(self, rates):
+        return rates
+
+
+def test_the_simulated_neurons_have_the_rhythm_that_the_text_tells(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(np.random, "default_rng", NoiseFree)
+    exec(cell_with(RECORDINGS, "def simulate"), {})
+    log_rates = np.log(np.load("recording.npz")["y"][0, 300:])
+    plane = np.linalg.svd(log_rates - log_rates.mean(axis=0), full_matrices=False)[0][:, :2]
+    signal = plane[:, 0] - plane[:, 0].mean()
+    (rises,) = np.nonzero((signal[:-1] < 0) & (signal[1:] >= 0))
+    crossings = rises + signal[rises] / (signal[rises] - signal[rises + 1])
+    text = "\n".join(cell.source for cell in nbformat.read(RECORDINGS, as_version=4).cells)
+    periods = [float(x) for x in re.findall(r"(?:rhythm of|cycle of about) ([\d.]+)\sbins", text)]
+    assert len(periods) == 2
+    np.testing.assert_allclose(np.diff(crossings).mean(), periods, atol=0.05)
+
+
+def test_a_file_that_cannot_be_read_is_not_shown_as_the_one_before(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "look").mkdir()
+    (tmp_path / "look/look.png").touch()  # of the file before
+    names = record_displays(monkeypatch)
+    exec(cell_with(RECORDINGS, "look.main"), {"FILE": "missing.npz"})
+    assert not names
+
+
+@pytest.mark.parametrize("steps", [55, 100, 400])
+def test_what_is_foreseen_of_short_records_and_of_dead_channels(steps, monkeypatch, tmp_path):
+    """All points are those of the record, of the channel with the largest mean that has values."""
+    monkeypatch.chdir(tmp_path)
+    y = np.random.default_rng(0).normal([0, 5, 1], 1, (steps, 3)).astype(np.float32)
+    y[:, 0] = np.nan
+    recording = join_episodes([(y + 1, np.zeros((steps, 1))), (y, np.zeros((steps, 1)))])
+    quantiles = lambda y, u, ahead: np.zeros((len(y), ahead + 1, 3, 3))
+    monkeypatch.setattr(fitted, "load", lambda directory: SimpleNamespace(quantiles=quantiles))
+    monkeypatch.setattr(reading, "read_data", lambda config: recording)
+    monkeypatch.setattr(plt, "close", lambda figure: None)
+    record_displays(monkeypatch)
+    names = {"result": SimpleNamespace(directory=tmp_path), "config": None, "np": np}
+    exec(cell_with(RECORDINGS, "fitted.load"), names | {"Image": lambda filename: None})
+    points = plt.gcf().axes[0].lines[0]
+    at = np.asarray(points.get_xdata())
+    assert at[0] >= 0
+    assert steps // 2 in at
+    np.testing.assert_array_equal(points.get_ydata(), y[at, 1])
+
+
+def test_a_law_that_is_not_finite_somewhere_is_named_with_the_place():
+    outwards = SimpleNamespace(velocity=lambda z, _: z / jnp.linalg.norm(z, axis=-1, keepdims=True))
+    names = {"env": outwards, "params": None, "BOX": 2.0, "jax": jax, "jnp": jnp}
+    cell = cell_with(ROOT / "notebooks/04_active_dynamics.ipynb", "def draw_field")
+    with pytest.raises(AssertionError, match=r"not finite at \[0\. 0\.\]"):
+        exec(cell, names)

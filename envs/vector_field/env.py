@@ -16,7 +16,7 @@ from gymnax.environments import spaces
 from envs.base import Environment, in_32_bits
 from envs.vector_field import encoders, higher, landscape, observations
 from envs.vector_field.fields import FIELDS, check_dimension, mean_speed
-from envs.vector_field.params import Params, cast_params, check, check_shapes
+from envs.vector_field.params import Params, cast_params, check, check_shapes, check_speed
 
 Field = str | Callable[[jax.Array], jax.Array]
 """A name of `FIELDS`, or a function that maps one state `[d]` to its velocity `[d]`."""
@@ -101,7 +101,8 @@ class VectorField(Environment):
         `action_bound`, unless named, is `authority` times the mean speed of the field within ±2.
         Everything may be traced, so that `vmap` makes a batch; traced values are not checked.
 
-        Raises ValueError for names that `Params` does not have, and impossible values.
+        Raises ValueError for names that `Params` does not have, impossible values, and a field
+        that is not finite within ±2 where `action_bound` has to follow from it.
         """
         param_names = [field.name for field in fields_of(Params)]
         unknown = [name for name in changes if name not in param_names]
@@ -113,7 +114,9 @@ class VectorField(Environment):
             check(name, value, len(self.fields))
         key = jax.random.key(0) if key is None else key
         with in_32_bits():
-            return self._jitted_draw(key, authority, changes)
+            params = self._jitted_draw(key, authority, changes)
+        check_speed(params.action_bound)
+        return params
 
     @partial(jax.jit, static_argnames=("self",))
     def _jitted_draw(self, key: jax.Array, authority: float, changes: dict[str, Any]) -> Params:

@@ -60,6 +60,16 @@ def check(name: str, value: Any, num_fields: int) -> None:
         raise ValueError(f"{name} is {value}; expected at most {jnp.iinfo(jnp.int32).max}")
 
 
+def check_speed(bound: jax.Array | float) -> None:
+    """Raises ValueError if the `action_bound` that follows from a field is not finite."""
+    if not isinstance(bound, jax.core.Tracer) and not math.isfinite(bound):
+        raise ValueError(
+            f"the mean speed of the field within ±2, of which action_bound is a multiple, is "
+            f"{float(bound)}; expected finite velocities: guard a root, a logarithm or a division, "
+            "or give action_bound"
+        )
+
+
 def check_shapes(name: str, actual: Any, expected: Any) -> None:
     """Raises ValueError if weights or a landscape do not have the expected shapes."""
     actual_shapes, expected_shapes = (

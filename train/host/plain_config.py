@@ -141,6 +141,16 @@ def numbers(config: Any, path: str = "") -> dict[str, float]:
     return leaves
 
 
+def has_kinds_of(config: Any, like: Any) -> bool:
+    """Whether two configurations are made of the same classes, so that `rebuild` makes either."""
+    parts = (field.name for field in dataclasses.fields(like))
+    return type(config) is type(like) and all(
+        has_kinds_of(getattr(config, name), getattr(like, name))
+        for name in parts
+        if dataclasses.is_dataclass(getattr(like, name))
+    )
+
+
 def field_of(config: Any, name: str) -> Any:
     """The field of a dotted name."""
     for part in name.split("."):

@@ -16,6 +16,7 @@ import jax
 from jaxrl.types import AgentState
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
+from train.host.plain_config import has_kinds_of
 from train.host.showing import pictures
 from train.host.showing.episodes import Scene
 from train.host.showing.live import Live
@@ -166,6 +167,15 @@ class Program(NamedTuple):
     def command(self) -> str:
         """The command line that starts the program."""
         return f"python -m {'train.' if self.is_ours else ''}{self.address}"
+
+    def refuse_other_preset(self, preset: str, config: Any) -> None:
+        """Raises ValueError unless a run of `config` can be read again as one of a preset."""
+        names = [x for x in self.presets if has_kinds_of(config, self.presets[x].config)]
+        if preset not in names:
+            own = f", one of {', '.join(names)}" if names else ""
+            raise ValueError(
+                f"the configuration is not of the preset {preset!r}: give the name of its own{own}"
+            )
 
     def preset_config(self, source: str | Path, name: str) -> Any:
         """The configuration of the preset that `source` (a run, a policy) names.

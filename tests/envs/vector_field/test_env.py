@@ -199,6 +199,19 @@ def test_weights_are_the_same_where_jax_has_64_bits():
         np.testing.assert_allclose(actual, number, rtol=1e-6)
 
 
+def test_a_field_that_is_not_finite_has_no_authority():
+    """Unless the largest input is given. A point at which it is not finite may be no place of any
+    state, as the origin for a division by the radius."""
+    env = VectorField(jnp.log, channels=3)
+    with pytest.raises(ValueError, match=r"mean speed of the field within ±2, .* is nan"):
+        env.params()
+    assert env.params(action_bound=0.5).action_bound == 0.5
+    axis = np.linspace(-2, 2, 40)
+    speed = np.abs(np.hypot(*np.meshgrid(axis, axis)) - 1).mean()
+    ring = VectorField(lambda z: z * (1 / jnp.linalg.norm(z) - 1), channels=3)
+    np.testing.assert_allclose(ring.params().action_bound, speed, rtol=1e-5)
+
+
 def test_the_default_field_has_authority_one():
     env = vector_field.env
     default_env, params = envs.make("VectorField-v0")

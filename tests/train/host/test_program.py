@@ -19,9 +19,10 @@ from train import evaluate, render
 from train.host import program
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
-from train.host.plain_config import plain
+from train.host.plain_config import plain, rebuild
 from train.host.program import Program
 from train.host.running import saved_runs
+from train.host.running.run import train_program
 from train.play import __main__ as play
 from train.policies import export
 from train.snake.program import PROGRAM as SNAKE
@@ -155,3 +156,15 @@ def test_pictures_of_its_own_are_no_duty(start_folder: Path):
     assert figures[0].get_suptitle() == "mine, plain"
     assert figures[0].axes[0].get_ylabel() == "right"
     assert figures[0].axes[0].get_xlabel() == "environment steps"
+
+
+def test_a_configuration_of_another_preset_is_refused_before_it_is_trained():
+    """Its run could not be read again; one of the same classes can, by whatever name."""
+    dqn = SNAKE.presets["dqn"].config
+    with pytest.raises(ValueError, match=r"not of the preset 'near': .* one of dqn, ") as refused:
+        train_program(SNAKE, dqn, "near")
+    for preset in re.findall(r"\w+", str(refused.value).partition("one of ")[2]):
+        assert rebuild(SNAKE.presets[preset].config, plain(dqn)) == dqn
+    with pytest.raises(ValueError, match=r"not of the preset 'nearby': .* one of dqn, "):
+        train_program(SNAKE, dqn, "nearby")
+    SNAKE.refuse_other_preset("near", SNAKE.presets["fill"].config)

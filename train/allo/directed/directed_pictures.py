@@ -44,13 +44,11 @@ def draw_all(
         "seeds": np.array(config.run.seeds),
     }
     whole_files.write_arrays(directory / "eigenvectors.npz", arrays)
-    # Titles, which name the seeds that have not converged.
     evaluation = scores.read_evaluation(directory)
     unfinished = directed_scores.unfinished_seeds(evaluation["seeds"]) if evaluation else ""
-    title = f"{problem.layout.name}, {quantity(problem.layout.num_states, 'states')}"
-    title += f"; {unfinished}" if unfinished else ""
+    place = f"{problem.layout.name}, {quantity(problem.layout.num_states, 'states')}"
+    title, first = picture_titles(place, config.run.seeds[0], unfinished)
     name = lambda stem: directory / f"{stem}.png"
-    first = f"{title}, seed {config.run.seeds[0]}"
     # Eigenvectors and hitting times of the first seed, eigenvalues of all.
     measures = jax.device_get(directed_scores.compiled_similarities(learned[0], truth))
     for side in directed_scores.SIDES:
@@ -78,6 +76,12 @@ def draw_all(
     maps.visitation(problem.layout, visits, name("visits"), title)
     stems = ("right", "left", "hitting_times", "eigenvalues", "similarity", "visits")
     return [directory / "eigenvectors.npz", *map(name, stems)]
+
+
+def picture_titles(place: str, seed: int, unfinished: str) -> tuple[str, str]:
+    """Titles of what shows all seeds, and of what shows one. Both name the unfinished ones."""
+    after = f"; {unfinished}" if unfinished else ""
+    return f"{place}{after}", f"{place}, seed {seed}{after}"
 
 
 def _ceiling(evaluation: dict[str, Any] | None) -> float | None:

@@ -186,6 +186,7 @@ def train_program(
     what does not fit together, and what `run` raises.
     """
     if training is None:
+        program.refuse_other_preset(preset, config)
         checks.config(config)
         config = program.complete(config)
         training = program.training(config)

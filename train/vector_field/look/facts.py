@@ -50,7 +50,7 @@ class Inputs(NamedTuple):
     smallest: np.ndarray
     largest: np.ndarray
     active: np.ndarray  # share of steps at which it is not 0
-    hold: np.ndarray  # mean steps for which it stays the same; inf of a constant
+    hold: np.ndarray  # mean steps for which it stays the same while not 0; inf of a constant
 
 
 class Gaps(NamedTuple):
@@ -96,10 +96,13 @@ def channels_of(table: Table) -> Channels:
 
 def inputs_of(table: Table) -> Inputs:
     """The numbers of all inputs, which are held to the end of an episode at most."""
-    changes = sum((np.diff(u, axis=0) != 0).sum(0) for u in table.episodes(table.u))
-    stretches = changes + len(table.lengths)
-    hold = np.where(np.ptp(table.u, axis=0) > 0, len(table.u) / stretches, np.inf)
-    return Inputs(table.u.min(0), table.u.max(0), (table.u != 0).mean(0), hold)
+    is_active, begins = table.u != 0, np.zeros(table.u.shape[1], int)
+    for u in table.episodes(table.u):
+        differs = np.diff(u, axis=0, prepend=0) != 0  # from none, at the start
+        begins += (differs & (u != 0)).sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        hold = np.where(np.ptp(table.u, axis=0) > 0, is_active.sum(0) / begins, np.inf)
+    return Inputs(table.u.min(0), table.u.max(0), is_active.mean(0), hold)
 
 
 def gaps_of(table: Table) -> Gaps:

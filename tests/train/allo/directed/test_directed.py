@@ -21,7 +21,7 @@ from tests.train.allo.test_allo import (
 )
 from train import evaluate
 from train.allo import scene
-from train.allo.directed import directed_maps, directed_run, directed_scores
+from train.allo.directed import directed_maps, directed_pictures, directed_run, directed_scores
 from train.allo.training import make_problem
 from train.host.files.metrics_file import read_metrics
 from train.host.program import EpisodeSelection
@@ -178,6 +178,12 @@ def test_exact_eigenpairs_have_all_there_is(maze):
 def test_seeds_that_have_not_converged_are_named():
     rows = [{"seed": s, "similarity": 0.5, "is_converged": s == 4} for s in (3, 4, 5)]
     assert directed_scores.unfinished_seeds(rows) == "not converged: seed 3, 5"
+    titles = directed_pictures.picture_titles("a maze", 0, directed_scores.unfinished_seeds(rows))
+    assert titles == (
+        "a maze; not converged: seed 3, 5",
+        "a maze, seed 0; not converged: seed 3, 5",
+    )
+    assert directed_pictures.picture_titles("a maze", 0, "") == ("a maze", "a maze, seed 0")
     caption = str(directed_scores.scores_table(rows, 5).caption)
     assert "not converged: seed 3, 5; eigenvectors may be off by more than 0.05 rad" in caption
     assert "not converged" not in str(directed_scores.scores_table(rows[1:2], 5).caption)

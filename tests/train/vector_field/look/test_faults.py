@@ -156,8 +156,12 @@ def test_numbers_are_those_of_loops():
     np.testing.assert_allclose(inputs.hold, 20)
     step = np.ones((STEPS, 2))  # one change, and none
     step[:600, 0] = 0
-    np.testing.assert_allclose(facts.inputs_of(table_of(y, step)).hold, [STEPS / 2, np.inf])
+    np.testing.assert_allclose(facts.inputs_of(table_of(y, step)).hold, [STEPS - 600, np.inf])
     np.testing.assert_allclose(facts.inputs_of(table_of(y, step, 5)).hold, [STEPS / 5, np.inf])
+    pulses = np.zeros((STEPS, 2))  # of 10 steps, 1 of 10; and the same as a stair, never 0
+    pulses[:, 0] = np.arange(STEPS) % 100 < 10
+    pulses[:, 1] = 1 + np.arange(STEPS) // 10
+    np.testing.assert_allclose(facts.inputs_of(table_of(y, pulses)).hold, [10, 10])
     standard = facts.standardise(table, channels)
     spectrum = facts.spectrum_of(table, standard)
     assert spectrum is not None
