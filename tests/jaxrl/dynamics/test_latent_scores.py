@@ -54,7 +54,7 @@ def test_r2_has_no_unit():
 
 
 def test_a_channel_that_stays_the_same_has_no_r2():
-    """As a unit that is silent in held-out episodes; where all do there is none at all."""
+    """A unit may be silent in held-out episodes; where all are there is none at all."""
     rng = np.random.default_rng(4)
     truth, prediction = rng.normal(size=(2, 50, 2, 3)).astype(np.float32)
     truth[:, 0, 1], truth[:, 1] = 0.1, 0

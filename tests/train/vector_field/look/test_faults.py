@@ -181,7 +181,7 @@ def test_a_channel_that_was_not_recorded_for_a_while_does_not_drift():
 
 
 def test_the_ends_of_a_drift_differ_in_print():
-    """As of a voltage with a large offset, which went "from 1e+04 to 1e+04"."""
+    """A voltage with a large offset drifted "from 1e+04 to 1e+04"."""
     y = 1e4 + np.random.default_rng(0).normal(size=(1000, 4))
     y[:, 2] += np.linspace(0, 4, 1000)
     (line,) = [line for line in lines_of(y, INPUTS[:1000]) if "drift" in line]

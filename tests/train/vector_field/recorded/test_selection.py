@@ -102,11 +102,11 @@ def test_errors_of_candidates_are_in_units_of_the_variance_whatever_the_offset()
     sums, counts = np.zeros(1500), np.zeros(1500)
     for a in range(4):
         for i in range(3):
-            seen = observed[:, a, i]
-            values = y[seen, a, i].astype(float)
+            rows = observed[:, a, i]
+            values = y[rows, a, i].astype(float)
             if len(values) and values.max() > values.min():
-                sums[seen] += (values - expected[seen, a, i]) ** 2 / values.var()
-                counts[seen] += 1
+                sums[rows] += (values - expected[rows, a, i]) ** 2 / values.var()
+                counts[rows] += 1
     errors = selection.relative_errors(y, observed, expected)
     np.testing.assert_allclose(errors, sums / np.maximum(counts, 1), rtol=1e-9)
 

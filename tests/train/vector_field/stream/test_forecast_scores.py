@@ -17,8 +17,8 @@ def test_r2_is_that_of_weighted_sums_whatever_the_offset(offset):
         scores.add(now, guess)
     by_channel = []
     for values, guesses in zip(y.T.astype(float), expected.T.astype(float), strict=True):
-        seen = ~np.isnan(values)
-        values, guesses = values[seen], guesses[seen]
+        is_observed = ~np.isnan(values)
+        values, guesses = values[is_observed], guesses[is_observed]
         weights = (1 - 1 / MEMORY) ** np.arange(len(values))[::-1]
         mean = np.average(values, weights=weights)
         spread = np.sum(weights * (values - mean) ** 2)

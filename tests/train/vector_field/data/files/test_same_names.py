@@ -24,9 +24,9 @@ def test_units_keep_their_channel_where_others_are_silent(tmp_path, capsys):
         for unit, time in rows:
             expected[episode, int(time), order.index(unit)] += 1
     np.testing.assert_array_equal(data.y, expected)
-    shown = capsys.readouterr().err
-    assert f"{paths[0]}: no spikes of 1 unit of the other files, 3: taken as silent" in shown
-    assert f"{paths[1]}: no spikes of 1 unit of the other files, 1: taken as silent" in shown
+    lines = capsys.readouterr().err
+    assert f"{paths[0]}: no spikes of 1 unit of the other files, 3: taken as silent" in lines
+    assert f"{paths[1]}: no spikes of 1 unit of the other files, 1: taken as silent" in lines
 
 
 def test_units_of_which_none_is_in_both_files_are_sessions(tmp_path):
