@@ -19,11 +19,12 @@ def k_step_r2(
 ) -> jax.Array:
     """R² of forecasts for each number of steps ahead, `[K]`, a mean over channels.
 
-    1 - Σ (y - ŷ)² / (Σ (y - ȳ)² + 1e-6) for each channel, sums over the N forecasts, ȳ the mean of
-    the N truths: 1 is perfect, 0 as good as their mean. Both are `[N, K, n]`. With `counted`, bool
-    of that shape, sums and means are of the truths that count, and of the channels that have any.
+    1 - Σ (y - ŷ)² / Σ (y - ȳ)² for each channel, sums over the N forecasts, ȳ the mean of the N
+    truths: 1 is perfect, 0 as good as their mean, in whatever unit. Both are `[N, K, n]`. With
+    `counted`, bool of that shape, sums and means are of the truths that count. A channel whose
+    truths do not differ has no R², and the mean is that of the others.
 
-    NaN of a step at which nothing is `counted`. Raises ValueError unless all have one shape
+    NaN of a step at which no channel has one. Raises ValueError unless all have one shape
     `[N, K, n]`.
     """
     shapes = {x.shape for x in (prediction, truth, counted) if x is not None}
@@ -32,15 +33,14 @@ def k_step_r2(
             f"prediction and truth have shapes {prediction.shape} and {truth.shape}, expected one "
             "shape [N, K, n]: give N forecasts of K steps"
         )
-    if counted is None:
-        error = jnp.sum((truth - prediction) ** 2, axis=0)
-        total = jnp.sum((truth - jnp.mean(truth, axis=0, keepdims=True)) ** 2, axis=0)
-        return jnp.mean(1 - error / (total + 1e-6), axis=-1)
+    counted = jnp.ones(truth.shape, bool) if counted is None else counted
     add = lambda x: jnp.sum(jnp.where(counted, x, 0.0), axis=0)
-    number = jnp.sum(counted, axis=0)
-    mean = add(truth) / jnp.maximum(number, 1)
-    channel_r2 = 1 - add((truth - prediction) ** 2) / (add((truth - mean[None]) ** 2) + 1e-6)
-    return jnp.sum(jnp.where(number > 0, channel_r2, 0.0), axis=-1) / jnp.sum(number > 0, axis=-1)
+    mean = add(truth) / jnp.maximum(jnp.sum(counted, axis=0), 1)
+    highest = jnp.max(jnp.where(counted, truth, -jnp.inf), axis=0)
+    has_r2 = highest > jnp.min(jnp.where(counted, truth, jnp.inf), axis=0)
+    total = jnp.where(has_r2, add((truth - mean[None]) ** 2), 1.0)
+    channel_r2 = jnp.where(has_r2, 1 - add((truth - prediction) ** 2) / total, 0.0)
+    return jnp.sum(channel_r2, axis=-1) / jnp.sum(has_r2, axis=-1)
 
 
 def forecasts(

@@ -17,7 +17,7 @@ def test_r2_channel_by_channel():
         shares = []
         for c in range(4):
             y, guess = truth[:, k, c], prediction[:, k, c]
-            shares.append(1 - sum((y - guess) ** 2) / (sum((y - y.mean()) ** 2) + 1e-6))
+            shares.append(1 - sum((y - guess) ** 2) / sum((y - y.mean()) ** 2))
         expected.append(np.mean(shares))
     r2 = latent_scores.k_step_r2(jnp.asarray(prediction), jnp.asarray(truth))
     np.testing.assert_allclose(r2, expected, atol=1e-4)
@@ -40,6 +40,28 @@ def test_r2_of_what_counts_is_that_of_the_rest_removed():
     np.testing.assert_allclose(r2, np.mean(expected, axis=0), rtol=1e-4)
     everything = latent_scores.k_step_r2(prediction, truth, jnp.ones(truth.shape, bool))
     np.testing.assert_allclose(everything, latent_scores.k_step_r2(prediction, truth), rtol=1e-5)
+
+
+def test_r2_has_no_unit():
+    """Recordings in volts score as they do in microvolts."""
+    rng = np.random.default_rng(3)
+    truth, prediction = rng.normal(size=(2, 200, 3, 2))
+    expected = 1 - ((truth - prediction) ** 2).sum(0) / ((truth - truth.mean(0)) ** 2).sum(0)
+    for unit in (1e-6, 1e-3, 1.0, 1e6):
+        pair = (jnp.asarray(unit * x, jnp.float32) for x in (prediction, truth))
+        r2 = latent_scores.k_step_r2(*pair)
+        np.testing.assert_allclose(r2, expected.mean(-1), rtol=1e-4, err_msg=str(unit))
+
+
+def test_a_channel_that_stays_the_same_has_no_r2():
+    """A unit may be silent in held-out episodes; where all are there is none at all."""
+    rng = np.random.default_rng(4)
+    truth, prediction = rng.normal(size=(2, 50, 2, 3)).astype(np.float32)
+    truth[:, 0, 1], truth[:, 1] = 0.1, 0
+    r2 = latent_scores.k_step_r2(jnp.asarray(prediction), jnp.asarray(truth))
+    others = [jnp.asarray(x[:, :1, ::2]) for x in (prediction, truth)]
+    np.testing.assert_allclose(r2[0], latent_scores.k_step_r2(*others)[0], rtol=1e-5)
+    assert np.isnan(r2[1])
 
 
 def test_a_field_in_other_coordinates_is_brought_back():

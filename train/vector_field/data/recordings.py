@@ -16,7 +16,9 @@ from train.host.machine.progress import print_once
 from train.vector_field.data import data_checks, spike_times
 from train.vector_field.data.data_checks import spans
 from train.vector_field.data.files import npz, recording_file
+from train.vector_field.data.files.content import Content
 from train.vector_field.data.files.names import Names
+from train.vector_field.data.files.same_names import match_names
 
 USUAL = (1e-3, 1e3)
 """Standard deviations of data that learn well; others are named."""
@@ -162,10 +164,11 @@ def _load(
     if not 0 < bin_width < np.inf:
         raise ValueError(f"bin_width is {bin_width}; expected a finite time above 0")
     refuse_other_count(paths, inputs)
-    arrays = [
-        _arrays(path, bin_width, names, own_inputs)
+    contents = [
+        _content(path, bin_width, names, own_inputs)
         for path, own_inputs in zip(paths, inputs or [""] * len(paths), strict=True)
     ]
+    arrays = match_names(paths, contents)
     units = spike_times.num_units(dict(zip(paths, arrays, strict=True)))
     episodes_by_file = [
         _episodes(path, x, bin_width, units) for path, x in zip(paths, arrays, strict=True)
@@ -205,17 +208,17 @@ def refuse_other_count(paths: Sequence[str], inputs: Sequence[str]) -> None:
         )
 
 
-def _arrays(path: str, bin_width: float, names: Names, inputs: str) -> dict[str, np.ndarray]:
+def _content(path: str, bin_width: float, names: Names, inputs: str) -> Content:
     if not recording_file.is_npz(path):
         content = recording_file.read(path, names, bin_width, inputs)
         print_once(f"{path}: {content.about}")
-        return content.arrays
+        return content
     if inputs:
         raise ValueError(f"{path} holds its inputs: leave out --inputs")
     arrays, notes = npz.read(path, names)
     if notes:
         print_once(f"{path}: {'; '.join(notes)}")
-    return arrays
+    return Content(arrays, None, "", "; ".join(notes))
 
 
 def _episodes(

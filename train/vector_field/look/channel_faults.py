@@ -4,6 +4,7 @@ Each check is a rule of thumb, by the constants here: the reader decides. Axes: 
 episodes in a row, n channels.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -107,11 +108,19 @@ def drifts(table: Table, channels: Channels) -> Iterator[str]:
     which = np.flatnonzero((size > DRIFT) & (order > DRIFT_ORDER))  # NaN is not above
     if len(which):
         largest = which[np.argmax(size[which])]
+        ends = float(first[largest]), float(last[largest])
         yield (
             f"drift in {quantity(len(which), 'channels')} ({list_of(which)}), most in {largest}, "
-            f"from {first[largest]:.3g} to {last[largest]:.3g}:"
+            f"from {distinct(*ends)} to {distinct(*ends[::-1])}:"
             " cut the record, or take out what is slower than the dynamics that you look for"
         )
+
+
+def distinct(number: float, other: float) -> str:
+    """A number with as many digits as tell it from the other one, three at least."""
+    larger = max(abs(number), abs(other)) / (abs(number - other) or 1.0)
+    digits = max(3, 2 + math.ceil(math.log10(max(larger, 1.0))))
+    return f"{number:.{digits}g}"
 
 
 def _course(means: np.ndarray) -> tuple[float, float, float]:
@@ -129,7 +138,8 @@ def mean_of_known(y: np.ndarray) -> np.ndarray:
     """The mean `[n]` of y `[N, n]` where it is known; NaN where it is nowhere."""
     observed = ~np.isnan(y)
     count = observed.sum(0)
-    return np.where(count > 0, np.where(observed, y, 0).sum(0) / np.maximum(count, 1), np.nan)
+    total = np.where(observed, y, 0).sum(0, dtype=float)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def outliers(table: Table, standard: np.ndarray) -> Iterator[str]:

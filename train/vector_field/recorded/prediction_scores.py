@@ -96,7 +96,8 @@ def score(
 
     R² is that of `episodes.r2`, all episodes together: what is missing is not scored, and no
     channel where it is constant. Coverage is the mean of `coverage_of`. The gain compares with a
-    model that knows the mean and the variance of each channel in the training data.
+    model that knows the mean and the variance of each channel in the training data: numbers that
+    were constant there have no variance, and do not count.
 
     Raises ValueError if no start is scored, or forecasts have other shapes than expected.
     """
@@ -107,12 +108,13 @@ def score(
             "be scored; hold out longer episodes"
         )
     mean, variance = moments_of(training, is_count)
+    has_unit = _varies(training)
     reference, sums = partial(predictive.place, is_count, mean, variance), None
     for block, count in blocks(starts, channels * (ahead + 1)):
         forecasts = Forecasts(*(np.asarray(x)[:count] for x in forecaster(block)))
         _refuse_shapes(forecasts, count, ahead, channels)
         block = Starts(*(x[:count] for x in block))
-        block_sums = _sums(held_out, block, forecasts, reference, ahead)
+        block_sums = _sums(held_out, block, forecasts, reference, is_count | has_unit, ahead)
         sums = block_sums if sums is None else Sums(*map(np.add, sums, block_sums))
     assert sums is not None
     total, changes = _spread(held_out, starts, ahead)
@@ -120,8 +122,7 @@ def score(
     r2 = np.where(changes, 1 - sums.error / np.where(changes, total, 1), 0).sum(-1)
     gain = float(ratio(sums.gain, sums.values))
     # A channel that was constant in the training data has no unit.
-    has_unit = changes & (variance > CONSTANT)
-    in_units = lambda squares: np.where(has_unit, squares / variance, 0).sum(-1)
+    in_units = lambda squares: np.where(changes & has_unit, squares / variance, 0).sum(-1)
     spread, error = in_units(total), in_units(sums.error)
     weights = Weights(len(starts.step), spread, error, sums.observed, float(sums.values))
     return Scores(ratio(r2, changes.sum(-1)), ratio(sums.inside, sums.observed), gain, weights)
@@ -142,9 +143,13 @@ def _sums(
     starts: Starts,
     forecasts: Forecasts,
     reference: Callable[[np.ndarray], predictive.Place],
+    has_gain: np.ndarray,
     ahead: int,
 ) -> Sums:
-    """The sums of one block, step by step, which needs little memory."""
+    """The sums of one block, step by step, which needs little memory.
+
+    `has_gain`, bool `[n]`: the channels that can be compared with the `reference`.
+    """
     error = []
     for k in range(ahead + 1):
         residuals = rows_at(data.y, starts, k) - forecasts.mean[:, k].astype(float)
@@ -153,7 +158,7 @@ def _sums(
     observed = rows_at_steps(data.observed, starts, steps)
     inside = np.where(observed, coverage_of(forecasts.below, forecasts.at_most), 0)
     next_step = min(ahead, 1)
-    has_next = rows_at(data.observed, starts, next_step) & (next_step == 1)
+    has_next = rows_at(data.observed, starts, next_step) & has_gain & (next_step == 1)
     extra_nats = (
         forecasts.log_likelihood - reference(rows_at(data.y, starts, next_step)).log_likelihood
     )
@@ -224,6 +229,16 @@ def _spread(data: Data, starts: Starts, ahead: int) -> tuple[np.ndarray, np.ndar
         rows.append((total, high > low))
     total, changes = (np.stack(x) for x in zip(*rows, strict=True))
     return total, changes
+
+
+def _varies(data: Data) -> np.ndarray:
+    """Which channels have two values in these data, bool `[n]`."""
+    low = np.full(data.y.shape[-1], np.inf)
+    high = -low
+    for y, observed in zip(data.y, data.observed, strict=True):  # all would be gigabytes
+        low = np.minimum(low, np.where(observed, y, np.inf).min(0))
+        high = np.maximum(high, np.where(observed, y, -np.inf).max(0))
+    return high > low
 
 
 def _refuse_shapes(forecasts: Forecasts, count: int, ahead: int, channels: int) -> None:

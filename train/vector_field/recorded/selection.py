@@ -291,11 +291,20 @@ def errors(problem: Problem, dynamics: Dynamics, model: StateSpace, params: Para
     forecast = partial(moments_of, count=PARTICLES, key=jax.random.key(2))
     expected = run_once(forecast, model, params, start_beliefs, later_inputs).mean
     y, observed = (rows_at_steps(x, starts, AT) for x in (inner.y, inner.observed))
+    return relative_errors(y, observed, np.asarray(expected)[:, list(AT)])
+
+
+def relative_errors(y: np.ndarray, observed: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Mean squares `[B]` of y `[B, A, n]` less what was expected, where it was observed.
+
+    In units of the variance over all B, of what varies; infinite where a forecast is not finite.
+    """
+    y = y.astype(float)  # a float32 sum of large numbers is off by more than their spread
     count = np.maximum(observed.sum(0), 1)
     mean = np.where(observed, y, 0).sum(0) / count
     variance = np.where(observed, (y - mean) ** 2, 0).sum(0) / count
     varies = observed & (variance > 0)
-    squared_errors = np.where(varies, (y - np.asarray(expected)[:, list(AT)]) ** 2, 0)
+    squared_errors = np.where(varies, (y - expected) ** 2, 0)
     relative = squared_errors / np.where(variance > 0, variance, 1)
     return np.nan_to_num(relative.sum((1, 2)) / np.maximum(varies.sum((1, 2)), 1), nan=np.inf)
 

@@ -256,9 +256,15 @@ def draw(path: Path, config: Config, states: np.ndarray, arrays: dict[str, np.nd
     figure = Figure(figsize=(9, 4.4), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
     axis, field = arrays["axis"], arrays["field"]
-    left.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, color=GREY, linewidth=0.8)
-    left.plot(*states[:, :2].T, color=BLUE, linewidth=0.8, alpha=0.7)
-    left.set(xlabel="latent 0", ylabel="latent 1", aspect="equal")
+    if field.shape[-1] == 1:
+        left.axhline(0, color=GREY, linewidth=0.8)
+        left.plot(axis, field[:, 0], color=GREY, linewidth=1.4)
+        left.plot(states[:, 0], np.interp(states[:, 0], axis, field[:, 0]), ".", color=BLUE, ms=3)
+        left.set(xlabel="latent 0", ylabel="its velocity")
+    else:
+        left.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, color=GREY, linewidth=0.8)
+        left.plot(*states[:, :2].T, color=BLUE, linewidth=0.8, alpha=0.7)
+        left.set(xlabel="latent 0", ylabel="latent 1", aspect="equal")
     title = f"learned dynamics and the filtered state, seed {config.run.seeds[0]}"
     left.set_title(title, loc="left", size=10)
     for seed, seed_r2 in zip(config.run.seeds, arrays["r2"], strict=True):
@@ -284,7 +290,7 @@ def learned_arrays(config: Config, model: Any, fit: Fit, data: Data) -> dict[str
     `states` `[E, T, d]` that its filter finds, with `variances`; `lengths` `[E]`; `forecasts`
     `[E, T, K + 1, n]` after each step; its `field` `[25, 25, d]` where the first two dimensions are
     on `axis` `[25]` and the others at their mean; of its decoder, if it has them, the matrix
-    `decoder` `[n, d]` and `offset` `[n]`.
+    `decoder` `[n, d]` and `offset` `[n]`. Of a single dimension the field is `[25, 1]`.
     """
     model_constants = constants_of(config)
 
@@ -303,9 +309,10 @@ def learned_arrays(config: Config, model: Any, fit: Fit, data: Data) -> dict[str
         episode_parts.append([np.where(_column(length, x), x, np.nan) for x in parts])
     states, variances, forecasts = (np.stack(x) for x in zip(*episode_parts, strict=True))
     axis = np.linspace(-1.1, 1.1, 25) * np.nanmax(np.abs(states[..., :2]))
-    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
+    points = np.stack(np.meshgrid(*[axis] * min(model.latent, 2), indexing="ij"), -1)
     others = np.nanmean(states[..., 2:], (0, 1)) if model.latent > 2 else np.zeros(0)
-    everywhere = np.concatenate([points, np.broadcast_to(others, (25, 25, len(others)))], -1)
+    elsewhere = np.broadcast_to(others, (*points.shape[:-1], len(others)))
+    everywhere = np.concatenate([points, elsewhere], -1)
     decoder = {"decoder": "matrix", "offset": "offset"}
     return {
         "states": states,

@@ -19,7 +19,7 @@ class ForecastScores:
     def add(self, y: np.ndarray, expected: np.ndarray) -> None:
         """An observation `[n]`, NaN where missing, and what was expected `[n]`."""
         keep, observed = 1 - 1 / MEMORY, np.isfinite(y)
-        y = np.where(observed, y, 0.0)
+        y = np.where(observed, y, 0.0).astype(float)  # squares of float32 hide small variances
         for total, value in (
             (self._weight, 1.0),
             (self._mean, y),

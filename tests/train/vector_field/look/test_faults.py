@@ -184,6 +184,15 @@ def test_a_channel_that_was_not_recorded_for_a_while_does_not_drift():
     assert f"drift in 1 channel (1), most in 1, from {first:.3g} to {last:.3g}:" in line
 
 
+def test_the_ends_of_a_drift_differ_in_print():
+    """A voltage with a large offset drifted "from 1e+04 to 1e+04"."""
+    y = 1e4 + np.random.default_rng(0).normal(size=(1000, 4))
+    y[:, 2] += np.linspace(0, 4, 1000)
+    (line,) = [line for line in lines_of(y, INPUTS[:1000]) if "drift" in line]
+    first, last = y[:250, 2].mean(), y[750:, 2].mean()  # quarters of 20 stretches of 50 steps
+    assert f"most in 2, from {first:.1f} to {last:.1f}:" in line
+
+
 def test_an_episode_that_lacks_channels_has_its_usual_rate():
     counts = np.random.default_rng(1).poisson(2.0, (900, 4)).astype(float)
     counts[300:600, 1:] = np.nan

@@ -91,6 +91,27 @@ def constant_log_likelihood(y, mean, variance, is_count, training, i) -> float:
     )
 
 
+def test_what_was_constant_in_the_training_data_has_no_unit():
+    """A sensor that was plugged in later, and a unit that fires at last.
+
+    Nats of numbers are those of the other channels; neither rules the score of several sessions.
+    """
+    training, data = noisy_channels(0, 90), noisy_channels(1, 60, 45)
+    training.y[..., 1:] = 0
+    whole = guesses(data, 2)
+    scores = scores_of(data, whole, training)
+    without_numbers, without_both = (
+        scores_of(data._replace(observed=data.observed & recorded), whole, training)
+        for recorded in (np.array([True, False, True]), np.array([True, False, False]))
+    )
+    assert scores.gain == pytest.approx(without_numbers.gain, rel=1e-12)
+    assert scores.weights.values == without_numbers.weights.values
+    for name in ("spread", "error"):
+        expected = getattr(without_both.weights, name)
+        np.testing.assert_allclose(getattr(scores.weights, name), expected, rtol=1e-12)
+    assert without_both.weights.values < scores.weights.values  # a silent unit has a rate, near 0
+
+
 def test_the_truth_scores_one():
     data = noisy_channels(3, 80, 50)
     later = np.minimum(np.arange(80)[:, None] + np.arange(AHEAD + 1), 79)

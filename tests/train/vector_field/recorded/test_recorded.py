@@ -15,6 +15,7 @@ from train.host.scoring.scores import read_evaluation
 from train.vector_field import program
 from train.vector_field.config import Budget, Config, Model
 from train.vector_field.data import recordings
+from train.vector_field.factories import make_model
 from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import baselines, vae_fit
 from train.vector_field.training import make_training
@@ -142,6 +143,27 @@ def test_pictures_show_the_longest_episode_that_was_held_out():
     whole = recordings.join_episodes([(Y, U)])
     held_out = whole.cut(slice(None), slice(320, STEPS), np.array([80]))
     assert vae_fit.shown_part(whole, held_out) == (-1, slice(320, STEPS))
+
+
+def test_a_latent_state_of_one_dimension_is_drawn(tmp_path):
+    """Its velocity against it, the same as the model's at each point by itself."""
+    config = config_with_data(tmp_path / "line.npz", y=Y[:120], u=U[:120])
+    data = recordings.load(config.data)
+    grid = replace(config.model.grid, dims=1)
+    config = vae_fit.match_data_sizes(
+        replace(config, model=replace(config.model, grid=grid, recognition="mlp")), data
+    )
+    model = make_model(config)
+    params = model.init(jax.random.key(0), data.u.shape[-1])
+    arrays = vae_fit.learned_arrays(config, model, vae_fit.Fit(params, ()), data)
+    assert arrays["states"].shape == (1, 120, 1)
+    assert arrays["field"].shape == (25, 1)
+    for place, velocity in zip(arrays["axis"], arrays["field"], strict=True):
+        at_point = model.velocity(params, jnp.array([place], jnp.float32))
+        np.testing.assert_allclose(velocity, at_point, rtol=1e-5, atol=1e-7)
+    arrays |= {"r2": np.full((1, 31), 0.5), **{f"r2_{x}": np.zeros(31) for x in baselines.NAMES}}
+    vae_fit.draw(tmp_path / "recorded.png", config, arrays["states"][0], arrays)
+    assert_drawn(tmp_path / "recorded.png")
 
 
 @pytest.mark.slow

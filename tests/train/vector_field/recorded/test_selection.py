@@ -91,6 +91,26 @@ def test_a_fit_that_overfits_has_a_narrow_prior_and_ends_early(early, prior, ste
     assert (chosen.prior, chosen.steps) == (prior, steps)
 
 
+def test_errors_of_candidates_are_in_units_of_the_variance_whatever_the_offset():
+    """In single precision a sum of 1,500 numbers near 1e6 is off by more than their spread."""
+    rng = np.random.default_rng(0)
+    y = (1_000_050 + 10 * rng.normal(size=(1500, 4, 3))).astype(np.float32)
+    expected = (y + 5 * rng.normal(size=y.shape)).astype(np.float32)
+    observed = rng.random(y.shape) < 0.9
+    observed[..., 2] &= np.array([True, True, False, False])
+    y[..., 0, 1] = 3  # what does not vary has no unit
+    sums, counts = np.zeros(1500), np.zeros(1500)
+    for a in range(4):
+        for i in range(3):
+            rows = observed[:, a, i]
+            values = y[rows, a, i].astype(float)
+            if len(values) and values.max() > values.min():
+                sums[rows] += (values - expected[rows, a, i]) ** 2 / values.var()
+                counts[rows] += 1
+    errors = selection.relative_errors(y, observed, expected)
+    np.testing.assert_allclose(errors, sums / np.maximum(counts, 1), rtol=1e-9)
+
+
 def test_a_difference_counts_only_beyond_its_error():
     """It is one standard error of means of stretches, since neighbours in time are alike."""
     slow = np.repeat(RNG.normal(size=20), 50)

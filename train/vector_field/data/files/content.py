@@ -32,6 +32,8 @@ class Content(NamedTuple):
     step: float | None  # time of a step; None: not known, or that of the bins of spikes
     unit: str  # of time; empty if not known
     about: str  # what was read, in one line
+    channels: tuple[str, ...] = ()  # names of units, or of the columns of y; empty if not known
+    inputs: tuple[str, ...] = ()  # names of the columns of u
 
 
 def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:

@@ -18,6 +18,7 @@ class Series(NamedTuple):
     times: np.ndarray  # [R]
     values: np.ndarray  # [R, k]
     unit: str = ""  # of time; empty if not known
+    names: tuple[str, ...] = ()  # [k] of the values; empty if not known
 
 
 def refuse_unordered(name: str, times: np.ndarray) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from train.host.numbers import listing
+from train.host.numbers import listing, quantity
 from train.vector_field.data.files.content import (
     Content,
     late_trial,
@@ -19,7 +19,7 @@ from train.vector_field.data.files.content import (
 from train.vector_field.data.files.held_inputs import Series, refuse_unordered, time_mismatch
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.files.row_numbers import numbers_rows
-from train.vector_field.data.files.text_cells import cells_of, number_of, numbers_of
+from train.vector_field.data.files.text_cells import cells_of, in_order, numbers_of
 from train.vector_field.data.files.time_units import ALONE, in_unit, time_unit_of, without_unit
 
 TIMES = re.compile(rf"(spike_?|frame_?)?(t|times?|timestamps?|{ALONE.pattern})")
@@ -76,7 +76,11 @@ def _spikes(
             "its trials begin at time 0 each: leave out --inputs, or give an npz file with u of "
             "each trial"
         )
-    order = sorted(set(labels), key=lambda x: (number_of(x) is None, number_of(x) or 0.0, x))
+    if unnamed := labels.count(""):
+        raise ValueError(
+            f"{quantity(unnamed, 'spikes')} without a unit in column {units}: leave them out"
+        )
+    order = in_order(labels)
     index = {label: k for k, label in enumerate(order)}
     numbers, unit = numbers_of(time, columns[time]), time_unit_of(time)
     spike_units = np.array([index[x] for x in labels])
@@ -96,7 +100,7 @@ def _spikes(
             f"; trial {name} begins with {late[1]:.6g} without any spike, as times go on from "
             "trial to trial: subtract from them the start of their trial"
         )
-    return Content(arrays, None, unit, about)
+    return Content(arrays, None, unit, about, order, inputs.names if inputs else ())
 
 
 def _continuous(
@@ -146,7 +150,8 @@ def _continuous(
         + (f"u: {listing(u_names)}" if u_names else "no inputs (--names.u COLUMN names them)")
         + (f"; left out: {listing(counters)}, which numbers the rows" if counters else "")
     )
-    return Content(arrays, step, time_unit_of(time) if time else "", about)
+    unit = time_unit_of(time) if time else ""
+    return Content(arrays, step, unit, about, tuple(y_names), tuple(u_names))
 
 
 def _places_of_trials(
@@ -154,6 +159,8 @@ def _places_of_trials(
 ) -> tuple[list[np.ndarray], float]:
     """The steps of the rows of each trial, and the time of a step; `trials` choose rows `[R]`."""
     places, steps = zip(*(rows_on_grid(time, times[rows]) for rows in trials), strict=True)
+    # A trial of one row does not tell how far its rows are apart.
+    steps = [step for step, place in zip(steps, places, strict=True) if len(place) > 1] or [1.0]
     if max(steps) > 1.01 * min(steps):
         raise ValueError(
             f"the rows of trials are {min(steps):.6g} to {max(steps):.6g} apart in {time}: "
@@ -197,7 +204,7 @@ def series_of(path: str, names: Names) -> Series:
     values = np.stack([numbers_of(x, columns[x]) for x in chosen], axis=1)
     if not np.isfinite(values).all():
         raise ValueError("inputs are missing at some times: an input must be known")
-    return Series(times, values, time_unit_of(time))
+    return Series(times, values, time_unit_of(time), tuple(chosen))
 
 
 def _pick(what: str, name: str, header: Sequence[str], usual: re.Pattern[str]) -> str:

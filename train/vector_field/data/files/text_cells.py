@@ -1,6 +1,8 @@
 """The cells of a text with a first line of names, and the numbers in them."""
 
-from collections.abc import Sequence
+import csv
+import re
+from collections.abc import Iterable, Sequence
 from itertools import dropwhile
 from pathlib import Path
 
@@ -38,6 +40,12 @@ def number_of(cell: str) -> float | None:
         return None
 
 
+def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Labels once each, numbers by their size and before texts."""
+    key = lambda x: (number_of(x) is None, number_of(x) or 0.0, x)
+    return tuple(sorted(set(labels), key=key))
+
+
 def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the cells of each row. Raises ValueError for other texts.
 
@@ -51,9 +59,7 @@ def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
     lines = list(dropwhile(lambda x: x.startswith("#"), not_empty))  # later # is that of #N/A
     if len(lines) < 2:
         raise ValueError("there are no rows")
-    separator = max(",;\t", key=lines[0].count)
-    split = (lambda x: x.split(separator)) if separator in lines[0] else str.split
-    rows = [[cell.strip().strip('"') for cell in split(x)] for x in lines]
+    rows = _rows_of(lines)
     header = rows[0]
     if all(number_of(x) is not None for x in header):
         raise ValueError("its first line holds numbers: expected the names of the columns")
@@ -66,3 +72,17 @@ def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
         twice = next(x for x in names if names.count(x) > 1)
         raise ValueError(f"two columns are called {twice!r}: give each a name of its own")
     return names, [[row[k] for k in filled] for row in rows[1:]]
+
+
+def _rows_of(lines: Sequence[str]) -> list[list[str]]:
+    """The cells of each line, by the separator that the first has most of; quoted cells may hold
+    it, too."""
+    unquoted = re.sub(r'"[^"]*"', "", lines[0])
+    separator = max(",;\t", key=unquoted.count)
+    if separator not in unquoted:
+        return [[cell.strip('"') for cell in x.split()] for x in lines]
+    try:
+        rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+    except csv.Error as error:  # such as a quote that is never closed
+        raise ValueError(f"its cells cannot be told apart ({error})") from None
+    return [[cell.strip() for cell in row] for row in rows]

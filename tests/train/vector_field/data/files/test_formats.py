@@ -208,6 +208,28 @@ def test_csv_of_trials(tmp_path):
     refuse(write(tmp_path, mixed), "rows of one trial in trial are not together")
 
 
+def test_a_trial_of_one_row_does_not_say_how_long_a_step_is(tmp_path):
+    trials = ["a"] * 50 + ["b"]
+    lines = [f"{trial},{0.02 * i:.2f},{i % 7}.5" for i, trial in enumerate(trials)]
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(["trial,time (s),y", *lines]))
+    data = recordings.load(str(path))
+    np.testing.assert_array_equal(data.lengths, [50, 1])
+    length, unit = step_time.load([str(path)], 1.0, None, "")
+    assert unit == "s"
+    assert length == pytest.approx(0.02)
+
+
+def test_quoted_cells_may_hold_the_separator(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text('"time","rate, left","rate, right"\n0,"1.5",2\n1, "2.5" ,3\n2,0.5,1\n')
+    np.testing.assert_array_equal(recordings.load(str(path)).y[0], [[1.5, 2], [2.5, 3], [0.5, 1]])
+    path.write_text('time,y\n0,"1,5"\n1,"2,5"\n')
+    refuse(path, "column y has '1,5' in row 1; expected numbers, with points instead of decimal")
+    path.write_text('time,y\n0,"' + 200_000 * "1")
+    refuse(path, "its cells cannot be told apart")
+
+
 def test_csv_of_spikes_with_and_without_inputs(tmp_path):
     names = [["n3", "n10", "b", "silent", "a"][k] for k in range(5)]
     rows = sorted((t, names[k]) for k, times in enumerate(TIMES) for t in times)

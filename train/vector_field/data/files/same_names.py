@@ -1,0 +1,78 @@
+"""Files that are one data set: channels and inputs of one name are in one place in all of them.
+
+Axes: S spikes, n channels, m inputs.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from train.host.machine.progress import print_once
+from train.host.numbers import listing, quantity
+from train.vector_field.data.files.content import Content
+from train.vector_field.data.files.text_cells import in_order
+
+Arrays = dict[str, np.ndarray]
+
+
+def match_names(paths: Sequence[str], contents: Sequence[Content]) -> list[Arrays]:
+    """The arrays of each file, with units and columns in the places that their names have.
+
+    Units are those of all files: one that is not in a file has no spikes there. Columns are in the
+    order of the first file; where names differ they are left in their order, and a line says so.
+
+    Raises ValueError, in one line, for files of spikes that have no unit in common.
+    """
+    arrays = [dict(content.arrays) for content in contents]
+    of_spikes = [k for k, x in enumerate(contents) if x.channels and "spike_times" in x.arrays]
+    labels = [contents[k].channels for k in of_spikes]
+    places_of_files = _places_of_units([paths[k] for k in of_spikes], labels)
+    for k, (places, number) in zip(of_spikes, places_of_files, strict=True):
+        arrays[k]["spike_units"] = places[arrays[k]["spike_units"]]
+        arrays[k]["num_units"] = np.array(number)
+    of_columns = [k for k, x in enumerate(contents) if x.channels and k not in of_spikes]
+    of_inputs = [k for k, x in enumerate(contents) if x.inputs]
+    for name, files, names in (
+        ("y", of_columns, [x.channels for x in contents]),
+        ("u", of_inputs, [x.inputs for x in contents]),
+    ):
+        for k in files[1:]:
+            order = _order_of_columns((paths[files[0]], paths[k]), names[files[0]], names[k])
+            arrays[k][name] = arrays[k][name][..., order]
+    return arrays
+
+
+def _places_of_units(
+    paths: Sequence[str], labels: Sequence[tuple[str, ...]]
+) -> list[tuple[np.ndarray, int]]:
+    """The places of the units of each file among all, and how many these are."""
+    everyone = in_order(label for own in labels for label in own)
+    places = []
+    for path, own in zip(paths, labels, strict=True):
+        if not set(own) & set(labels[0]):
+            raise ValueError(
+                f"{path} has the units {listing(own)} and {paths[0]} {listing(labels[0])}, none of "
+                "which is in both: give units one name in all files, or they are sessions with "
+                "channels of their own, --sessions"
+            )
+        if absent := [x for x in everyone if x not in own]:
+            print_once(
+                f"{path}: no spikes of {quantity(len(absent), 'units')} of the other files, "
+                f"{listing(absent)}: taken as silent there"
+            )
+        places.append((np.array([everyone.index(x) for x in own]), len(everyone)))
+    return places
+
+
+def _order_of_columns(
+    paths: tuple[str, str], first: tuple[str, ...], own: tuple[str, ...]
+) -> list[int]:
+    """Which column of a file, the second of two, stands in the place of each of the first."""
+    if set(first) == set(own):
+        return [own.index(x) for x in first]
+    if len(first) == len(own):
+        print_once(
+            f"{paths[1]}: {listing(own)} are taken for {listing(first)} of {paths[0]}, in this "
+            "order: give columns one name in all files"
+        )
+    return list(range(len(own)))
