@@ -13,6 +13,7 @@ import numpy as np
 from envs.base import is_key
 from envs.contract import (
     ContractError,
+    check_components,
     check_hash,
     check_outcome,
     check_params,
@@ -40,11 +41,11 @@ def env_checker(env: Any, params: Any = None, seed: int = 0) -> None:
 
     Checked are: `reset` and `step` agree in structure, shapes and dtypes; `step` returns six
     values with scalar reward and flags; `info` keeps its structure and always has
-    `final_observation`; observations are finite and inside `observation_space`; everything runs
-    under jit, vmap and scan, the same key gives the same step, and other numbers in `params` do not
-    compile again; the time limit truncates at exactly its step; two copies of the environment are
-    equal and hash alike. Warns of scalars in `info` that no loop averages, as they are outside of
-    `info["outcome"]`.
+    `final_observation`; its `components`, if it has any, add up to the reward; observations are
+    finite and inside `observation_space`; everything runs under jit, vmap and scan, the same key
+    gives the same step, and other numbers in `params` do not compile again; the time limit
+    truncates at exactly its step; two copies of the environment are equal and hash alike. Warns of
+    scalars in `info` that no loop averages, as they are outside of `info["outcome"]`.
     """
     params = env.default_params if params is None else params
     check_contract(env, params)
@@ -112,6 +113,8 @@ def check_step(result: Any, obs: Any, state: Any, kinds: Any) -> None:
     require("final_observation" in info, "info has no final_observation")
     check_same_structure("info['final_observation']", info["final_observation"], obs)
     check_outcome(info.get("outcome", {}), kinds)
+    if "components" in info:
+        check_components(info["components"])
     scalars = [name for name, x in info.items() if name not in INFO_ENTRIES and jnp.shape(x) == ()]
     if scalars and "outcome" not in info:
         names = ", ".join(scalars)
@@ -169,13 +172,18 @@ def random_step(env: Any, params: Any, key: jax.Array, state: Any) -> tuple[Any,
     obs, state, reward, terminated, truncated, info = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
         jax.random.split(env_key, NUM_ENVS), state, action, params
     )
-    return (key, state), (obs, reward, terminated, truncated, info["final_observation"])
+    components = info.get("components", reward[:, None])
+    final_obs = info["final_observation"]
+    return (key, state), (obs, reward, components, terminated, truncated, final_obs)
 
 
 def check_observations(env: Any, params: Any, rollout: Any) -> None:
-    """Observations are finite, inside the space, and continuous between resets."""
-    observations, reward, terminated, truncated, final = jax.tree.map(np.asarray, rollout)
+    """Observations are finite, inside the space, and continuous between resets; rewards add up."""
+    observations, reward, components, terminated, truncated, final = jax.tree.map(
+        np.asarray, rollout
+    )
     require(bool(np.all(np.isfinite(reward))), "a reward is not finite")
+    check_sum(components, reward)
     done = terminated | truncated
     for leaf, final_leaf in zip(jax.tree.leaves(observations), jax.tree.leaves(final), strict=True):
         if np.issubdtype(leaf.dtype, np.inexact):
@@ -189,6 +197,19 @@ def check_observations(env: Any, params: Any, rollout: Any) -> None:
     in_space = jax.vmap(jax.vmap(lambda obs: contains(space, obs)))
     inside = np.asarray(in_space(jax.tree.map(jnp.asarray, observations)))
     require(bool(inside.all()), "an observation is outside observation_space")
+
+
+def check_sum(components: np.ndarray, reward: np.ndarray) -> None:
+    """The components of rewards `[..., K]` add up to them, `[...]`, but for rounding."""
+    dtypes = [x.dtype for x in (components, reward) if jnp.issubdtype(x.dtype, jnp.inexact)]
+    rounding = max([ROUNDING, *(float(jnp.finfo(dtype).eps) for dtype in dtypes)])
+    parts, total = components.astype(np.float64), reward.astype(np.float64)
+    error = np.abs(parts.sum(axis=-1) - total)
+    largest = np.abs(parts).sum(axis=-1) + np.abs(total)
+    require(
+        bool(np.all(error <= rounding * (1.0 + largest))),
+        "info['components'] do not add up to the reward",
+    )
 
 
 def check_time_limit(env: Any, params: Any) -> None:

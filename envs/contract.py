@@ -121,6 +121,19 @@ def check_outcome(outcome: Any, kinds: Any) -> None:
     check_outcome_names(outcome, kinds)
 
 
+def check_components(components: Any) -> None:
+    """`info["components"]` is the reward in parts, real numbers `[K]`."""
+    kinds = (jnp.bool_, jnp.integer, jnp.floating)
+    is_real = hasattr(components, "dtype") and any(
+        jnp.issubdtype(components.dtype, kind) for kind in kinds
+    )
+    require(
+        is_real and len(jnp.shape(components)) == 1,
+        f"info['components'] is {description(components)}; expected the parts of the reward, real "
+        "numbers [K]",
+    )
+
+
 def check_outcome_names(outcome: Mapping[str, Any], kinds: Mapping[str, str]) -> None:
     """No entry is reported under a name that means something else, or that another one has."""
     report_name = lambda name, kind: name if kind == "last" else f"{name}_{kind}"

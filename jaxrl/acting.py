@@ -89,7 +89,7 @@ def step(
         env.step, in_axes=(0, 0, 0, None)
     )(jax.random.split(env_key, num_envs), world.env, action, env_params)
     reward = jnp.asarray(reward, jnp.float32)
-    reward_parts = info.get("components", reward)  # [N, K], or [N]
+    reward_parts = jnp.asarray(info.get("components", reward), jnp.float32)  # [N, K], or [N]
     transition = Transition(
         world.obs, action, reward_parts, info["final_observation"], terminated, truncated, extras
     )

@@ -57,6 +57,12 @@ class Transition(NamedTuple):
     truncated: jax.Array  # bool; a time limit: the future is worth V(next_obs)
     extras: Any  # what `Agent.act` returned for `Agent.update`: log-probabilities, values
 
+    @property
+    def total_reward(self) -> jax.Array:
+        """The reward in one number a step, for agents that learn one value: `[T, N]`."""
+        has_components = self.reward.ndim > self.terminated.ndim
+        return jnp.sum(self.reward, axis=-1) if has_components else self.reward
+
 
 def nothing_to_explain(state: AgentState, memory: Memory, obs: Observation) -> Metrics:
     """`Agent.explain` of an agent that has nothing to show."""

@@ -15,10 +15,11 @@ from envs.wrappers.wrapper import State, Wrapper, check_count
 class ActionRepeat(Wrapper):
     """Takes every action `num_repeats` times, and observes only what follows (frame skip).
 
-    The reward, and `info["components"]`, are sums over these steps, and so are outcomes that are
-    sums; of outcomes that are means it is the mean; all else is that of the last one. Where an
-    episode ends within them, the rest is left out, and `info["final_observation"]` is that of the
-    step that ended it. `max_steps_in_episode` still counts the steps of the wrapped environment.
+    The reward, and `info["components"]`, are sums over these steps, in float32, and so are outcomes
+    that are sums; of outcomes that are means it is the mean; all else is that of the last one.
+    Where an episode ends within them, the rest is left out, and `info["final_observation"]` is that
+    of the step that ended it. `max_steps_in_episode` still counts the steps of the wrapped
+    environment.
 
     For each of them `key, step_key = jax.random.split(key)`; a single one gets `key` itself.
 
@@ -90,7 +91,9 @@ class ActionRepeat(Wrapper):
             if kind != "last"
         }
         components = {name: x for name, x in info.items() if name == "components"}
-        return {"reward": reward, "outcome": outcome_sums, "steps": jnp.ones(()), **components}
+        # a sum of bools would be their disjunction, one of int8 would overflow
+        paid = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), {"reward": reward, **components})
+        return {**paid, "outcome": outcome_sums, "steps": jnp.ones(())}
 
     def _add_sums(self, info: dict[str, Any], sums: dict[str, Any]) -> dict[str, Any]:
         """The `info` of the last step, with what added up."""

@@ -198,12 +198,12 @@ def remember_and_learn(
     network: Any, config: Config, state: State, rollout: Transition, key: jax.Array
 ) -> tuple[State, Metrics]:
     """Remembers a rollout `[T, N]` and, once warm, learns from the replay. Consumes `key`."""
-    ring = replay.add(state.replay, rollout)
-    transitions = count(state.transitions, rollout.reward.size)
+    ring = replay.add(state.replay, rollout._replace(reward=rollout.total_reward))
+    transitions = count(state.transitions, rollout.terminated.size)
     warm = (transitions >= config.warmup) & (ring.size >= config.n_step)
     priorities = state.priorities
     if config.prioritised:
-        priorities = prioritised.add(priorities, ring, len(rollout.reward))
+        priorities = prioritised.add(priorities, ring, len(rollout.terminated))
         state = state._replace(replay=ring, priorities=priorities, transitions=transitions)
         learner, priorities, metrics = learn_by_priority(network, config, state, warm, key)
     else:

@@ -146,7 +146,7 @@ def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config
     value_of = lambda obs: action_values.max_value(network.apply(params, obs))
     next_value = returns.successor_values(value_of, rollout, rollout.extras.value)
     target = returns.lambda_returns(
-        config.reward_scale * rollout.reward,
+        config.reward_scale * rollout.total_reward,
         next_value,
         rollout.terminated,
         rollout.truncated,

@@ -205,7 +205,8 @@ def remember_and_learn(
 ) -> tuple[State, Metrics]:
     """Remembers a rollout `[T, N]` and, once warm, learns from the replay. Consumes `key`."""
     draw_key, learn_key = jax.random.split(key)
-    scaled_rollout = rollout._replace(action=rollout.extras, extras=())
+    reward = rollout.total_reward
+    scaled_rollout = rollout._replace(action=rollout.extras, reward=reward, extras=())
     ring = replay.add(state.replay, scaled_rollout)
     # The ring stays outside of the conditional, which would copy it.
     sizes = (config.updates_per_rollout, config.batch_size)

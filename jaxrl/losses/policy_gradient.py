@@ -99,9 +99,8 @@ def advantages(
     `value` and `next_value` are V(obs) and V(next_obs), `[T, N]` or `[T, N, K]`; the sum of all
     components is the reward of a critic with one value.
     """
-    reward = rollout.reward  # [T, N] or [T, N, K]
-    if reward.ndim > value.ndim:  # one value of all components
-        reward = jnp.sum(reward, axis=-1)
+    # one value, or one of each component
+    reward = rollout.total_reward if value.ndim == rollout.terminated.ndim else rollout.reward
     broadcast = lambda ended: jnp.broadcast_to(
         ended.reshape(ended.shape + (1,) * (reward.ndim - ended.ndim)), reward.shape
     )

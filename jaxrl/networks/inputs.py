@@ -5,6 +5,7 @@ On top of either comes the usual torso: `nn.Sequential((Flatten(), MLP((64,))))`
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 
 
@@ -47,11 +48,13 @@ class OneHot(nn.Module):
 class UnitScale(nn.Module):
     """Numbers between two bounds as numbers from 0 to 1, float32: grey values, or counts."""
 
-    low: float
-    """The number that becomes 0."""
-    high: float
-    """The number that becomes 1."""
+    low: float | tuple
+    """The number that becomes 0; nested tuples, broadcast: that of each entry."""
+    high: float | tuple
+    """The number that becomes 1; likewise."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        return (jnp.asarray(x, jnp.float32) - self.low) / (self.high - self.low)
+        low, high = (np.asarray(end, np.float64) for end in (self.low, self.high))
+        spread = lambda y: jnp.broadcast_to(jnp.asarray(y, jnp.float32), x.shape)
+        return (jnp.asarray(x, jnp.float32) - spread(low)) / spread(high - low)

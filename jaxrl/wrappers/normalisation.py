@@ -200,10 +200,7 @@ def add_returns(
 
     A reward that is not finite counts as 0.
     """
-    reward = rollout.reward  # [T, N] or [T, N, K]
-    reward = jnp.sum(reward, -1) if reward.ndim > rollout.terminated.ndim else reward
-
-    ended = rollout.terminated | rollout.truncated
+    reward, ended = rollout.total_reward, rollout.terminated | rollout.truncated
     begins = jnp.concatenate([jnp.zeros_like(ended[:1]), ended[:-1]])  # an episode with this step
     decay = jnp.where(begins, 0.0, discount).astype(reward.dtype)
     finite_reward = jnp.where(jnp.isfinite(reward), reward, 0.0)

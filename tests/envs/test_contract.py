@@ -249,6 +249,22 @@ class ReportsOneNameTwice(Reports):
     outcome: ClassVar = {"food": 0.0, "food_sum": 0.0}
 
 
+class Pays(Recorder):
+    """Parts of the reward that are less than it, one step's share at a time."""
+
+    def parts(self, reward):
+        return jnp.stack([0.5 * reward, 0.25 * reward])
+
+    def transition(self, chance, state, action, params):
+        state, reward, terminated, info = super().transition(chance, state, action, params)
+        return state, reward, terminated, info | {"components": self.parts(reward)}
+
+
+class PaysOneNumber(Pays):
+    def parts(self, reward):
+        return reward
+
+
 class IsNeverEqual(Recorder):
     __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
@@ -299,6 +315,8 @@ class Place:
         (AddsWhatIsNotThere, "outcome_kinds has 'food', which info.* has not; it has .*score"),
         (Reports, "has 'return', reported as 'return', a name that is taken"),
         (ReportsOneNameTwice, "has 'food', reported as 'food_sum', a name that is taken"),
+        (Pays, r"info\['components'\] do not add up to the reward"),
+        (PaysOneNumber, r"info\['components'\] is float32\[\]; expected the parts of the reward"),
         (IsNeverEqual, "not equal, so each would compile again"),
     ],
 )

@@ -78,6 +78,21 @@ def test_terminal_observation_is_never_the_reset_one():
     assert np.all(following == [1.0, 0.0])  # the poor place, where an episode starts
 
 
+def test_components_of_any_kind_of_number_are_float32():
+    """Rewards are, too. In integers a discount of 0.99 would be 0 (`wrappers.normalisation`)."""
+
+    class InParts(toy.DelayedReward):
+        def step(self, key, state, action, params):
+            *step, info = super().step(key, state, action, params)
+            parts = jnp.stack([step[2] > 0, step[2] > 2]).astype(jnp.int8)
+            return *step, info | {"components": parts}
+
+    _, _, rollout = run(InParts(), (), num_steps=4, num_updates=1)
+    assert rollout.reward.dtype == jnp.float32
+    expected = np.array([[0, 0], [1, 0]] * 2)[:, None].repeat(3, axis=1)
+    np.testing.assert_array_equal(rollout.reward[0], expected)
+
+
 def test_same_key_same_run_and_other_key_other_run():
     env, params = gymnax.make("CartPole-v1")
     first, second = run(env, params), run(env, params)

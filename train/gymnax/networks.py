@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 from gymnax.environments import spaces
@@ -18,7 +19,7 @@ from jaxrl.networks.mlp import MLP, Activation, ActorCritic, GaussianActorCritic
 from jaxrl.networks.parts import Parts
 from jaxrl.networks.recurrent import RecurrentActorCritic
 from train.gymnax.actions import algorithms_for, box, has_parts, head
-from train.host.environments.joined import JoinedBox, is_image
+from train.host.environments.joined import JoinedBox, ends, is_image, is_scaled
 
 
 @dataclass(frozen=True)
@@ -84,26 +85,36 @@ def part_layers(network: Network, observation: JoinedBox) -> Parts:
     for part in observation.parts:
         shapes.append(part.shape if is_image(part) else (size(part),))
         is_number = isinstance(part, spaces.Box)
-        part = spaces.Box(part.low, part.high, shapes[-1], part.dtype) if is_number else part
-        first = first_layers(network, part) if is_number else ()
+        first = ()
+        if is_number:  # of all frames, beside each other along the last axis
+            bounds = (np.tile(x.reshape(shapes[-1]), observation.frames) for x in ends(part))
+            low, high = map(jnp.asarray, bounds)
+            first = first_layers(network, spaces.Box(low, high, low.shape, part.dtype))
         layers.append(nn.Sequential(first) if first else None)
     return Parts(tuple(shapes), tuple(layers), observation.frames)
 
 
 def unit_scale(observation: spaces.Box) -> UnitScale | None:
-    """The layer that brings grey values and counts to 0 to 1; None: they stay as they are.
+    """The layer that brings grey values and counts to 0 to 1; None: there are none.
 
-    Scaled are integers between finite bounds that are 255 apart or more, up to 16 bits, and images
-    from 0 to 255 of any dtype. Other numbers stay as they are: whoever declares no bounds may mean
-    anything, and `normalise.observations` learns their scale.
+    Each number by its own bounds: beside grey values a flag stays a flag. See `is_scaled`.
     """
-    low = float(np.asarray(observation.low).min())
-    high = float(np.asarray(observation.high).max())
-    is_integer = np.issubdtype(np.dtype(observation.dtype), np.integer)
-    is_image = len(observation.shape) == 3 and (low, high) == (0.0, 255.0)
-    if is_image or (is_integer and 255 <= high - low <= 65_535):
-        return UnitScale(low, high)
-    return None
+    chosen = is_scaled(observation)
+    if not chosen.any():
+        return None
+    low, high = ends(observation)
+    return UnitScale(
+        nested_tuples(np.where(chosen, low, 0.0)), nested_tuples(np.where(chosen, high, 1.0))
+    )
+
+
+def nested_tuples(x: np.ndarray) -> float | tuple:
+    """An array as nested tuples, which can be hashed; the number itself where all are equal."""
+    if np.all(x == x.flat[0]):
+        return float(x.flat[0])
+    to_tuples = lambda y: tuple(map(to_tuples, y)) if isinstance(y, list) else y
+    first = x[(0,) * (x.ndim - 1)]  # along the last axis
+    return to_tuples((first if np.all(x == first) else x).tolist())
 
 
 def actor_critic(network: Network, observation: Any, action: Any) -> nn.Module:
@@ -147,7 +158,8 @@ def actor_and_critics(
     size = box(action)
     if "low" not in size or not np.all(np.isfinite([size["low"], size["high"]])):
         raise ValueError(f"actions are {action}, expected a finite Box: use ppo")
-    if len(getattr(observation, "shape", ())) != 1 or isinstance(observation, JoinedBox):
+    has_image = isinstance(observation, JoinedBox) and observation.has_image
+    if len(getattr(observation, "shape", ())) != 1 or has_image:
         raise ValueError(f"observations are {observation}, expected vectors: use ppo")
     below = torso(network, observation)
     return GaussianActor(below, **size), QFunctions(below.copy())

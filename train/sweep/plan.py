@@ -7,6 +7,7 @@ combines, or `agent.learning_rate=log:1e-4..1e-2` and `agent.discount=0.9..0.99`
 
 import contextlib
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from train.host.program import Program
 
 MOST = 1_000_000
 """Members, at most."""
-_RANGE = re.compile(r"(?P<scale>log:|linear:)?(?P<low>[^.:]\S*?)\.\.(?P<high>\S+)")
+_RANGE = re.compile(r"(?P<scale>log:|linear:)?(?P<low>\.?[^.:]\S*?)\.\.(?P<high>\S+)")
 
 
 class Interval(NamedTuple):
@@ -98,6 +99,8 @@ def interval(
         raise UsageError(f"--vary {text}: whole numbers are listed, as {name}=4,16,64")
     if not isinstance(low, float) or not isinstance(high, float) or not low < high:
         raise UsageError(f"--vary {text}: expected a range LOW..HIGH of numbers, LOW below HIGH")
+    if not math.isfinite(high - low):
+        raise UsageError(f"--vary {text}: a range has finite ends: give a smaller one")
     log = match["scale"] == "log:"
     if log and low <= 0:
         raise UsageError(f"--vary {text}: a logarithmic range begins above 0")

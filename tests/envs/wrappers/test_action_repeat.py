@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -57,6 +58,25 @@ def test_components_add_up_and_outcomes_pass_through():
         assert (float(final[1]), float(obs[1])) == ((8, 0) if terminated else (float(obs[1]),) * 2)
     assert results == [(6, False, 3), (15, False, 6), (15, True, 8), (6, False, 3)]
     assert int(state.time) == 3
+
+
+class PaysFlags(Recorder):
+    """Rewards that are bools, and components that are small integers."""
+
+    def transition(self, chance, state, action, params):
+        state, _, terminated, info = super().transition(chance, state, action, params)
+        parts = jnp.stack([jnp.int8(100), state.time.astype(jnp.int8)])
+        return state, state.time != 2, terminated, info | {"components": parts}
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_rewards_of_any_kind_of_number_add_up(repeats):
+    env, params = ActionRepeat(PaysFlags(), repeats), Limits()
+    _, state = env.reset(jax.random.key(0), params)
+    _, _, reward, *_, info = env.step(jax.random.key(1), state, 1, params)
+    times = np.arange(1, repeats + 1)
+    assert (float(reward), reward.dtype) == (np.sum(times != 2), np.float32)
+    np.testing.assert_array_equal(info["components"], [100 * repeats, times.sum()])
 
 
 class Counts(Recorder):

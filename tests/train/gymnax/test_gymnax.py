@@ -296,6 +296,19 @@ def test_grey_values_and_counts_are_scaled(space, low, high):
     np.testing.assert_allclose(q, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_each_number_is_scaled_by_its_own_bounds():
+    """Beside grey values flags stay flags; others have another range, or none."""
+    low, high = jnp.array([0, 0, -100, -(2**31)]), jnp.array([255, 1, 900, 2**31 - 1])
+    layer: Any = networks.unit_scale(spaces.Box(low, high, (4,), jnp.int32))
+    obs = jnp.array([[51, 1, 400, 7], [255, 0, -100, -3]])
+    np.testing.assert_allclose(layer.apply({}, obs), [[0.2, 1, 0.5, 7], [1, 0, 0, -3]], rtol=1e-6)
+    planes = spaces.Box(0.0, jnp.tile(jnp.array([255.0, 1.0]), (2, 3, 1)), (2, 3, 2))
+    layer = networks.unit_scale(planes)
+    hash(layer)  # as Flax asks of the attributes of a module
+    scaled = layer.apply({}, jnp.full((5, 2, 3, 2), 1.0))
+    np.testing.assert_allclose(scaled, np.full((5, 2, 3, 2), [1 / 255, 1]), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "space",
     [

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -141,6 +142,22 @@ def test_an_image_among_parts_has_its_convolutions(normalised, module):
     np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
     free = task.observation.is_of_image().reshape(2, -1)
     np.testing.assert_array_equal(free, np.tile(np.arange(21) < 12, (2, 1)))
+
+
+def test_integers_among_parts_are_scaled_by_their_bounds(module):
+    """They are when alone, too: the first of two from 0 to 255; the second, a flag, stays."""
+    task = environments.make(Game(f"{module}:Counts", frame_stack=2, last_action=True))
+    frames = np.random.default_rng(0).normal(size=(2, 2 + 3 + 4 + 2)).astype(np.float32)
+    frames[:, :2] = [[51, 1], [255, 0]]
+    layer: Any = networks.first_layers(networks.Network(), task.observation)[0]
+    scaled = frames / np.where(np.arange(11) == 0, 255, 1)
+    parts = np.split(scaled, [2, 5, 9], axis=1)
+    expected = np.concatenate([part.ravel() for part in parts])  # frame after frame in each
+    np.testing.assert_allclose(layer.apply({}, frames.ravel()), expected, rtol=1e-6)
+    assert (task.shows_images, task.observation.is_of_image().any()) == (False, False)
+    box = spaces.Box(-1.0, 1.0, (2,))
+    actor, _ = networks.actor_and_critics(networks.Network(), task.observation, box)
+    jax.eval_shape(actor.init, jax.random.key(0), jnp.zeros(22))
 
 
 def test_all_networks_but_those_of_sac_take_parts_with_an_image(module):

@@ -133,6 +133,17 @@ class Sees(Parts):
     def observation_space(self, params):
         image = spaces.Box(0, 255, (3, 4, 1), jnp.uint8)
         return spaces.Dict({"a": image, **super().observation_space(params).spaces})
+class Counts(Parts):
+    """Observes bytes in two rows, too."""
+    def change(self, obs, state, reward, done, info, params):
+        obs = {"b": jnp.full((2, 1), 51, jnp.uint8), "k": jnp.int32(2), "x": obs}
+        return obs, state, reward, done, info
+    def reset_env(self, key, params):
+        obs, state = CartPole.reset_env(self, key, params)
+        return self.change(obs, state, 0.0, False, {}, params)[:2]
+    def observation_space(self, params):
+        rows = spaces.Box(jnp.zeros((2, 1)), jnp.array([[255], [1]]), (2, 1), jnp.uint8)
+        return spaces.Dict({"b": rows, **super().observation_space(params).spaces})
 class ScaledImage(Sees):
     def image(self, obs):
         return {**super().image(obs), "a": jnp.full((3, 4, 1), 0.2)}

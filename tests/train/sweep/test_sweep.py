@@ -214,6 +214,9 @@ class TestRandom:
         (["--vary", "agent.learning_rate=-1,1"], "--agent.learning-rate is -1.0"),
         (["--vary", "agent.learning_rate=0.1..0.2"], "--random"),
         (["--vary", "agent.learning_rate=0.2..0.1", "--random=2"], "LOW below HIGH"),
+        (["--vary", "agent.learning_rate=.2..0.1", "--random=2"], "LOW below HIGH"),
+        (["--vary", "agent.learning_rate=0.1..inf", "--random=2"], "a range has finite ends"),
+        (["--vary", "agent.learning_rate=log:.1..inf", "--random=2"], "a range has finite ends"),
         (["--vary", "agent.learning_rate=log:0..1", "--random=2"], "begins above 0"),
         (
             ["--vary", "agent.replay=1..3", "--random=2"],

@@ -58,7 +58,8 @@ class Task(NamedTuple):
     @property
     def shows_images(self) -> bool:
         """Whether observations, or parts of them, have the axes [rows, cols, channels]."""
-        return is_image(self.observation) or isinstance(self.observation, JoinedBox)
+        space = self.observation
+        return space.has_image if isinstance(space, JoinedBox) else is_image(space)
 
 
 def make(game: Game) -> Task:
