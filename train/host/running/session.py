@@ -50,7 +50,7 @@ class Session:
     directory: RunDirectory
     programs: compiled.Programs
     policy: dict[str, np.ndarray] | None  # the parameters a new run begins with
-    record: metrics_file.MetricsFile
+    record: metrics_file.MetricsFile | metrics_file.NoFile
     display: Display
     stop: StopRequest
     meta: dict[str, Any]
