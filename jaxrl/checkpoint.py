@@ -29,7 +29,7 @@ from jaxrl.shards import wait_for_all
 from jaxrl.types import PyTree
 
 FORMAT = 2
-ARRAYS = "state.npz"
+ARRAYS, RECORD = "state.npz", "record.json"
 _log = logging.getLogger(__name__)
 
 
@@ -122,7 +122,7 @@ def _write_record(partial: Path, step: int, state: PyTree, meta: dict) -> None:
     }
     if others:
         record["others"] = {name: _size_and_checksum(partial / name) for name in others}
-    path = partial / "record.json"
+    path = partial / RECORD
     path.write_bytes(_add_checksum(record).encode())
     _flush(path)
     _flush_folder(partial)
@@ -253,7 +253,7 @@ def _add_checksum(record: dict) -> str:
 def _read_record(path: Path) -> dict[str, Any]:
     """The record of a checkpoint, after verifying that all its files are as they were saved."""
     try:
-        document = json.loads((path / "record.json").read_bytes())
+        document = json.loads((path / RECORD).read_bytes())
         record = document["record"]
         text = json.dumps(record, sort_keys=True)
         if document["crc32"] != zlib.crc32(text.encode()):

@@ -24,7 +24,7 @@ from jaxrl.types import RunState
 from train.host.compilation import compiled
 from train.host.errors import Interrupted, RunError, UsageError
 from train.host.files import log, metrics_file
-from train.host.files.provenance import provenance
+from train.host.files.provenance import files_of, provenance
 from train.host.files.run_directory import RunDirectory, resume_flag, shell_word
 from train.host.files.snapshots import make as make_snapshot_writer
 from train.host.machine import devices, distributed, jax_settings
@@ -106,7 +106,8 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
             device_count = devices.count_of(traced.like)
             share = f", for {device_count} devices" if device_count > 1 else ""
             display.say(f"{name}: compiled in {clock(time.perf_counter() - start_time)}{share}")
-            meta = {"name": name, "config": plain(config), **provenance(), "devices": device_count}
+            sources = provenance() | {"files": files_of(config), "devices": device_count}
+            meta = {"name": name, "config": plain(config), **sources}
             parts = training, settings, settings.members, directory, programs, policy
             stop = StopRequest(display.say)
             return train_and_evaluate(
