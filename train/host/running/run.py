@@ -70,7 +70,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     jax_settings.refuse_unusable()
     if settings.resume:
         refuse_other_config(training, config, name)
-        refuse_lost_checkpoints(RunDirectory.open(settings.resume))
+        refuse_lost_checkpoints(config)
     log.refuse_missing(settings.log)
     start_time = time.perf_counter()
     with distributed.refused_together("start all again"):
