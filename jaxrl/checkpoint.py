@@ -17,6 +17,7 @@ import logging
 import os
 import shutil
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -151,29 +152,41 @@ def restore(
     that holds another state is an error.
     """
     directory = Path(directory).resolve()
-    candidates = steps(directory) if step is None else [step]
-    if not candidates:
-        raise CheckpointError(f"{directory} holds no checkpoint")
     reason = ""
-    for candidate in reversed(candidates):
+    for candidate in _newest_first(directory, step):
         path = directory / f"{candidate:010d}"
         try:
             record = _read_record(path)
             _refuse_other_state(path, record["leaves"], template)
             return _load(path, record["keys"], template), record["meta"], candidate
-        except _Damaged as error:
+        except (_Damaged, FileNotFoundError) as error:
             reason = f"{path.name}: {error}"
-            _log.warning("checkpoint %s is skipped: %s", path, error)
+            if path.exists() or step is not None:  # others a running run has replaced
+                _log.warning("checkpoint %s is skipped: %s", path, error)
+    if not reason:
+        raise CheckpointError(f"{directory} holds no checkpoint")
     raise CheckpointError(f"no checkpoint in {directory} can be read ({reason})")
 
 
 def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
     """The `meta` of the newest complete checkpoint, or of `step`, without its state."""
     directory = Path(directory).resolve()
-    for candidate in reversed(steps(directory) if step is None else [step]):
+    for candidate in _newest_first(directory, step):
         with contextlib.suppress(_Damaged):
             return _read_record(directory / f"{candidate:010d}")["meta"]
     raise CheckpointError(f"{directory} holds no checkpoint that can be read")
+
+
+def _newest_first(directory: Path, step: int | None) -> Iterator[int]:
+    """The saved steps from the newest on, or `step` alone.
+
+    Of a run that goes on, those that it deletes while they are read are followed by those that it
+    has saved since.
+    """
+    tried: set[int] = set()
+    while left := [x for x in (steps(directory) if step is None else [step]) if x not in tried]:
+        tried.add(left[-1])
+        yield left[-1]
 
 
 def _leaves(tree: PyTree) -> dict[str, Any]:
