@@ -17,6 +17,7 @@ import logging
 import os
 import shutil
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from jaxrl.shards import wait_for_all
 from jaxrl.types import PyTree
 
 FORMAT = 2
-ARRAYS = "state.npz"
+ARRAYS, RECORD = "state.npz", "record.json"
 _log = logging.getLogger(__name__)
 
 
@@ -122,7 +123,7 @@ def _write_record(partial: Path, step: int, state: PyTree, meta: dict) -> None:
     }
     if others:
         record["others"] = {name: _size_and_checksum(partial / name) for name in others}
-    path = partial / "record.json"
+    path = partial / RECORD
     path.write_bytes(_add_checksum(record).encode())
     _flush(path)
     _flush_folder(partial)
@@ -151,29 +152,41 @@ def restore(
     that holds another state is an error.
     """
     directory = Path(directory).resolve()
-    candidates = steps(directory) if step is None else [step]
-    if not candidates:
-        raise CheckpointError(f"{directory} holds no checkpoint")
     reason = ""
-    for candidate in reversed(candidates):
+    for candidate in _newest_first(directory, step):
         path = directory / f"{candidate:010d}"
         try:
             record = _read_record(path)
             _refuse_other_state(path, record["leaves"], template)
             return _load(path, record["keys"], template), record["meta"], candidate
-        except _Damaged as error:
+        except (_Damaged, FileNotFoundError) as error:
             reason = f"{path.name}: {error}"
-            _log.warning("checkpoint %s is skipped: %s", path, error)
+            if path.exists() or step is not None:  # others a running run has replaced
+                _log.warning("checkpoint %s is skipped: %s", path, error)
+    if not reason:
+        raise CheckpointError(f"{directory} holds no checkpoint")
     raise CheckpointError(f"no checkpoint in {directory} can be read ({reason})")
 
 
 def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
     """The `meta` of the newest complete checkpoint, or of `step`, without its state."""
     directory = Path(directory).resolve()
-    for candidate in reversed(steps(directory) if step is None else [step]):
+    for candidate in _newest_first(directory, step):
         with contextlib.suppress(_Damaged):
             return _read_record(directory / f"{candidate:010d}")["meta"]
     raise CheckpointError(f"{directory} holds no checkpoint that can be read")
+
+
+def _newest_first(directory: Path, step: int | None) -> Iterator[int]:
+    """The saved steps from the newest on, or `step` alone.
+
+    Of a run that goes on, those that it deletes while they are read are followed by those that it
+    has saved since.
+    """
+    tried: set[int] = set()
+    while left := [x for x in (steps(directory) if step is None else [step]) if x not in tried]:
+        tried.add(left[-1])
+        yield left[-1]
 
 
 def _leaves(tree: PyTree) -> dict[str, Any]:
@@ -253,7 +266,7 @@ def _add_checksum(record: dict) -> str:
 def _read_record(path: Path) -> dict[str, Any]:
     """The record of a checkpoint, after verifying that all its files are as they were saved."""
     try:
-        document = json.loads((path / "record.json").read_bytes())
+        document = json.loads((path / RECORD).read_bytes())
         record = document["record"]
         text = json.dumps(record, sort_keys=True)
         if document["crc32"] != zlib.crc32(text.encode()):

@@ -16,7 +16,7 @@ from jaxrl.types import AgentState, PyTree
 from train.host.compilation import compiled, memory
 from train.host.errors import Interrupted, UsageError
 from train.host.files import metrics_file
-from train.host.files.provenance import provenance
+from train.host.files.provenance import files_of, provenance
 from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.machine import devices
 from train.host.machine.members import Members, make_member_functions, unpack_state
@@ -107,7 +107,8 @@ def train(
         display.say(f"{title}: compiling for {quantity(len(members.seeds), 'members')}")
         programs = compile_within_memory(traced, config)
         display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
-        sources = provenance() | {"devices": devices.count_of(traced.like)}
+        used = {"files": files_of(config), "devices": devices.count_of(traced.like)}
+        sources = provenance() | used
         meta = {"name": title, "config": plain(config), **sources}
         session_parts = training, config.run, members, RunDirectory(directory), programs, None
         session_options = {"ignores_nonfinite_members": True, "resume_path": sweep}

@@ -1,15 +1,22 @@
-"""Where the numbers of a run come from: libraries, device, settings, commit."""
+"""Where the numbers of a run come from: libraries, device, settings, commit, files it is told."""
 
 import subprocess
+import zlib
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import jax
 
+from jaxrl import checkpoint
 from train.host.entrance import ROOT
+from train.host.files.run_directory import CHECKPOINTS, RunDirectory
 from train.host.machine import jax_settings
 from train.host.machine.jax_settings import PRECISION
+from train.host.plain_config import flatten, plain
+
+BLOCK = 1 << 20
+"""Bytes of a file that are read at once."""
 
 
 def provenance() -> dict[str, Any]:
@@ -22,6 +29,40 @@ def provenance() -> dict[str, Any]:
         "settings": jax_settings.draw_settings() | {PRECISION: getattr(jax.config, PRECISION)},
         "git": commit(),
     }
+
+
+def files_of(config: Any) -> dict[str, str]:
+    """The files and runs that a configuration names, by dotted field, with their checksums.
+
+    Learning is from what they hold, which may change while a run is stopped. Those below `run` are
+    left out: they shape no update, or the first one alone.
+    """
+    checksums: dict[str, str] = {}
+    for name, value in flatten(plain(config)).items():
+        texts = [x for x in (value if isinstance(value, list) else [value]) if isinstance(x, str)]
+        entries = [text for x in texts if x and (text := _with_checksum(Path(x)))]
+        if entries and not name.startswith("run."):
+            checksums[name] = ", ".join(entries)
+    return checksums
+
+
+def _with_checksum(path: Path) -> str:
+    """The path of a file, or of a run by its newest checkpoint, with a CRC-32; empty: neither."""
+    try:
+        if RunDirectory(path).has_config and (saved := checkpoint.steps(path / CHECKPOINTS)):
+            record = path / CHECKPOINTS / f"{saved[-1]:010d}" / checkpoint.RECORD
+            return f"{path}, update {saved[-1]} ({_checksum(record)})"
+        return f"{path} ({_checksum(path)})" if path.is_file() else ""
+    except (OSError, ValueError):  # such as a text that no path can be
+        return ""
+
+
+def _checksum(path: Path) -> str:
+    checksum = 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            checksum = zlib.crc32(block, checksum)
+    return f"crc32 {checksum:08x}"
 
 
 def commit(folder: Path = ROOT) -> str | None:

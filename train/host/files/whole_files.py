@@ -27,6 +27,10 @@ def replacement_file(path: str | Path) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(path)
+        except OSError as error:
+            if error.filename == str(partial):  # which nobody has asked for
+                error.filename = str(path)
+            raise
         finally:
             partial.unlink(missing_ok=True)
 

@@ -9,20 +9,32 @@ pictures. They share the file system.
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from typing import NoReturn
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
 from train.host.arguments import flag_value
-from train.host.errors import UsageError, in_one_line
+from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
 
 PATTERN = re.compile(r"(?P<address>[^\s,]+:\d+),(?P<index>\d+),(?P<count>\d+)")
 SILENT = 30
 """Seconds without a sign of life after which a process is given up."""
 DAY = 86_400
+
+
+class RefusedElsewhere(RunError):
+    """Another process has refused the run, and has said why; its exit code is that of this one."""
+
+    def __init__(self, exit_code: int):
+        super().__init__(
+            "another process could not begin the run: the line that it printed says why"
+        )
+        self.exit_code = exit_code
 
 
 def begin(arguments: Sequence[str]) -> None:
@@ -81,6 +93,43 @@ def any_process(flag: bool) -> bool:
     return bool(multihost_utils.process_allgather(np.array(flag)).any())
 
 
+@contextmanager
+def refused_together(advice: str) -> Iterator[None]:
+    """What the body refuses in one process ends all; all must ask, and none before the body ends.
+
+    Some things are seen by one of them alone: the first one writes, and machines differ in memory.
+    The others would wait for it in their next exchange. Each process raises its own error, or
+    `RefusedElsewhere`. `advice` is what to do once a process is gone.
+    """
+    if is_alone():
+        yield
+        return
+    try:
+        yield
+    except Interrupted:  # this process ends at once, which the others notice
+        raise
+    except (RunError, OSError) as error:
+        _largest(getattr(error, "exit_code", FAILED), advice)
+        raise
+    if exit_code := _largest(0, advice):
+        raise RefusedElsewhere(exit_code)
+
+
+def _largest(number: int, advice: str) -> int:
+    """The largest of the numbers of all processes."""
+    try:
+        return int(multihost_utils.process_allgather(np.array(number)).max())
+    except Exception as error:
+        give_up(error, advice)
+
+
+def give_up(error: Exception, advice: str) -> NoReturn:
+    """Ends this process: an exchange failed, so to wait for the others would be in vain."""
+    reason = f"a process is gone, or failed ({in_one_line(error)[:200]})"
+    print(f"{reason}: {advice}", file=sys.stderr)
+    exit_now(FAILED)
+
+
 def broadcast_text(text: str) -> str:
     """What the first process says; all must ask."""
     if is_alone():
@@ -91,7 +140,7 @@ def broadcast_text(text: str) -> str:
     return bytes(multihost_utils.broadcast_one_to_all(buffer)).rstrip(b"\0").decode()
 
 
-def exit_now(code: int) -> None:
+def exit_now(code: int) -> NoReturn:
     """Ends this process at once: others are gone, and would be waited for."""
     sys.stdout.flush()
     sys.stderr.flush()

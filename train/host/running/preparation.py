@@ -36,7 +36,7 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
     fixed_fields = {"run.total_steps"} if training.budget_shapes_learning else set()
     saved_config = plain(rebuild(config, saved["config"]))  # with fields that were added since
     path = config.run.directory
-    if path and Path(path).resolve() not in places(directory.path, saved["config"]):
+    if path and Path(path).resolve() not in places(directory.path, saved_config):
         raise UsageError(
             f"a run stays where it is: leave out --run.directory {path}, or copy {directory} there "
             "and resume the copy"
@@ -54,12 +54,14 @@ def places(directory: Path, saved: dict[str, Any]) -> set[Path]:
     return {Path(x).resolve() for x in (directory, saved["run"]["directory"]) if x}
 
 
-def refuse_lost_checkpoints(directory: RunDirectory) -> None:
+def refuse_lost_checkpoints(config: Any) -> None:
     """Raises UsageError if a run to resume had checkpoints and has none any more."""
+    directory = RunDirectory.open(config.run.resume)
     if checkpoint.steps(directory.checkpoints):
         return
-    settings, rows = directory.config()["config"]["run"], count_rows(directory.path)
-    if rows > settings["checkpoint_every"] * settings["num_seeds"]:
+    settings = rebuild(config, directory.config()["config"]).run  # as it was before these flags
+    rows = count_rows(directory.path)
+    if rows > settings.checkpoint_every * settings.num_seeds:
         raise UsageError(
             f"{directory} has {rows} rows in {METRICS} but no checkpoint: put "
             f"{CHECKPOINTS}/ back, or delete {METRICS} to start over"

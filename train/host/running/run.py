@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +22,9 @@ from jaxrl import checkpoint, checks
 from jaxrl.numerics.precision import in_float32
 from jaxrl.types import RunState
 from train.host.compilation import compiled
-from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
+from train.host.errors import Interrupted, RunError, UsageError
 from train.host.files import log, metrics_file
-from train.host.files.provenance import provenance
+from train.host.files.provenance import files_of, provenance
 from train.host.files.run_directory import RunDirectory, resume_flag, shell_word
 from train.host.files.snapshots import make as make_snapshot_writer
 from train.host.machine import devices, distributed, jax_settings
@@ -70,30 +70,34 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     jax_settings.refuse_unusable()
     if settings.resume:
         refuse_other_config(training, config, name)
-        refuse_lost_checkpoints(RunDirectory.open(settings.resume))
+        refuse_lost_checkpoints(config)
     log.refuse_missing(settings.log)
     start_time = time.perf_counter()
-    traced = trace(training, config)
-    policy = policy_for(training, settings, name)
+    with distributed.refused_together("start all again"):
+        traced = trace(training, config)
+        policy = policy_for(training, settings, name)
+        new_path = "" if settings.resume else create_directory(settings.directory, name)
     # open what is written, then say where it is
-    path = settings.resume or distributed.broadcast_text(create_directory(settings.directory, name))
+    path = settings.resume or distributed.broadcast_text(new_path)
     directory = RunDirectory(Path(path))
-    kind = settings.log if distributed.is_first() else "none"
+    again = f"start all again with {resume_flag(directory)}"
     with (
         jax_settings.network_precision(settings.precision),
-        metrics_file.open_for_process(directory.path) as record,
-        log.open_log(kind, directory.path, settings.seeds, plain(config)) as run_log,
+        ExitStack() as files,
         Display(name, console()) as display,
     ):
-        if distributed.is_first():
-            directory.write_config(name, preset, config)
+        with distributed.refused_together(again):
+            record, run_log = open_files(files, directory, config)
+            if distributed.is_first():
+                directory.write_config(name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
         for caution in filter(None, (jax_settings.caution(), training.caution)):
             display.say(f"{name}: {caution}")
         # compile, then train
         with live_page(settings, directory):
             message = f"stopped while compiling: {resume_flag(directory)} begins the run"
-            with interruption(message), show_activity("compiling"):
+            activity = show_activity("compiling")
+            with interruption(message), activity, distributed.refused_together(again):
                 programs = compile_within_memory(traced, config)
                 best = make_best(
                     training, settings, settings.members, directory.best, traced.like.agent
@@ -102,12 +106,24 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
             device_count = devices.count_of(traced.like)
             share = f", for {device_count} devices" if device_count > 1 else ""
             display.say(f"{name}: compiled in {clock(time.perf_counter() - start_time)}{share}")
-            meta = {"name": name, "config": plain(config), **provenance(), "devices": device_count}
+            sources = provenance() | {"files": files_of(config), "devices": device_count}
+            meta = {"name": name, "config": plain(config), **sources}
             parts = training, settings, settings.members, directory, programs, policy
             stop = StopRequest(display.say)
             return train_and_evaluate(
                 Session(*parts, record, display, stop, meta, best, snapshot_writer, run_log)
             )
+
+
+def open_files(
+    files: ExitStack, directory: RunDirectory, config: Any
+) -> tuple[metrics_file.MetricsFile | metrics_file.NoFile, log.Log]:
+    """The record and the log of a run, which the first process writes, until `files` closes."""
+    settings: Config = config.run
+    record = files.enter_context(metrics_file.open_for_process(directory.path))
+    kind = settings.log if distributed.is_first() else "none"
+    run_log = log.open_log(kind, directory.path, settings.seeds, plain(config))
+    return record, files.enter_context(run_log)
 
 
 def train_and_evaluate(session: Session) -> Result:
@@ -125,13 +141,8 @@ def train_and_evaluate(session: Session) -> Result:
         raise UsageError(str(error)) from error
     except Exception as error:
         if not isinstance(error, RunError) and not distributed.is_alone():
-            # such as a connection that broke: to wait for the others would be in vain
-            reason = f"a process is gone, or failed ({in_one_line(error)[:200]})"
-            print(
-                f"{reason}: start all again with {resume_flag(directory)}",
-                file=sys.stderr,
-            )
-            distributed.exit_now(FAILED)
+            # such as a connection that broke
+            distributed.give_up(error, f"start all again with {resume_flag(directory)}")
         if not isinstance(error, RunError):
             error.add_note(f"{resume_flag(directory)} {resumption(directory)}")
         raise

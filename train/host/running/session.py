@@ -33,7 +33,7 @@ from train.host.training import Config, Evaluation, PlayConfig, Training
 MAX_RESTORES = 3
 """How often `on_nonfinite="restore"` returns to the same checkpoint."""
 
-SOURCES = ("versions", "device", "devices", "settings")
+SOURCES = ("versions", "device", "devices", "settings", "files")
 """Entries of `meta` that the exact numbers depend on."""
 
 FOLD_IN_EACH = jax.vmap(jax.random.fold_in, in_axes=(0, None))
@@ -50,7 +50,7 @@ class Session:
     directory: RunDirectory
     programs: compiled.Programs
     policy: dict[str, np.ndarray] | None  # the parameters a new run begins with
-    record: metrics_file.MetricsFile
+    record: metrics_file.MetricsFile | metrics_file.NoFile
     display: Display
     stop: StopRequest
     meta: dict[str, Any]

@@ -190,9 +190,12 @@ def make(
 def selection_bias_report(folder: Path, fresh: dict[str, Any]) -> list[str]:
     """A line for each seed: the score that chose its policy, and the one of fresh games.
 
-    `folder` is `best/` of a run, `fresh` the content of an `eval.json`.
+    `folder` is `best/` of a run, `fresh` the content of an `eval.json`. A run that goes on may have
+    found better policies while these were scored: one line says so then.
     """
     meta, name = checkpoint.read_meta(folder), fresh["score"]
+    if max(meta["updates"]) != fresh["updates"]:
+        return [f"{folder} holds a better policy by now: start again to score that one"]
     lines = []
     for row, chosen, updates in zip(fresh["seeds"], meta["scores"], meta["updates"], strict=True):
         mean = row[name]["mean"] if name in row else None

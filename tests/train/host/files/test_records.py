@@ -21,6 +21,7 @@ from jaxrl.evaluate import Episodes
 from train.host.errors import UsageError
 from train.host.files import metrics_file, provenance, run_directory
 from train.host.files.run_directory import RunDirectory
+from train.host.files.whole_files import write_whole
 from train.host.machine.progress import Display, clock, rate_text
 from train.host.plain_config import differences, plain, rebuild
 from train.host.scoring.games import GameResults, evaluation_content
@@ -225,6 +226,13 @@ def test_rows_are_replaced_in_one_step_or_not_at_all(tmp_path: Path, monkeypatch
         assert metrics_file.read_metrics(tmp_path) == rows(1, 3, 4)
         with pytest.raises(UsageError, match="is being written by another process"):
             metrics_file.MetricsFile(tmp_path)
+
+
+def test_a_folder_that_takes_no_file_is_told_with_the_name_that_was_asked_for(tmp_path: Path):
+    path = tmp_path / "missing" / "curve.png"
+    with pytest.raises(FileNotFoundError) as refusal:
+        write_whole(path, "text")
+    assert refusal.value.filename == str(path)
 
 
 def test_the_record_is_json_whatever_the_numbers(tmp_path: Path):

@@ -16,6 +16,7 @@ from tests.train.host.machine.device_runs import FLAGS, STEPS
 from tests.train.host.machine.test_devices import assert_equal
 from train.host.errors import FAILED, INTERRUPTED, REFUSED
 from train.host.files import metrics_file
+from train.host.files.locks import lock
 from train.host.machine import distributed
 from train.host.machine.start import begin
 from train.host.running import saved_runs
@@ -32,10 +33,23 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-def start(count: int, *arguments: str) -> list[subprocess.Popen[str]]:
+TINY = """
+import sys
+from train.host.machine import start
+start.begin()
+from tests.train import tiny
+from train.host.command_line import command
+sys.exit(command.main(tiny.PROGRAM))
+"""
+"""The tiny program as one of several processes."""
+
+
+def start(
+    count: int, *arguments: str, program: tuple[str, str] = ("-m", "train.gymnax")
+) -> list[subprocess.Popen[str]]:
     """So many processes of one run; a single one is not distributed."""
     environment = {k: x for k, x in os.environ.items() if "proxy" not in k.lower()}
-    command, port = [sys.executable, "-m", "train.gymnax", *arguments], free_port()
+    command, port = [sys.executable, *program, *arguments], free_port()
     join_flags = [["--distributed", f"127.0.0.1:{port},{i},{count}"] for i in range(count)]
     pipe = subprocess.PIPE
     return [
@@ -129,6 +143,25 @@ def test_the_others_end_when_one_is_killed(tmp_path, victim):
     assert exit_codes(resumed_processes) == [0, 0]
     updates = [row["updates"] for row in timeless_rows(directory)]
     assert updates == sorted(set(updates))
+
+
+@pytest.mark.parametrize("reason", ["exists already", "is being written by another process"])
+def test_what_only_the_first_is_refused_ends_all(tmp_path, reason):
+    """It alone opens the files; the other one says so in one line, and does not wait for it."""
+    directory = tmp_path / "run"
+    directory.mkdir()
+    metrics = directory / "metrics.jsonl"
+    metrics.write_text("used\n" if reason == "exists already" else "")
+    with metrics.open("a+b") as file:
+        lock(file, directory)
+        flags = ["plain", "--run.num-seeds=2", f"--run.directory={directory}"]
+        processes = start(2, *flags, program=("-c", TINY))
+        errors = [process.communicate(timeout=240)[1] for process in processes]
+    assert [process.returncode for process in processes] == [REFUSED] * 2
+    assert f"{directory} {reason}" in errors[0]
+    assert errors[1].startswith("another process could not begin the run")
+    assert [text.count("\n") for text in errors] == [1, 1]
+    assert [path.name for path in directory.iterdir()] == ["metrics.jsonl"]
 
 
 @pytest.mark.parametrize("value", ["nowhere", "127.0.0.1:1", "127.0.0.1:1,2,2", "127.0.0.1:1,0"])

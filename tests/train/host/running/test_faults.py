@@ -96,6 +96,21 @@ def test_a_run_that_had_no_checkpoint_yet_starts_over(damaged_run: Path, finishe
     assert timeless_rows(damaged_run) == timeless_rows(finished_run)
 
 
+@pytest.mark.parametrize("edited", ["    checkpoint_every: 3e0\n", ""])
+def test_a_run_without_a_checkpoint_may_have_been_edited(
+    edited: str, damaged_run: Path, finished_run: Path
+):
+    """A number as people write it, which YAML takes for text; or a line that is missing."""
+    config = damaged_run / "config.yaml"
+    line = "    checkpoint_every: 3\n"
+    assert line in config.read_text()
+    config.write_text(config.read_text().replace(line, edited))
+    shutil.rmtree(damaged_run / CHECKPOINTS)
+    (damaged_run / "metrics.jsonl").write_bytes(b"".join(lines_of(damaged_run)[:2]))
+    assert start("--resume", damaged_run, NO_GAMES) == 0
+    assert timeless_rows(damaged_run) == timeless_rows(finished_run)
+
+
 @pytest.mark.parametrize("path", ["file/run", "file"])
 def test_a_file_in_the_way(path: str, tmp_path: Path, capsys: pytest.CaptureFixture):
     (tmp_path / "file").write_text("mine")

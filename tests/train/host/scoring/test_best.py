@@ -212,6 +212,21 @@ class TestRefusals:
 
 
 @pytest.mark.slow
+def test_a_policy_that_was_found_meanwhile_is_not_taken_for_the_one_that_was_scored(tmp_path):
+    """The run went on: its second seed is better after 8 updates than what was scored, after 4."""
+    meta = {"score": "right", "lower": False, "scores": [0.5, 0.75], "updates": [4, 2]}
+    rows = [{"seed": 0, "right": {"mean": 0.25}}, {"seed": 1, "right": {"mean": 0.5}}]
+    fresh = {"score": "right", "updates": 4, "seeds": rows}
+    checkpoint.save(tmp_path, 4, {}, meta)
+    assert [x.split(":")[0] for x in best.selection_bias_report(tmp_path, fresh)] == [
+        "seed 0",
+        "seed 1",
+    ]
+    checkpoint.save(tmp_path, 8, {}, meta | {"scores": [0.5, 1.0], "updates": [4, 8]})
+    (line,) = best.selection_bias_report(tmp_path, fresh)
+    assert line == f"{tmp_path} holds a better policy by now: start again to score that one"
+
+
 def test_a_signal_while_games_are_played_loses_no_chunk(finished_run, tmp_path, monkeypatch):
     """The rows are written without the score, which is played again when the run goes on."""
     directory = tmp_path / "run"

@@ -1,0 +1,69 @@
+"""What files held that a training was told of: recorded with its state, and compared later."""
+
+import logging
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jaxrl import checkpoint
+from tests.train import tiny
+from train.host.command_line import command
+from train.host.files.provenance import files_of
+from train.host.program import Preset
+
+
+@dataclass(frozen=True)
+class Config(tiny.Config):
+    """The tiny program, which is told of files."""
+
+    run_of_teacher: str = ""
+    """The directory of a run."""
+    data: tuple[str, ...] = ()
+    """Files."""
+
+
+PROGRAM = tiny.PROGRAM._replace(presets={"plain": Preset(Config())})
+
+
+def start(*arguments: object) -> int:
+    return command.main(PROGRAM, ["--run.evaluation-games=0", *map(str, arguments)])
+
+
+def crc32(path: Path) -> str:
+    return f"crc32 {zlib.crc32(path.read_bytes()):08x}"
+
+
+def test_a_run_that_goes_on_says_which_file_was_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """Also which run has learned since; a folder, and a word that is no path, have no content."""
+    teacher, run, file = tmp_path / "teacher", tmp_path / "run", tmp_path / "data.npy"
+    file.write_bytes(b"as it was")
+    assert start(f"--run.directory={teacher}") == 0
+    (record,) = (teacher / "checkpoints").glob("*20/record.json")
+    flags = ["--run-of-teacher", teacher, "--data", file, tmp_path, "right", "\0"]
+    assert start(f"--run.directory={run}", *flags) == 0
+    saved = checkpoint.read_meta(run / "checkpoints")["files"]
+    expected = {
+        "run_of_teacher": f"{teacher}, update 20 ({crc32(record)})",
+        "data": f"{file} ({crc32(file)})",
+    }
+    assert saved == expected == files_of(Config(run_of_teacher=str(teacher), data=(str(file),)))
+
+    longer = ("--resume", run, "--run.total-steps=330")
+    assert start(*longer) == 0
+    assert not [x for x in caplog.records if x.levelno == logging.WARNING]
+    file.write_bytes(b"as it is now")
+    assert start("--resume", teacher, "--run.total-steps=330") == 0
+    caplog.clear()
+    assert start("--resume", run, "--run.total-steps=360") == 0
+    warnings = [x.getMessage() for x in caplog.records if x.levelno == logging.WARNING]
+    assert [x.partition(" -> ")[0] for x in warnings] == [
+        f"files.{name}: {expected[name]}" for name in ("data", "run_of_teacher")
+    ]
+    assert all(
+        x.endswith("since the run was saved: it may not continue bit for bit") for x in warnings
+    )
+    assert checkpoint.read_meta(run / "checkpoints")["files"] != saved
