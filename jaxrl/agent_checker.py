@@ -1,5 +1,7 @@
 """`agent_checker(agent, env, params)`: checks that an agent, ours or yours, keeps the contract."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -56,24 +58,29 @@ def agent_checker(
     fields = jax.tree_util.tree_flatten_with_path(state)[0]
     require(any(below_params(path) for path, _ in fields), "no field of the state is named params")
     act_output = jax.eval_shape(agent.act, state, memory, obs, update_key)
-    try:
+    with value_errors_as_breaches():
         action, _, _ = act_parts(act_output, memory)
         acting.check_action(env, env_params, action)
-    except ValueError as error:
-        raise AgentError(str(error)) from None
     world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)
     check_choices(acting.action_space(env, env_params), rollout.action)
     update_output = trace_update(agent, state, rollout, update_key)
-    try:
+    with value_errors_as_breaches():
         update_parts(update_output, state)
-    except ValueError as error:
-        raise AgentError(str(error)) from None
     new_state, metrics = jax.jit(agent.update)(state, rollout, update_key)
     require_finite("state", new_state)
     require_finite("metrics", metrics)
     if greedy is not None:
         check_greedy(greedy, new_state, jax.tree.map(lambda x: x[0], world.obs))
+
+
+@contextmanager
+def value_errors_as_breaches() -> Iterator[None]:
+    """Turns a ValueError within into an AgentError with its message."""
+    try:
+        yield
+    except ValueError as error:
+        raise AgentError(str(error)) from None
 
 
 def play(
