@@ -81,27 +81,27 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
     if not RunDirectory(run.directory).metrics.is_file():
         return None
     rows = metrics_file.read_metrics(run.directory)
-    by_member = series.split_by_member(rows, run.seeds)
+    line = series.timeline(series.split_by_member(rows, run.seeds))
     names = series.names(rows)
     curves_by_name = {
         name: {
             "group": group,
-            "curves": curves(by_member, group, name),
+            "curves": curves(line, group, name),
             "labels": list(labels.get(name, ())),
         }
         for name, group in names.items()
     }
     return {
-        "steps": [round(x) for x in thin(series.steps(by_member))],
+        "steps": [round(x) for x in thin(line.steps)],
         "series": curves_by_name,
         "evaluated": score_curve(rows),
     }
 
 
-def curves(by_member: list[list[Row]], group: str, name: str) -> list[dict[str, Any]]:
+def curves(line: series.Timeline, group: str, name: str) -> list[dict[str, Any]]:
     """The curves of one number in the rows of S members, one for each of its parts."""
     curve_list = []
-    for part in series.parts(by_member, group, name):
+    for part in series.parts(line, group, name):
         points = np.stack([thin(values) for values in part])  # [S, points]
         margin = pictures.interval(points)
         curve_list.append({"members": plain_numbers(points), "mean": plain_numbers(mean(points))})
