@@ -17,7 +17,7 @@ from train.host.program import Run
 from train.host.scoring import games
 from train.host.scoring.scores import have_score, read_evaluation, scored_games
 from train.host.showing import pictures
-from train.host.showing.episodes import Scene
+from train.host.showing.episodes import Bars, Episode, Scene
 from train.host.showing.outcomes import COLOURS
 from train.host.showing.pictures import Row
 from train.host.training import Training
@@ -200,26 +200,27 @@ def scene(run_scene: Scene, arrays: Arrays) -> dict[str, Any]:
     return {
         "drawing": run_scene.scripts[-1].stem,
         "constants": {k: _pack(x, arrays) for k, x in run_scene.constants.items()},
-        "episodes": [
-            {
-                "title": episode.title,
-                "constants": {k: _pack(x, arrays) for k, x in episode.constants.items()},
-                "moments": len(next(iter(episode.frames.values()))),
-                "frames": {k: arrays.add(x) for k, x in episode.frames.items()},
-                "lines": {k: arrays.add(x) for k, x in episode.lines.items()},
-                "bars": {
-                    k: {
-                        "labels": list(bars.labels),
-                        "limits": bars.limits
-                        and [[float(x) for x in pair] for pair in bars.limits],
-                        "values": arrays.add(bars.values),
-                        "chosen": None if bars.chosen is None else arrays.add(bars.chosen),
-                    }
-                    for k, bars in episode.bars.items()
-                },
-            }
-            for episode in run_scene.episodes
-        ],
+        "episodes": [_episode_content(episode, arrays) for episode in run_scene.episodes],
+    }
+
+
+def _episode_content(episode: Episode, arrays: Arrays) -> dict[str, Any]:
+    return {
+        "title": episode.title,
+        "constants": {k: _pack(x, arrays) for k, x in episode.constants.items()},
+        "moments": len(next(iter(episode.frames.values()))),
+        "frames": {k: arrays.add(x) for k, x in episode.frames.items()},
+        "lines": {k: arrays.add(x) for k, x in episode.lines.items()},
+        "bars": {k: _bars_content(x, arrays) for k, x in episode.bars.items()},
+    }
+
+
+def _bars_content(bars: Bars, arrays: Arrays) -> dict[str, Any]:
+    return {
+        "labels": list(bars.labels),
+        "limits": bars.limits and [[float(x) for x in pair] for pair in bars.limits],
+        "values": arrays.add(bars.values),
+        "chosen": None if bars.chosen is None else arrays.add(bars.chosen),
     }
 
 
