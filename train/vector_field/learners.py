@@ -41,8 +41,6 @@ class Learner(NamedTuple):
     """The learned field `[..., d]` at `z` `[..., d]`."""
     uncertainty: Callable[[AgentState, jax.Array], jax.Array]
     """Variance of a component of the learned field at `z` `[d]`."""
-    information: Callable[[AgentState], jax.Array]
-    """Nats gained about the field from all samples so far."""
     forecast: Callable[..., jax.Array]
     """`(agent, obs [T, n], actions [T, m], K, observed) -> [T, K + 1, n]`: after each step, the
     expected observations now (k = 0) and up to K steps ahead, given the actions, and 0 after the
@@ -53,6 +51,9 @@ class Learner(NamedTuple):
     """What the field may be a sum of, where the learner chooses."""
     basis: Callable[[AgentState], jax.Array] = lambda _: jnp.zeros((), jnp.int32)
     """The place among them of what it has chosen, int32."""
+    information: Callable[[AgentState], jax.Array] | None = None
+    """Nats gained about the field from all samples so far; None where they are counted anew while
+    the latent space changes."""
 
 
 class LatentModel(NamedTuple):
@@ -116,7 +117,6 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         world=lambda agent: agent.known.numbers,
         velocity=partial(field_model.velocity, config, world),
         uncertainty=partial(field_model.uncertainty, config, world),
-        information=lambda agent: agent.posterior.information,
         forecast=partial(field_learner.forecast, config, world),
         latent_model=lambda agent: make_latent_model(
             partial(field_learner.beliefs, config, world, agent),
@@ -128,6 +128,7 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         if len(candidates) > 1
         else (),
         basis=lambda agent: agent.place,
+        information=lambda agent: agent.posterior.information,
     )
 
 
@@ -174,7 +175,6 @@ def state_space(
         world=lambda agent: agent.known.numbers,
         velocity=velocity,
         uncertainty=uncertainty,
-        information=lambda agent: choice.nats(agent.params.choice),
         forecast=lambda agent, *arguments, **options: choice.forecast(
             models, config.prediction, agent.params.choice, *arguments, **options
         ),
@@ -220,7 +220,6 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
         world=lambda agent: agent.known.numbers,
         velocity=velocity,
         uncertainty=uncertainty,
-        information=lambda agent: agent.information.information,
         forecast=lambda agent, *arguments, **options: latent_filter.forecast(
             model, agent.params, agent.known, *arguments, **options
         ),
