@@ -100,29 +100,29 @@ FIRST_GUESS = 0.5
 
 def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -> Learner:
     """Gaussian posterior with a known decoder; with `family`, of two parameters of that field."""
-    world = field_learner.World(env.effect, env.emission, circular=env.circular)
+    system = field_model.System(env.effect, env.emission, circular=env.circular)
     if family:
         member = lambda z, e: FIELDS[family](z, **dict(zip(FAMILIES[family], e, strict=True)))
         start = (FIRST_GUESS,) * len(FAMILIES[family])
-        world = world._replace(family=member, family_start=start)
+        system = system._replace(family=member, family_start=start)
 
     candidates = () if family else field_model.candidates(config)
 
     def make(policy: stimulation.Config, params: Params) -> Agent:
         constants = constants_of(params, env.num_inputs)
-        return field_learner.make(replace(config, policy=policy), world, constants)
+        return field_learner.make(replace(config, policy=policy), system, constants)
 
     return Learner(
         make=make,
         world=lambda agent: agent.known.numbers,
-        velocity=partial(field_model.velocity, config, world),
-        uncertainty=partial(field_model.uncertainty, config, world),
-        forecast=partial(field_learner.forecast, config, world),
+        velocity=partial(field_model.velocity, config, system),
+        uncertainty=partial(field_model.uncertainty, config, system),
+        forecast=partial(field_learner.forecast, config, system),
         latent_model=lambda agent: make_latent_model(
-            partial(field_learner.beliefs, config, world, agent),
-            partial(field_model.velocity, config, world, agent),
+            partial(field_learner.beliefs, config, system, agent),
+            partial(field_model.velocity, config, system, agent),
             lambda z: env.emission(z, agent.known.numbers)[0],
-            field_learner.predictive_model(config, world, agent),
+            field_learner.predictive_model(config, system, agent),
         ),
         bases=tuple(x.basis + " + linear" * x.linear for x in candidates)
         if len(candidates) > 1
