@@ -127,7 +127,10 @@ def refusal_of_twice(
 
 
 def check_choices(space: Any, actions: PyTree) -> None:
-    """Actions `[T, N, ...]` are choices that a Discrete has, or lie in a Box but for rounding."""
+    """Raises AgentError unless actions `[T, N, ...]` are choices that a Discrete has, or in a Box.
+
+    Of a Box, but for rounding.
+    """
     taken = acting.description(space)
     if hasattr(space, "n"):
         low, high = int(jnp.min(actions)), int(jnp.max(actions))
@@ -146,7 +149,7 @@ def check_choices(space: Any, actions: PyTree) -> None:
 
 
 def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:
-    """One action for all keys, also where nothing but the parameters is known."""
+    """Raises AgentError unless there is one action for all keys, and from the parameters alone."""
     act = jax.jit(lambda state, key: greedy.act(state, greedy.memory(), obs, key)[0])
     first, second = jax.random.split(jax.random.key(1))
     action = act(state, first)
@@ -161,6 +164,7 @@ def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:
 
 
 def require_finite(what: str, tree: Any) -> None:
+    """Raises AgentError, with the name of the leaf, unless all numbers of a tree are finite."""
     for path, x in jax.tree_util.tree_leaves_with_path(tree):
         if jnp.issubdtype(jnp.result_type(x), jnp.inexact):
             name = f"{what}{jax.tree_util.keystr(path)}"
@@ -168,10 +172,12 @@ def require_finite(what: str, tree: Any) -> None:
 
 
 def equal(a: Any, b: Any) -> bool:
+    """Whether two trees of one structure hold the same numbers."""
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     return all(bool(jnp.array_equal(x, y)) for x, y in pairs)
 
 
 def require(condition: bool, message: str) -> None:
+    """Raises AgentError with the message unless the condition holds."""
     if not condition:
         raise AgentError(message)

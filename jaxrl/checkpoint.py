@@ -147,8 +147,9 @@ def restore(
     """`(state, meta, step)` of the newest complete checkpoint, or of `step`.
 
     `template` has the expected tree, shapes, dtypes and, where its leaves have one, sharding: a
-    state, or the result of `jax.eval_shape`. Damaged checkpoints are skipped with a warning; one
-    that holds another state is an error.
+    state, or the result of `jax.eval_shape`. Damaged checkpoints are skipped with a warning.
+
+    Raises CheckpointError if none is left, and for one that holds another state.
     """
     directory = Path(directory).resolve()
     candidates = steps(directory) if step is None else [step]
@@ -168,7 +169,10 @@ def restore(
 
 
 def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
-    """The `meta` of the newest complete checkpoint, or of `step`, without its state."""
+    """The `meta` of the newest complete checkpoint, or of `step`, without its state.
+
+    Raises CheckpointError if there is none that can be read.
+    """
     directory = Path(directory).resolve()
     for candidate in reversed(steps(directory) if step is None else [step]):
         with contextlib.suppress(_Damaged):
