@@ -39,6 +39,11 @@ class StepTime(NamedTuple):
         return f"{steps * self.length:g} {self.unit}".rstrip()
 
 
+def step_length_text(length: StepTime) -> str:
+    """ " of 0.02 s", where that is known."""
+    return "" if length == StepTime() else f" of {length.text()}"
+
+
 def load(
     paths: Sequence[str],
     bin_width: float,
