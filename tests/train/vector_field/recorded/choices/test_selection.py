@@ -7,8 +7,8 @@ import pytest
 
 from train.vector_field.config import Config, Dynamics
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import selection
-from train.vector_field.recorded.selection import Trial
+from train.vector_field.recorded.choices import selection, trials
+from train.vector_field.recorded.choices.trials import Trial
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=1000)
@@ -17,14 +17,14 @@ NOISE = RNG.normal(size=1000)
 def trial(dims: int, error: float, field: str = "rbf", spread: float = 0.01, **numbers) -> Trial:
     """A trial whose errors differ from those of others by a constant and a little noise."""
     errors = error + 0.3 * NOISE + spread * RNG.normal(size=1000)
-    settings = {"prior": 0.3, "steps": selection.STEPS} | numbers
+    settings = {"prior": 0.3, "steps": trials.STEPS} | numbers
     return Trial(Dynamics(dims=dims, field=field, **settings), errors)  # pyright: ignore
 
 
-def problem(channels: int = 20, **settings) -> selection.Problem:
+def problem(channels: int = 20, **settings) -> trials.Problem:
     nothing = np.zeros(0)
     is_count = np.ones(channels, bool)
-    return selection.Problem(Dynamics(**settings), is_count, *[nothing] * 5, 400)  # pyright: ignore
+    return trials.Problem(Dynamics(**settings), is_count, *[nothing] * 5, 400)  # pyright: ignore
 
 
 class Forecasts:
