@@ -24,6 +24,7 @@ class ContractError(AssertionError):
 
 
 def require(condition: bool, message: str) -> None:
+    """Raises ContractError with the message unless the condition holds."""
     if not condition:
         raise ContractError(message)
 
@@ -40,7 +41,7 @@ def description(x: Any) -> str:
 
 
 def check_hash(env: Any) -> None:
-    """`step` is jitted with the environment static, so it must be hashable."""
+    """Raises ContractError unless an environment can be hashed: `step` is jitted with it static."""
     try:
         hash(env)
     except TypeError as error:
@@ -48,7 +49,10 @@ def check_hash(env: Any) -> None:
 
 
 def check_params(params: Any) -> None:
-    """All leaves of the parameters are numbers, and the time limit, if they have one, is one."""
+    """Raises ContractError unless all leaves of the parameters are numbers.
+
+    The time limit, if they have one, must be one of steps (`time_limit`).
+    """
     for path, x in jax.tree_util.tree_leaves_with_path(params):
         if not (isinstance(x, jax.Array | np.ndarray | np.generic | bool | int | float)):
             name = jax.tree_util.keystr(path)

@@ -27,7 +27,7 @@ def write(
     """Writes a GIF that repeats for ever; `path` appears only once the file is complete.
 
     `frames` are pairs of colour indices, uint8 `[H, W]`, and the seconds they are shown, which the
-    format rounds to hundredths; `colours` is uint8 `[K, 3]`, with K at most 255.
+    format rounds to hundredths; `colours` is uint8 `[K, 3]`. Raises ValueError for more than 255.
     """
     if len(colours) > MAX_COLOURS:
         raise ValueError(f"{len(colours)} colours do not fit a GIF; give at most {MAX_COLOURS}")

@@ -131,7 +131,7 @@ def check_part(name: str, space: Any) -> None:
 
 
 def check_box(name: str, box: spaces.Box) -> None:
-    """Bounds broadcast to the shape, and are in order."""
+    """Raises ContractError unless bounds broadcast to the shape, and are in order."""
     is_shape = isinstance(box.shape, tuple) and all(
         isinstance(n, int | np.integer) for n in box.shape
     )

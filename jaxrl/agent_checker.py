@@ -1,5 +1,7 @@
 """`agent_checker(agent, env, params)`: checks that an agent, ours or yours, keeps the contract."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -56,24 +58,29 @@ def agent_checker(
     fields = jax.tree_util.tree_flatten_with_path(state)[0]
     require(any(below_params(path) for path, _ in fields), "no field of the state is named params")
     act_output = jax.eval_shape(agent.act, state, memory, obs, update_key)
-    try:
+    with value_errors_as_breaches():
         action, _, _ = act_parts(act_output, memory)
         acting.check_action(env, env_params, action)
-    except ValueError as error:
-        raise AgentError(str(error)) from None
     world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)
     check_choices(acting.action_space(env, env_params), rollout.action)
     update_output = trace_update(agent, state, rollout, update_key)
-    try:
+    with value_errors_as_breaches():
         update_parts(update_output, state)
-    except ValueError as error:
-        raise AgentError(str(error)) from None
     new_state, metrics = jax.jit(agent.update)(state, rollout, update_key)
     require_finite("state", new_state)
     require_finite("metrics", metrics)
     if greedy is not None:
         check_greedy(greedy, new_state, jax.tree.map(lambda x: x[0], world.obs))
+
+
+@contextmanager
+def value_errors_as_breaches() -> Iterator[None]:
+    """Turns a ValueError within into an AgentError with its message."""
+    try:
+        yield
+    except ValueError as error:
+        raise AgentError(str(error)) from None
 
 
 def play(
@@ -120,7 +127,10 @@ def refusal_of_twice(
 
 
 def check_choices(space: Any, actions: PyTree) -> None:
-    """Actions `[T, N, ...]` are choices that a Discrete has, or lie in a Box but for rounding."""
+    """Raises AgentError unless actions `[T, N, ...]` are choices that a Discrete has, or in a Box.
+
+    Of a Box, but for rounding.
+    """
     taken = acting.description(space)
     if hasattr(space, "n"):
         low, high = int(jnp.min(actions)), int(jnp.max(actions))
@@ -139,7 +149,7 @@ def check_choices(space: Any, actions: PyTree) -> None:
 
 
 def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:
-    """One action for all keys, also where nothing but the parameters is known."""
+    """Raises AgentError unless there is one action for all keys, and from the parameters alone."""
     act = jax.jit(lambda state, key: greedy.act(state, greedy.memory(), obs, key)[0])
     first, second = jax.random.split(jax.random.key(1))
     action = act(state, first)
@@ -154,6 +164,7 @@ def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:
 
 
 def require_finite(what: str, tree: Any) -> None:
+    """Raises AgentError, with the name of the leaf, unless all numbers of a tree are finite."""
     for path, x in jax.tree_util.tree_leaves_with_path(tree):
         if jnp.issubdtype(jnp.result_type(x), jnp.inexact):
             name = f"{what}{jax.tree_util.keystr(path)}"
@@ -161,10 +172,12 @@ def require_finite(what: str, tree: Any) -> None:
 
 
 def equal(a: Any, b: Any) -> bool:
+    """Whether two trees of one structure hold the same numbers."""
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     return all(bool(jnp.array_equal(x, y)) for x, y in pairs)
 
 
 def require(condition: bool, message: str) -> None:
+    """Raises AgentError with the message unless the condition holds."""
     if not condition:
         raise AgentError(message)

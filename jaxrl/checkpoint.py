@@ -148,8 +148,9 @@ def restore(
     """`(state, meta, step)` of the newest complete checkpoint, or of `step`.
 
     `template` has the expected tree, shapes, dtypes and, where its leaves have one, sharding: a
-    state, or the result of `jax.eval_shape`. Damaged checkpoints are skipped with a warning; one
-    that holds another state is an error.
+    state, or the result of `jax.eval_shape`. Damaged checkpoints are skipped with a warning.
+
+    Raises CheckpointError if none is left, and for one that holds another state.
     """
     directory = Path(directory).resolve()
     reason = ""
@@ -169,7 +170,10 @@ def restore(
 
 
 def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
-    """The `meta` of the newest complete checkpoint, or of `step`, without its state."""
+    """The `meta` of the newest complete checkpoint, or of `step`, without its state.
+
+    Raises CheckpointError if there is none that can be read.
+    """
     directory = Path(directory).resolve()
     for candidate in _newest_first(directory, step):
         with contextlib.suppress(_Damaged):

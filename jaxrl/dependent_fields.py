@@ -20,7 +20,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +50,10 @@ class Rule:
             self.why or other.why,
             self.parts,
         )
+
+    def parts_of(self, name: str) -> list[str]:
+        """The fields that the rule is about, where it stands beside the field `name`."""
+        return [f"{name}.{x}" for x in self.parts] or [name]
 
     def reason(self, place: str) -> str:
         """What is said, where the dataclass that declares the field is at `place`."""
@@ -102,30 +108,31 @@ def idle_fields(config: Any, place: str = "") -> dict[str, str]:
 
 def _reasons_of_rules(config: Any, place: str) -> Iterator[tuple[str, str]]:
     """`(dotted name, reason)`: of each field what its own rules say, then what those within say."""
-    for name, metadata in _declarations(config):
-        for rule in metadata:
-            if isinstance(rule, Rule) and not rule.has_effect(config):
-                for part in [f"{name}.{x}" for x in rule.parts] or [name]:
-                    yield from _reasons_below(config, part, place, rule.reason(place))
+    for name, rules in _declarations(config, Rule):
+        for rule in rules:
+            parts = [] if rule.has_effect(config) else rule.parts_of(name)
+            for part in parts:
+                yield from _reasons_below(config, part, place, rule.reason(place))
         if dataclasses.is_dataclass(value := getattr(config, name)):
             yield from idle_fields(value, f"{place}{name}.").items()
 
 
 def _reasons_of_settings(config: Any, place: str) -> Iterator[tuple[str, str]]:
     """The same of fields that other ones set."""
-    for name, metadata in _declarations(config):
-        for setting in metadata:
-            if isinstance(setting, Setting) and setting.applies(getattr(config, name)):
-                for field in setting.fields:
-                    reason = (setting.why or f"{{}}{name} sets it").replace("{}", place)
-                    yield from _reasons_below(config, field, place, reason)
+    for name, settings in _declarations(config, Setting):
+        for setting in settings:
+            fields = setting.fields if setting.applies(getattr(config, name)) else ()
+            reason = (setting.why or f"{{}}{name} sets it").replace("{}", place)
+            for field in fields:
+                yield from _reasons_below(config, field, place, reason)
 
 
-def _declarations(config: Any) -> Iterator[tuple[str, tuple]]:
-    """Every field and what it is annotated with."""
+def _declarations(config: Any, kind: type[T]) -> Iterator[tuple[str, list[T]]]:
+    """Every field and what of one kind it is annotated with."""
     hints = typing.get_type_hints(type(config), include_extras=True)
     for field in dataclasses.fields(config):
-        yield field.name, getattr(hints[field.name], "__metadata__", ())
+        metadata = getattr(hints[field.name], "__metadata__", ())
+        yield field.name, [x for x in metadata if isinstance(x, kind)]
 
 
 def _reasons_below(config: Any, name: str, place: str, reason: str) -> Iterator[tuple[str, str]]:

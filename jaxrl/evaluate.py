@@ -55,7 +55,7 @@ class Trajectory(NamedTuple):
     action: PyTree  # [S, ...]
 
 
-class Course(NamedTuple):
+class EvaluationState(NamedTuple):
     """An evaluation so far; `advance` goes on with it."""
 
     playing: PlayState
@@ -119,9 +119,9 @@ def watch(
     watches another of the same games. What is watched is whole only without `window.leaps`.
     """
     game = env, env_params, agent, agent_state
-    course = start(*game, key, num_envs, games_per_env, num_steps, deterministic)
-    course = advance(*game, course, window)
-    return course.episodes, course.trajectory
+    evaluation = start(*game, key, num_envs, games_per_env, num_steps, deterministic)
+    evaluation = advance(*game, evaluation, window)
+    return evaluation.episodes, evaluation.trajectory
 
 
 @in_float32
@@ -135,8 +135,8 @@ def start(
     games_per_env: int,
     num_steps: int = 0,
     deterministic: bool = False,
-) -> Course:
-    """The course of `watch` before the first step; jittable. Raises ValueError for bad sizes."""
+) -> EvaluationState:
+    """The evaluation of `watch` at its start; jittable. Raises ValueError for bad sizes."""
     checks.config(Sizes(num_envs, games_per_env, num_steps))
     env_params = narrow(env_params)
     playing = begin(env, env_params, agent, key, num_envs, deterministic)
@@ -145,7 +145,9 @@ def start(
     )[1]
     blank = lambda shape, tree: jax.tree.map(lambda x: jnp.zeros(shape(x), x.dtype), tree)
     episodes = blank(lambda x: (num_envs, games_per_env), ended)
-    return Course(playing, episodes, blank(lambda x: (num_steps, *x.shape), state_and_action))
+    return EvaluationState(
+        playing, episodes, blank(lambda x: (num_steps, *x.shape), state_and_action)
+    )
 
 
 @in_float32
@@ -154,35 +156,35 @@ def advance(
     env_params: PyTree,
     agent: Agent,
     agent_state: PyTree,
-    course: Course,
+    evaluation: EvaluationState,
     window: Watch,
-) -> Course:
+) -> EvaluationState:
     """Goes on to the step `window.until`, or until all episodes are complete; jittable.
 
     In how many pieces games are played makes no difference to them. The trajectory holds what is
     watched from `window.first` on, as far as its rows go.
     """
     env_params = narrow(env_params)
-    num_steps = len(jax.tree.leaves(course.trajectory.action)[0])
+    num_steps = len(jax.tree.leaves(evaluation.trajectory.action)[0])
 
-    def step_and_record(course: Course) -> Course:
-        playing = course.playing
+    def step_and_record(evaluation: EvaluationState) -> EvaluationState:
+        playing = evaluation.playing
         next_playing, (ended, state_and_action) = _step(
             env, env_params, agent, agent_state, playing, window.which
         )
         next_playing = skip_repeated_rounds(env, env_params, next_playing, window.leaps)
-        episodes = record(course.episodes, ended, playing.played)
+        episodes = record(evaluation.episodes, ended, playing.played)
         row = playing.step - window.first
         row = jnp.where(row < 0, num_steps, row)  # dropped, as all rows behind the last
         put = lambda rows, x: rows.at[row].set(x, mode="drop") if num_steps else rows
-        trajectory = jax.tree.map(put, course.trajectory, state_and_action)
+        trajectory = jax.tree.map(put, evaluation.trajectory, state_and_action)
         next_playing = next_playing._replace(played=playing.played + ended.complete)
-        return Course(next_playing, episodes, trajectory)
+        return EvaluationState(next_playing, episodes, trajectory)
 
-    def is_running(course: Course) -> jax.Array:
-        return ~course.is_over() & (course.playing.step < window.until)
+    def is_running(evaluation: EvaluationState) -> jax.Array:
+        return ~evaluation.is_over() & (evaluation.playing.step < window.until)
 
-    return jax.lax.while_loop(is_running, step_and_record, course)
+    return jax.lax.while_loop(is_running, step_and_record, evaluation)
 
 
 def _step(

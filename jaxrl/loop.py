@@ -14,7 +14,7 @@ from jaxrl.acting import EpisodeSums, World
 from jaxrl.checks import Count
 from jaxrl.numerics import nonfinite
 from jaxrl.numerics.precision import in_float32, narrow
-from jaxrl.types import Agent, Environment, PyTree, check_parts, update_parts
+from jaxrl.types import Agent, Environment, PyTree, as_agent, check_parts, update_parts
 
 
 @struct.dataclass
@@ -112,13 +112,14 @@ def make_loop(
     fewer actions than a Discrete has.
     """
     check_parts(env, agent)
+    agent = as_agent(agent)
     if isinstance(env_params, type):
         raise ValueError(
             f"params are the class {env_params.__name__}, expected its numbers: "
             f"give {env_params.__name__}()"
         )
     check_config(config)
-    in_blocks.check_agent(getattr(agent, "blocks", None), config.blocks)
+    in_blocks.check_agent(agent.blocks, config.blocks)
     outcomes.kinds(env)
     active_curriculum = curriculum or constant_curriculum(narrow(env_params))
 

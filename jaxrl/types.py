@@ -152,6 +152,15 @@ def check_parts(env: Any, agent: Any) -> None:
         check_functions(what, x, names, SOURCES[what])
 
 
+def as_agent(agent: Any) -> Agent:
+    """The functions of an agent, with those that it may leave out as an `Agent` has them.
+
+    Raises ValueError unless it has the others.
+    """
+    check_functions("agent", agent, PARTS["agent"], SOURCES["agent"])
+    return Agent(**{x: getattr(agent, x) for x in Agent._fields if hasattr(agent, x)})
+
+
 def check_network(
     what: str,
     network: Any,

@@ -110,6 +110,7 @@ LONG_FILES = (
     "jaxrl/dynamics/learners/",
     "jaxrl/spectral/learning/",
     "envs/test_contract.py",
+    "envs/test_checker.py",
 )
 """Begun in this order, before all others, so that no worker is left with one of them at the end."""
 

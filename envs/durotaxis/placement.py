@@ -66,7 +66,10 @@ def place(goal: str, width: int, height: int) -> Placement:
 
 
 def degrees_of(goal: str) -> float:
-    """The direction of a goal: from 0 to below 360 degrees, counter-clockwise from right."""
+    """The direction of a goal: from 0 to below 360 degrees, counter-clockwise from right.
+
+    Raises ValueError for what is neither a name of one nor a number of degrees.
+    """
     if goal in ANGLES:
         return ANGLES[goal]
     try:

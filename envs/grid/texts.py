@@ -49,25 +49,20 @@ def read(text: str) -> Content:
     check_size(len(rows), len(rows[0][1]))
     content = Content(np.ones((len(rows), len(rows[0][1])), bool), [], [], [], [])
     ends: dict[str, Cell] = {}
-    portals: list[tuple[int, Cell, int, str]] = []
-    for i, (line, tiles) in enumerate(rows):
-        for j, tile in enumerate(tiles):
-            if tile.strip(" ") in tuple(WALLS):
-                content.free[i, j] = False
-                continue
-            for feature in _features(tile, line, j + 1):
-                _add_feature(content, (i, j), feature)
-                if name := feature["end"]:
-                    if name in ends:
-                        raise ValueError(
-                            f"line {line}: portal end E{name[:20]} occurs twice; rename it"
-                        )
-                    ends[name] = (i, j)
-                if feature["ends"]:
-                    move = DIRECTIONS.index(feature["move"])
-                    portals.append((line, (i, j), move, feature["ends"]))
-    for line, cell, move, names in portals:
-        content.portals.append(Portal(cell, move, _destinations(names, ends, line)))
+    portals: list[tuple[int, Cell, re.Match[str]]] = []
+    for line, cell, tile in _tiles(rows):
+        if tile.strip(" ") in tuple(WALLS):
+            content.free[cell] = False
+            continue
+        for feature in _features(tile, line, cell[1] + 1):
+            _add_feature(content, cell, feature)
+            if feature["end"]:
+                _add_end(ends, feature["end"], cell, line)
+            if feature["ends"]:  # which may stand further below
+                portals.append((line, cell, feature))
+    for line, cell, feature in portals:
+        move = DIRECTIONS.index(feature["move"])
+        content.portals.append(Portal(cell, move, _destinations(feature["ends"], ends, line)))
     return content
 
 
@@ -105,6 +100,13 @@ def _rows(text: str) -> list[tuple[int, list[str]]]:
     return rows
 
 
+def _tiles(rows: list[tuple[int, list[str]]]) -> Iterator[tuple[int, Cell, str]]:
+    """`(line number, cell, tile)` of every tile, row by row."""
+    for i, (line, tiles) in enumerate(rows):
+        for j, tile in enumerate(tiles):
+            yield line, (i, j), tile
+
+
 def _features(tile: str, line: int, column: int) -> Iterator[re.Match[str]]:
     """The features in a tile that is not a wall."""
     features, place = tile.strip(" "), 0
@@ -130,6 +132,13 @@ def _add_feature(content: Content, cell: Cell, feature: re.Match[str]) -> None:
         content.goals.append(cell)
     for letter in feature["doors"] or "":
         content.doors.append(Door(cell, DIRECTIONS.index(letter), float(feature["back"] or 0)))
+
+
+def _add_end(ends: dict[str, Cell], name: str, cell: Cell, line: int) -> None:
+    """Adds an end of portals. Raises ValueError for a second one of a name."""
+    if name in ends:
+        raise ValueError(f"line {line}: portal end E{name[:20]} occurs twice; rename it")
+    ends[name] = cell
 
 
 def _destinations(names: str, ends: dict[str, Cell], line: int) -> tuple[tuple[Cell, float], ...]:

@@ -95,18 +95,22 @@ def contains(bits: Bits, index: jax.Array) -> jax.Array:
 
 
 def union(a: Bits, b: Bits) -> Bits:
+    """The cells of either."""
     return tuple(x | y for x, y in zip(a, b, strict=True))
 
 
 def intersection(a: Bits, b: Bits) -> Bits:
+    """The cells of both."""
     return tuple(x & y for x, y in zip(a, b, strict=True))
 
 
 def difference(a: Bits, b: Bits) -> Bits:
+    """The cells of `a` that are not of `b`."""
     return tuple(x & ~y for x, y in zip(a, b, strict=True))
 
 
 def where(condition: jax.Array, a: Bits, b: Bits) -> Bits:
+    """The cells of `a` where the condition, bool `[...]`, holds, else of `b`."""
     return tuple(jnp.where(condition, x, y) for x, y in zip(a, b, strict=True))
 
 

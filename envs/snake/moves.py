@@ -27,6 +27,7 @@ class Moves(NamedTuple):
 
 
 def moves(board: Board, rules: Rules, state: State) -> Moves:
+    """Where each of the three moves leads, and whether it is safe."""
     heading = (state.heading + TURNS) & 3
     target = state.head + game.offset(board, heading)
     return Moves(heading, target, bitboard.contains(game.free_cells(board, rules, state), target))

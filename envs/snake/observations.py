@@ -61,6 +61,7 @@ NEAR_SIZE = 29 + 2 * NUM_NEAR
 
 
 def vector(parts: list[jax.Array]) -> jax.Array:
+    """Scalars as one array, float32 `[F]`."""
     return jnp.stack([jnp.asarray(part, jnp.float32) for part in parts])
 
 

@@ -136,5 +136,6 @@ class Wrapper(Environment):
 
 
 def check_count(name: str, count: int) -> None:
+    """Raises ValueError unless a count is an integer of at least 1."""
     if isinstance(count, bool) or not (isinstance(count, int) and count >= 1):
         raise ValueError(f"{name} is {count!r}; expected an integer of at least 1")

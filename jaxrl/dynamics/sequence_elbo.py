@@ -46,7 +46,7 @@ class Config:
     """Prior variance of the first state in a window, whose mean is 0; large is uninformative."""
 
 
-class Belief(NamedTuple):
+class DiagonalBelief(NamedTuple):
     """q(z_t), independent Gaussians."""
 
     mean: jax.Array  # [T, d]
@@ -94,7 +94,7 @@ def negative_elbo(
     draws: Draws,
     y: jax.Array,
     valid: jax.Array,
-    belief: Belief,
+    belief: DiagonalBelief,
     dynamics: Dynamics,
     log_prob: Callable[[jax.Array, jax.Array], jax.Array],
     config: Config,
@@ -140,7 +140,7 @@ def negative_elbo(
 def latents(
     draws: Draws,
     valid: jax.Array,
-    belief: Belief,
+    belief: DiagonalBelief,
     dynamics: Dynamics,
     config: Config,
     beta: float | jax.Array = 1.0,
@@ -161,7 +161,7 @@ def latents(
 def k_step_kl(
     noise: jax.Array,
     state: jax.Array,
-    belief: Belief,
+    belief: DiagonalBelief,
     valid: jax.Array,
     keep: jax.Array,
     dynamics: Dynamics,

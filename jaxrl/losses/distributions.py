@@ -368,7 +368,10 @@ def values(parts: Any) -> list[Any]:
 
 
 def total(terms: Iterable[jax.Array]) -> jax.Array:
-    """The sum over the parts of a Joint, `[...]`; raises an error instead of broadcasting."""
+    """The sum over the parts of a Joint, `[...]`.
+
+    Raises ValueError for no parts, and AssertionError for shapes that differ: none is broadcast.
+    """
     terms = list(terms)
     if not terms:
         raise ValueError("a Joint of no parts, expected one distribution at least: give it parts")

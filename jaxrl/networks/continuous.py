@@ -78,7 +78,8 @@ class QFunctions(nn.Module):
 def smooth_clip(x: jax.Array, ends: tuple[float, float]) -> jax.Array:
     """A smooth, rising function of `x` from one end to the other; 0 where `x` is 0.
 
-    Unlike a clip it has a gradient everywhere, so that a scale can come back from an end.
+    Unlike a clip it has a gradient everywhere, so that a scale can come back from an end. Raises
+    ValueError unless 0 lies between the ends.
     """
     low, high = ends
     if not -math.inf < low < 0.0 < high < math.inf:

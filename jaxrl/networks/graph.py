@@ -311,7 +311,10 @@ def set_held(params: Any, is_held: jax.Array) -> Any:
 
 
 def values(token: jax.Array, count: int) -> jax.Array:
-    """`[..., count]`, or `[...]` where `count` is 0. Called while a module is set up."""
+    """`[..., count]`, or `[...]` where `count` is 0. Called while a module is set up.
+
+    Raises ValueError for a negative count.
+    """
     if count < 0:
         raise ValueError(f"num_values is {count}; expected 0, for a plain value, or how many")
     value = dense(max(count, 1), 1.0, name="value")(token)

@@ -173,7 +173,10 @@ def weight_initializer(weight_init: str, scale: float) -> Callable[..., jax.Arra
 def bounds(
     low: float | tuple[float, ...] | None, high: float | tuple[float, ...] | None, size: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Both ends of a box of actions, a number for each of `size` coordinates; None without."""
+    """Both ends `[size]` of a box of actions, from one number or `size` of them; None without.
+
+    Raises ValueError for one end alone, for other shapes, and unless `low` is below `high`.
+    """
     if low is None and high is None:
         return None
     if low is None or high is None:
@@ -187,7 +190,7 @@ def bounds(
 
 
 def activation_function(name: str) -> Callable[[jax.Array], jax.Array]:
-    """The activation of that name."""
+    """The activation of that name, elementwise. Raises ValueError for an unknown name."""
     if name not in get_args(Activation):
         raise ValueError(f"unknown activation {name!r}: use {', '.join(get_args(Activation))}")
     return getattr(nn, name)

@@ -48,7 +48,7 @@ def add(priorities: Priorities, ring: Replay, length: int) -> Priorities:
 
 
 def draw(
-    priorities: Priorities, ring: Replay, share: jax.Array, length: int = 1
+    priorities: Priorities, ring: Replay, share_pairs: jax.Array, length: int = 1
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Starts of B windows of `length` steps, each in proportion to its mass.
 
@@ -58,8 +58,8 @@ def draw(
     Args:
       priorities: of the steps in `ring`.
       ring: tells which rows are valid.
-      share: `[B, 2]` random numbers in [0, 1), from `shares`: at which share of the running sum of
-        masses the row is, and at which the environment within it.
+      share_pairs: `[B, 2]` random numbers in [0, 1), from `shares`: at which share of the running
+        sum of masses the row is, and at which the environment within it.
       length: steps of a window.
 
     Returns:
@@ -67,9 +67,9 @@ def draw(
     """
     num_envs, blocks = priorities.mass.shape[1], priorities.blocks
     row_mass = row_masses(priorities, ring, length)
-    row = _sample_in_blocks(row_mass, share[:, 0])
+    row = _sample_in_blocks(row_mass, share_pairs[:, 0])
     env_mass = in_blocks.take(priorities.mass, (row, None), 1, blocks)  # [B, N / K]
-    env = inverse_cdf_index(env_mass, share[:, 1])
+    env = inverse_cdf_index(env_mass, share_pairs[:, 1])
     mass = jnp.take_along_axis(env_mass, env[:, None], axis=1)[:, 0]
     return row, env + in_blocks.block_starts(len(env), num_envs, blocks), mass
 

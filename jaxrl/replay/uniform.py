@@ -142,6 +142,8 @@ def draw(
 
     With an equal part drawn in each block that is uniform over all valid starts, too: blocks are
     equal, and rows are written to all of them.
+
+    Raises ValueError for windows longer than the ring, and unless blocks divide the batch.
     """
     capacity, _ = ring_shape(replay)
     if not 1 <= length <= capacity:
@@ -171,7 +173,10 @@ def _draw_starts(
 
 
 def first_end(replay: Replay, row: jax.Array, env: jax.Array) -> jax.Array:
-    """`[1, B]` the first step of the windows `row [L, B]` that ends an episode, else L - 1."""
+    """`[1, B]` the first step of the windows `row [L, B]` that ends an episode, else L - 1.
+
+    Raises TypeError for a replay that does not store where episodes end.
+    """
     try:
         endings = (replay.data.terminated, replay.data.truncated)
     except AttributeError as error:
@@ -208,7 +213,7 @@ def ring_shape(replay: Replay) -> tuple[int, int]:
 
 
 def check_rollout(replay: Replay, rollout: PyTree) -> None:
-    """Raises, at trace time, unless the rollout's rows are like the ring's."""
+    """Raises ValueError, when traced, unless the rollout's rows are like the ring's and fit."""
     if (stored := jax.tree.structure(replay.data)) != (added := jax.tree.structure(rollout)):
         raise ValueError(f"replay stores {stored}, the rollout is {added}: store what init saw")
     capacity, num_envs = ring_shape(replay)

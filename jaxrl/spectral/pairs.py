@@ -119,7 +119,10 @@ def empty_walk(num_states: int, length: int) -> Walk:
 
 
 def record(walk: Walk, state: jax.Array, next_state: jax.Array, done: jax.Array) -> Walk:
-    """Adds a rollout, all `[T, N]` as for `count`; T must not exceed the length of `empty_walk`."""
+    """Adds a rollout, all `[T, N]` as for `count`.
+
+    Raises ValueError where T exceeds the length of `empty_walk`.
+    """
     length = walk.begins.shape[1]
     if state.shape[0] > length:
         raise ValueError(
@@ -141,6 +144,7 @@ class Counts(NamedTuple):
 
 
 def empty_counts(num_states: int) -> Counts:
+    """No pairs of S = `num_states` states yet."""
     return Counts(jnp.zeros((num_states, num_states)), jnp.zeros(num_states, jnp.int32))
 
 

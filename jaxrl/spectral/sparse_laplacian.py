@@ -75,6 +75,7 @@ def num_states(P: sparse.csr_array) -> int:
 
 
 def is_symmetric(P: sparse.csr_array) -> bool:
+    """Whether P `[S, S]` is its own transpose, but for rounding."""
     return np.abs(P - P.T).max() <= ROUNDING
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxrl.networks.graph import Graph
 from jaxrl.numerics import batched_cond
-from jaxrl.types import Agent, AgentState, Memory, Metrics, Observation, Transition
+from jaxrl.types import Agent, AgentState, Memory, Metrics, Observation, Transition, as_agent
 
 PARTS = (6, 3, 1)
 """The sizes are C over each of these."""
@@ -26,9 +26,10 @@ def make(agent: Agent) -> Agent:
     """`agent`, whose observation is one padded graph, on cropped graphs.
 
     `act` takes the least size that holds every graph of a batch, `update` that of a whole rollout.
-    `init` raises ValueError for an agent whose action, memory or extras have an entry for each
-    slot: they would change their shape.
+    Raises ValueError for what is no agent; `init` does for one whose action, memory or extras have
+    an entry for each slot: they would change their shape.
     """
+    agent = as_agent(agent)
     # traced once for each size, as several places below may call them with the same
     agent = agent._replace(act=jax.jit(agent.act), update=jax.jit(agent.update))
 

@@ -21,7 +21,16 @@ from jaxrl.checks import Positive, Share, Span
 from jaxrl.dependent_fields import needs
 from jaxrl.numerics.recurrence import linear_recurrence
 from jaxrl.replay.uniform import Replay
-from jaxrl.types import Agent, AgentState, Memory, Metrics, Observation, PyTree, Transition
+from jaxrl.types import (
+    Agent,
+    AgentState,
+    Memory,
+    Metrics,
+    Observation,
+    PyTree,
+    Transition,
+    as_agent,
+)
 
 
 @struct.dataclass
@@ -71,9 +80,10 @@ def make(
     `num_envs` is the N of the rollouts to come. Integers are normalised only on request: they may
     be counts or grey values, or categories, whose networks expect them as they are. `chosen`, bool
     in the shapes of one observation, says which numbers are normalised; None: all. Raises
-    ValueError for out-of-range numbers and, in `init`, for an agent with a replay.
+    ValueError for out-of-range numbers, for what is no agent and, in `init`, for one with a replay.
     """
     checks.config_of(Config, config)
+    agent = as_agent(agent)
 
     # What the agent is shown of an observation.
     def normalise_obs(statistics: Statistics, obs: Observation) -> Observation:

@@ -21,7 +21,17 @@ from flax import struct
 
 from jaxrl import checks
 from jaxrl.checks import Count
-from jaxrl.types import Action, Agent, AgentState, Memory, Metrics, Observation, PyTree, Transition
+from jaxrl.types import (
+    Action,
+    Agent,
+    AgentState,
+    Memory,
+    Metrics,
+    Observation,
+    PyTree,
+    Transition,
+    as_agent,
+)
 
 LEARNER = 0
 
@@ -57,10 +67,11 @@ def make(
 
     `respond(params, obs, key) -> action` is the policy of a member of the pool, given `params` of
     the agent's state; None: no rival is ever met, and there is no pool. `guest(obs, key) -> action`
-    is the policy of the guest, where one is met. Raises ValueError for a pool without members, and
-    if there is no opponent.
+    is the policy of the guest, where one is met. Raises ValueError for a pool without members, for
+    what is no agent, and if there is no opponent.
     """
     checks.config_of(Config, config)
+    agent = as_agent(agent)
     if respond is None and guest is None:
         raise ValueError("self-play without an opponent: give `respond`, `guest` or both")
 

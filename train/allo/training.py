@@ -12,10 +12,10 @@ from rich.table import Table
 from envs.grid import layouts
 from jaxrl import acting
 from jaxrl.loop import Config as LoopConfig
-from jaxrl.loop import LoopMetrics, make_loop, world_of
+from jaxrl.loop import LoopMetrics, TrainState, make_loop, world_of
 from jaxrl.spectral import exploration
 from jaxrl.spectral.learning import allo, allo_state, allo_walks
-from jaxrl.types import AgentState
+from jaxrl.types import Agent, AgentState, Transition
 from train.allo import problem as problems
 from train.allo import scores
 from train.allo.config import Config, check, learning_config, make_network
@@ -61,13 +61,9 @@ def make_training(config: Config) -> Training:
             learner = allo_walks.with_counts(agent_config, start.agent, counts)
             return State(learner, problem.truth, world.key, start.updates)
 
-        # All walks, in one rollout: later updates record nothing.
-        def walk(world: acting.World, _):
-            return acting.step(problem.env, problem.params, agent, start.agent, world)
-
-        world, (rollout, _) = jax.lax.scan(walk, world_of(start), length=env.walk_steps)
+        key, rollout = record_walks(problem, agent, start, env.walk_steps)
         learner = allo_walks.record_rollout(agent_config, start.agent, rollout)
-        return State(learner, problem.truth, world.key, start.updates)
+        return State(learner, problem.truth, key, start.updates)
 
     def update(state: State) -> tuple[State, LoopMetrics]:
         key, learn_key, permute_key = jax.random.split(state.key, 3)
@@ -98,6 +94,18 @@ def make_training(config: Config) -> Training:
         budget_shapes_learning=agent_config.schedule != "constant",
         converged_metric="settled" if agent_config.schedule == "measured" else "",
     )
+
+
+def record_walks(
+    problem: Problem, agent: Agent, start: TrainState, num_steps: int
+) -> tuple[jax.Array, Transition]:
+    """The key after all walks, and these as one rollout `[T, N]`: later updates record nothing."""
+
+    def walk(world: acting.World, _):
+        return acting.step(problem.env, problem.params, agent, start.agent, world)
+
+    world, (rollout, _) = jax.lax.scan(walk, world_of(start), length=num_steps)
+    return world.key, rollout
 
 
 def measures(

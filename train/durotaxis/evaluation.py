@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.table import Table
 
-from envs.durotaxis.env import Params
+from envs.durotaxis.env import Durotaxis, Params
 from jaxrl.checks import Count, NonNegative, Positive, Seed
+from jaxrl.types import Agent
 from train.durotaxis import pictures
 from train.durotaxis.config import Experiment, Height, Stiffness, Width
 from train.durotaxis.episodes import graphml, shown, tables
@@ -114,18 +115,10 @@ def evaluate(run: Run, options: Options) -> Table:
         env, params, agent = make_parts(config, greedy=not options.sampled)
     except ValueError as error:
         raise UsageError(with_own_flags(in_one_line(error))) from error
-    # All episodes of each seed.
     started = time.perf_counter()
-    episodes_by_seed: list[list[Episode]] = []
-    keys = scores.evaluation_keys(options.key, run.seeds)
-    with show_activity(f"playing {quantity(options.episodes, 'colonies')} of each seed"):
-        for key, learned in zip(keys, run.agents, strict=True):
-            episodes_by_seed.append(
-                colonies.play(env, params, agent, learned, key, options.episodes)
-            )
+    episodes_by_seed = play_all(run, options, env, params, agent)
     seconds = time.perf_counter() - started
     results_by_seed = [colonies.episode_results(episodes) for episodes in episodes_by_seed]
-    # Their summary.
     content = {
         "experiment": plain(experiment) | measured_ground(experiment, params),
         "units": look_of(experiment)[1]._asdict(),
@@ -142,12 +135,7 @@ def evaluate(run: Run, options: Options) -> Table:
     }
     # The files; `eval.json` is of the run's own experiment alone.
     if experiment == run.config.env:
-        game_summary = games.evaluation_content(
-            run.seeds, games.GameResults(results_by_seed, 0.0, seconds), SCORE
-        )
-        evaluation = scores.Evaluation(game_summary, scores.evaluation_table(game_summary))
-        extra = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
-        scores.write_evaluation(run.directory, evaluation, **extra)
+        write_own_evaluation(run, options, games.GameResults(results_by_seed, 0.0, seconds))
     folder = fresh_folder(run.directory, experiment)
     look = look_of(experiment)
     write(folder, run.seeds, episodes_by_seed, content, look, env.component_names)
@@ -155,6 +143,26 @@ def evaluate(run: Run, options: Options) -> Table:
     if options.graphml:
         write_graphs(folder / "graphs", run.seeds, episodes_by_seed, look)
     return table(content, folder)
+
+
+def play_all(
+    run: Run, options: Options, env: Durotaxis, params: Params, agent: Agent
+) -> list[list[Episode]]:
+    """All episodes of each seed."""
+    keys = scores.evaluation_keys(options.key, run.seeds)
+    with show_activity(f"playing {quantity(options.episodes, 'colonies')} of each seed"):
+        return [
+            colonies.play(env, params, agent, learned, key, options.episodes)
+            for key, learned in zip(keys, run.agents, strict=True)
+        ]
+
+
+def write_own_evaluation(run: Run, options: Options, results: games.GameResults) -> None:
+    """Writes `eval.json`: the games of a run in the experiment that it was trained in."""
+    content = games.evaluation_content(run.seeds, results, SCORE)
+    evaluation = scores.Evaluation(content, scores.evaluation_table(content))
+    extra = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
+    scores.write_evaluation(run.directory, evaluation, **extra)
 
 
 def measured_ground(experiment: Experiment, params: Params) -> dict[str, Any]:

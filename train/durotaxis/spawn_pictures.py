@@ -45,20 +45,20 @@ def draw(directory: Path, seeds: Sequence[int], experiment: Experiment, title: s
     num_rows = -(-(len(names) + 2) // 4)
     figure = pictures.titled_figure((13, 2.7 * num_rows + 0.6), title)
     grid = figure.subplots(num_rows, 4, squeeze=False)
-    steps = series.steps(members)
+    line = series.timeline(members)
     units = units_of(experiment)
     for k, (axes, name) in enumerate(zip(grid.flat, names, strict=False)):
-        scale = _panel(axes, label_of(name, units), steps)
+        scale = _panel(axes, label_of(name, units), line.steps)
         factor = factor_of(name, units)
         low, high = (factor * end for end in getattr(experiment.bounds, name))
-        _draw_number(axes, steps / scale, members, k, factor)
+        _draw_number(axes, scale, line, k, factor)
         for end, label in ((low, "bounds"), (high, None)):
             axes.axhline(end, color=GREY, linewidth=0.8, linestyle="--", label=label)
         axes.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
     rewards, losses, *unused_axes = grid.flat[len(names) :]
     reward_names = [name for name in members[0][0]["finished"] if name.startswith(REWARD)]
-    _draw_measures(rewards, "reward an episode", steps, members, "finished", reward_names)
-    _draw_measures(losses, "losses", steps, members, "agent", LOSSES)
+    _draw_measures(rewards, "reward an episode", line, "finished", reward_names)
+    _draw_measures(losses, "losses", line, "agent", LOSSES)
     for axes in unused_axes:
         axes.set_visible(False)
     handles, _ = grid.flat[0].get_legend_handles_labels()
@@ -81,10 +81,10 @@ def factor_of(name: str, units: Units) -> float:
     return factors.get(name, 1.0)
 
 
-def _draw_number(
-    axes: Axes, x: np.ndarray, members: list[list[series.Row]], k: int, factor: float
-) -> None:
-    scaled_parts = lambda name: np.stack(series.parts(members, "agent", name)[k]) * factor
+def _draw_number(axes: Axes, scale: float, line: series.Timeline, k: int, factor: float) -> None:
+    """Number k of the action, times a factor, over steps in units of `scale`."""
+    x = line.steps / scale
+    scaled_parts = lambda name: np.stack(series.parts(line, "agent", name)[k]) * factor
     mean, deviation = (
         np.nanmean(scaled_parts("action_mean"), 0),
         np.nanmean(scaled_parts("action_deviation"), 0),
@@ -98,26 +98,21 @@ def _draw_number(
 
 
 def _draw_measures(
-    axes: Axes,
-    title: str,
-    steps: np.ndarray,
-    members: list[list[series.Row]],
-    group: str,
-    names: Sequence[str],
+    axes: Axes, title: str, line: series.Timeline, group: str, names: Sequence[str]
 ) -> None:
     """The means over the seeds of measures that are not 0 throughout."""
-    scale = _panel(axes, title, steps)
+    scale = _panel(axes, title, line.steps)
     num_lines = 0
     for name in names:
-        parts = series.parts(members, group, name)
+        parts = series.parts(line, group, name)
         if not parts or not np.nan_to_num(values := np.stack(parts[0])).any():
             continue
         colour, dashes = COLOURS[num_lines % 6], DASHES[num_lines // 6 % len(DASHES)]
         label = name.removeprefix(REWARD).replace("_", " ")
         is_finite = np.isfinite(values).any(0)
-        mean = np.full(len(steps), np.nan)
+        mean = np.full(len(line.steps), np.nan)
         mean[is_finite] = np.nanmean(values[:, is_finite], 0)
-        axes.plot(steps / scale, mean, dashes, label=label, linewidth=1.2, color=colour)
+        axes.plot(line.steps / scale, mean, dashes, label=label, linewidth=1.2, color=colour)
         num_lines += 1
     _fit_scale(axes)
     if num_lines:

@@ -17,7 +17,7 @@ from train.host.program import Run
 from train.host.scoring import games
 from train.host.scoring.scores import have_score, read_evaluation, scored_games
 from train.host.showing import pictures
-from train.host.showing.episodes import Scene
+from train.host.showing.episodes import Bars, Episode, Scene
 from train.host.showing.outcomes import COLOURS
 from train.host.showing.pictures import Row
 from train.host.training import Training
@@ -81,27 +81,27 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
     if not RunDirectory(run.directory).metrics.is_file():
         return None
     rows = metrics_file.read_metrics(run.directory)
-    by_member = series.split_by_member(rows, run.seeds)
+    line = series.timeline(series.split_by_member(rows, run.seeds))
     names = series.names(rows)
     curves_by_name = {
         name: {
             "group": group,
-            "curves": curves(by_member, group, name),
+            "curves": curves(line, group, name),
             "labels": list(labels.get(name, ())),
         }
         for name, group in names.items()
     }
     return {
-        "steps": [round(x) for x in thin(series.steps(by_member))],
+        "steps": [round(x) for x in thin(line.steps)],
         "series": curves_by_name,
         "evaluated": score_curve(rows),
     }
 
 
-def curves(by_member: list[list[Row]], group: str, name: str) -> list[dict[str, Any]]:
+def curves(line: series.Timeline, group: str, name: str) -> list[dict[str, Any]]:
     """The curves of one number in the rows of S members, one for each of its parts."""
     curve_list = []
-    for part in series.parts(by_member, group, name):
+    for part in series.parts(line, group, name):
         points = np.stack([thin(values) for values in part])  # [S, points]
         margin = pictures.interval(points)
         curve_list.append({"members": plain_numbers(points), "mean": plain_numbers(mean(points))})
@@ -200,26 +200,27 @@ def scene(run_scene: Scene, arrays: Arrays) -> dict[str, Any]:
     return {
         "drawing": run_scene.scripts[-1].stem,
         "constants": {k: _pack(x, arrays) for k, x in run_scene.constants.items()},
-        "episodes": [
-            {
-                "title": episode.title,
-                "constants": {k: _pack(x, arrays) for k, x in episode.constants.items()},
-                "moments": len(next(iter(episode.frames.values()))),
-                "frames": {k: arrays.add(x) for k, x in episode.frames.items()},
-                "lines": {k: arrays.add(x) for k, x in episode.lines.items()},
-                "bars": {
-                    k: {
-                        "labels": list(bars.labels),
-                        "limits": bars.limits
-                        and [[float(x) for x in pair] for pair in bars.limits],
-                        "values": arrays.add(bars.values),
-                        "chosen": None if bars.chosen is None else arrays.add(bars.chosen),
-                    }
-                    for k, bars in episode.bars.items()
-                },
-            }
-            for episode in run_scene.episodes
-        ],
+        "episodes": [_episode_content(episode, arrays) for episode in run_scene.episodes],
+    }
+
+
+def _episode_content(episode: Episode, arrays: Arrays) -> dict[str, Any]:
+    return {
+        "title": episode.title,
+        "constants": {k: _pack(x, arrays) for k, x in episode.constants.items()},
+        "moments": len(next(iter(episode.frames.values()))),
+        "frames": {k: arrays.add(x) for k, x in episode.frames.items()},
+        "lines": {k: arrays.add(x) for k, x in episode.lines.items()},
+        "bars": {k: _bars_content(x, arrays) for k, x in episode.bars.items()},
+    }
+
+
+def _bars_content(bars: Bars, arrays: Arrays) -> dict[str, Any]:
+    return {
+        "labels": list(bars.labels),
+        "limits": bars.limits and [[float(x) for x in pair] for pair in bars.limits],
+        "values": arrays.add(bars.values),
+        "chosen": None if bars.chosen is None else arrays.add(bars.chosen),
     }
 
 

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxrl import checkpoint
-from jaxrl.evaluate import Course, Watch
+from jaxrl.evaluate import EvaluationState, Watch
 from jaxrl.types import AgentState, PyTree
 from train.host.compilation import compiled, memory
 from train.host.errors import Interrupted, UsageError
@@ -186,13 +186,15 @@ def match_of(program: Program, config: Any, limit: int | None) -> Match:
         assert isinstance(evaluate, GamesEvaluation)
         return evaluate.match
 
-    def start(player: tuple[AgentState, dict[str, Any]], key: jax.Array) -> Course:
+    def start(player: tuple[AgentState, dict[str, Any]], key: jax.Array) -> EvaluationState:
         agent, numbers = player
         return member_match(numbers).start(agent, key)
 
-    def advance(player: tuple[AgentState, dict[str, Any]], course: Course, window: Watch) -> Course:
+    def advance(
+        player: tuple[AgentState, dict[str, Any]], evaluation: EvaluationState, window: Watch
+    ) -> EvaluationState:
         agent, numbers = player
-        return member_match(numbers).advance(agent, course, window)
+        return member_match(numbers).advance(agent, evaluation, window)
 
     return Match(start, advance, limit)
 

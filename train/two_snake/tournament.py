@@ -17,7 +17,7 @@ from envs.two_snake.env import RIVAL, Params, TwoSnake, is_last
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import LEARNER
 from jaxrl import evaluate
-from jaxrl.evaluate import Course, Episodes, Watch
+from jaxrl.evaluate import Episodes, EvaluationState, Watch
 from jaxrl.types import Agent, AgentState, PyTree
 from train.host.scoring import games, limits
 from train.host.scoring.matches import CompiledMatch, Match, compile_match
@@ -82,13 +82,15 @@ def match_of(config: AnyConfig, agent: Agent, count: int, rows: int = 0) -> Matc
     """`count` games of players `(params, Sides)`, of one of which `rows` steps can be watched."""
     env, greedy = make_env(config), config.run.evaluation_greedy
 
-    def start(player: tuple[Params, Sides], key: jax.Array) -> Course:
+    def start(player: tuple[Params, Sides], key: jax.Array) -> EvaluationState:
         params, sides = player
         return evaluate.start(env, params, agent, sides, key, count, 1, rows, greedy)
 
-    def advance(player: tuple[Params, Sides], course: Course, window: Watch) -> Course:
+    def advance(
+        player: tuple[Params, Sides], evaluation: EvaluationState, window: Watch
+    ) -> EvaluationState:
         params, sides = player
-        return evaluate.advance(env, params, agent, sides, course, window)
+        return evaluate.advance(env, params, agent, sides, evaluation, window)
 
     return Match(start, advance, most_steps(config))
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -156,9 +156,20 @@ def write(
 ) -> list[Path]:
     """Writes `advice.json`, `advice.npz` and `advice.png`."""
     directory.mkdir(parents=True, exist_ok=True)
-    # What the advice is and what it is expected to teach, beside other inputs.
-    states, expected = model.predict(question.z, advice.plan)
-    content = {
+    paths = files_in(directory)
+    content = content_of(model, question, advice, options)
+    write_whole(paths[0], json.dumps(content, indent=1) + "\n")
+    arrays = arrays_of(model, question, advice)
+    write_arrays(paths[1], arrays)
+    draw(paths[2], arrays, advice.gain, advice.quiet_gain, model)
+    return paths
+
+
+def content_of(
+    model: FittedModel, question: Question, advice: Advice, options: Options
+) -> dict[str, Any]:
+    """What the advice is and what it is expected to teach, beside other inputs; plain data."""
+    return {
         "run": str(options.run),
         "state": np.asarray(question.z).tolist(),
         "last_input": np.asarray(question.before).tolist(),
@@ -185,23 +196,21 @@ def write(
         "charge": float(input_limits.charge(question.limits, jnp.asarray(advice.plan))),
         "inputs": advice.plan.tolist(),
     }
-    paths = files_in(directory)
-    write_whole(paths[0], json.dumps(content, indent=1) + "\n")
-    # Arrays of the predicted paths, with the learned field around them, and their picture.
-    field_map = information_map(model, np.asarray(states))
-    quiet, _ = model.predict(question.z, advice.quiet)
-    arrays = {
+
+
+def arrays_of(model: FittedModel, question: Question, advice: Advice) -> dict[str, np.ndarray]:
+    """The predicted paths with the learned field around them, by name: what the picture shows."""
+    states, expected = model.predict(question.z, advice.plan)
+    states_without, _ = model.predict(question.z, advice.quiet)
+    return {
         "inputs": advice.plan,
         "states": np.asarray(states),
         "observations": np.asarray(expected),
         "random_inputs": advice.random,
         "random_nats": advice.random_gains,
-        "states_without": np.asarray(quiet),
-        **field_map,
+        "states_without": np.asarray(states_without),
+        **information_map(model, np.asarray(states)),
     }
-    write_arrays(paths[1], arrays)
-    draw(paths[2], arrays, advice.gain, advice.quiet_gain, model)
-    return paths
 
 
 def _finite_or_none(number: float) -> float | None:

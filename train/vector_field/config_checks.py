@@ -22,7 +22,19 @@ def check(config: Config) -> None:
             "env.noise auto finds out what recordings hold: give --data FILE.npz, or choose "
             "gaussian, poisson or none"
         )
-    # The world: its fields, dimensions and plane.
+    check_world(config)
+    if learns_observation(config):
+        check_own_latent_state(config)
+    check_names(config)
+    if config.learner == "family":
+        check_family(config)
+    check_observation(config)
+    if config.learner == "state_space":
+        check_online(config)
+
+
+def check_world(config: Config) -> None:
+    """Raises ValueError for fields and dimensions that do not fit, and for a plane in no state."""
     for name in config.env.fields:
         check_name("field", name, (*FIELDS, CART_POLE))
         if name == CART_POLE:
@@ -34,19 +46,25 @@ def check(config: Config) -> None:
             f"plane is {config.plane}, expected two different coordinates from 0 to "
             f"{config.env.dimension - 1}"
         )
-    # What a learner with a latent state of its own cannot do.
-    if learns_observation(config) and config.stop_gain:
+
+
+def check_own_latent_state(config: Config) -> None:
+    """Raises ValueError for what a learner with a latent state of its own cannot do."""
+    if config.stop_gain:
         raise ValueError(
             f"stop_gain is for the learners bayesian and family: {config.learner} counts its "
             "information anew while its latent space changes"
         )
     latent = config.model.grid.dims
-    if config.learner == "sequence_vae" and not config.data and latent != config.env.dimension:
+    if config.learner == "sequence_vae" and latent != config.env.dimension:
         raise ValueError(
             f"model.grid.dims is {latent}, expected {config.env.dimension}, as the state has: "
             "the learned field could not be compared with the true one"
         )
-    # Names of fields and policies.
+
+
+def check_names(config: Config) -> None:
+    """Raises ValueError unless there are fields and policies, each once, and all are known."""
     for what, names in (("fields", config.env.fields), ("policies", config.policies)):
         if not names or len(set(names)) < len(names):
             raise ValueError(
@@ -54,29 +72,32 @@ def check(config: Config) -> None:
             )
     for name in config.policies:
         policy(config, name)
-    # Whether the learner can learn from what is observed.
-    has_one_field = len(config.env.fields) == 1
-    if config.learner == "family" and not (
-        has_one_field and {*config.env.fields} <= {*learners.FAMILIES}
-    ):
+
+
+def check_family(config: Config) -> None:
+    """Raises ValueError unless there is one field, of a known family."""
+    fields = config.env.fields
+    if len(fields) != 1 or fields[0] not in learners.FAMILIES:
         raise ValueError(
-            f"a family needs one field of {', '.join(learners.FAMILIES)}; got "
-            f"{', '.join(config.env.fields)}"
+            f"a family needs one field of {', '.join(learners.FAMILIES)}; got {', '.join(fields)}"
         )
+
+
+def check_observation(config: Config) -> None:
+    """Raises ValueError unless the learner can learn from what is observed."""
+    if learns_observation(config):
+        if config.env.observation not in ("linear", "loglinear"):
+            raise ValueError(
+                f"{config.learner} is scored through its matrix of channels: choose "
+                f"env.observation linear or loglinear, not {config.env.observation}"
+            )
+        return
     state_is_seen = config.env.observation == "identity" and config.env.noise == "none"
-    is_exact = config.bayesian.belief == "exact" and not learns_observation(config)
-    if is_exact and not state_is_seen:
+    if config.bayesian.belief == "exact" and not state_is_seen:
         raise ValueError(
             "bayesian.belief exact needs the state itself: choose env.observation identity with "
             "env.noise none and as many env.channels as dimensions, or bayesian.belief filtered"
         )
-    if learns_observation(config) and config.env.observation not in ("linear", "loglinear"):
-        raise ValueError(
-            f"{config.learner} is scored through its matrix of channels: choose env.observation "
-            f"linear or loglinear, not {config.env.observation}"
-        )
-    if config.learner == "state_space":
-        check_online(config)
 
 
 def check_online(config: Config) -> None:

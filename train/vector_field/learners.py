@@ -41,8 +41,6 @@ class Learner(NamedTuple):
     """The learned field `[..., d]` at `z` `[..., d]`."""
     uncertainty: Callable[[AgentState, jax.Array], jax.Array]
     """Variance of a component of the learned field at `z` `[d]`."""
-    information: Callable[[AgentState], jax.Array]
-    """Nats gained about the field from all samples so far."""
     forecast: Callable[..., jax.Array]
     """`(agent, obs [T, n], actions [T, m], K, observed) -> [T, K + 1, n]`: after each step, the
     expected observations now (k = 0) and up to K steps ahead, given the actions, and 0 after the
@@ -53,6 +51,9 @@ class Learner(NamedTuple):
     """What the field may be a sum of, where the learner chooses."""
     basis: Callable[[AgentState], jax.Array] = lambda _: jnp.zeros((), jnp.int32)
     """The place among them of what it has chosen, int32."""
+    information: Callable[[AgentState], jax.Array] | None = None
+    """Nats gained about the field from all samples so far; None where they are counted anew while
+    the latent space changes."""
 
 
 class LatentModel(NamedTuple):
@@ -99,35 +100,35 @@ FIRST_GUESS = 0.5
 
 def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -> Learner:
     """Gaussian posterior with a known decoder; with `family`, of two parameters of that field."""
-    world = field_learner.World(env.effect, env.emission, circular=env.circular)
+    system = field_model.System(env.effect, env.emission, circular=env.circular)
     if family:
         member = lambda z, e: FIELDS[family](z, **dict(zip(FAMILIES[family], e, strict=True)))
         start = (FIRST_GUESS,) * len(FAMILIES[family])
-        world = world._replace(family=member, family_start=start)
+        system = system._replace(family=member, family_start=start)
 
     candidates = () if family else field_model.candidates(config)
 
     def make(policy: stimulation.Config, params: Params) -> Agent:
         constants = constants_of(params, env.num_inputs)
-        return field_learner.make(replace(config, policy=policy), world, constants)
+        return field_learner.make(replace(config, policy=policy), system, constants)
 
     return Learner(
         make=make,
         world=lambda agent: agent.known.numbers,
-        velocity=partial(field_model.velocity, config, world),
-        uncertainty=partial(field_model.uncertainty, config, world),
-        information=lambda agent: agent.posterior.information,
-        forecast=partial(field_learner.forecast, config, world),
+        velocity=partial(field_model.velocity, config, system),
+        uncertainty=partial(field_model.uncertainty, config, system),
+        forecast=partial(field_learner.forecast, config, system),
         latent_model=lambda agent: make_latent_model(
-            partial(field_learner.beliefs, config, world, agent),
-            partial(field_model.velocity, config, world, agent),
+            partial(field_learner.beliefs, config, system, agent),
+            partial(field_model.velocity, config, system, agent),
             lambda z: env.emission(z, agent.known.numbers)[0],
-            field_learner.predictive_model(config, world, agent),
+            field_learner.predictive_model(config, system, agent),
         ),
         bases=tuple(x.basis + " + linear" * x.linear for x in candidates)
         if len(candidates) > 1
         else (),
         basis=lambda agent: agent.place,
+        information=lambda agent: agent.posterior.information,
     )
 
 
@@ -174,7 +175,6 @@ def state_space(
         world=lambda agent: agent.known.numbers,
         velocity=velocity,
         uncertainty=uncertainty,
-        information=lambda agent: choice.nats(agent.params.choice),
         forecast=lambda agent, *arguments, **options: choice.forecast(
             models, config.prediction, agent.params.choice, *arguments, **options
         ),
@@ -220,7 +220,6 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
         world=lambda agent: agent.known.numbers,
         velocity=velocity,
         uncertainty=uncertainty,
-        information=lambda agent: agent.information.information,
         forecast=lambda agent, *arguments, **options: latent_filter.forecast(
             model, agent.params, agent.known, *arguments, **options
         ),

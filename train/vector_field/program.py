@@ -17,9 +17,9 @@ from train.vector_field.config import Config, preset_for
 from train.vector_field.data import recordings
 from train.vector_field.experiment import scores
 from train.vector_field.idle import idle
-from train.vector_field.pictures import dynamics_pictures, film, run_pictures, scene
+from train.vector_field.pictures import dynamics_pictures, film, run_pictures, scene, vae_pictures
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import baselines, dynamics_fit, vae_fit
+from train.vector_field.recorded import baselines, dynamics_fit
 from train.vector_field.training import make_training, samples_of
 
 
@@ -31,7 +31,7 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     del games, key
     if run.config.data:
         has_filter = run.config.learner == "state_space"
-        draw_all = (dynamics_pictures if has_filter else vae_fit).draw_all
+        draw_all = (dynamics_pictures if has_filter else vae_pictures).draw_all
         return draw_all(run.directory, run.config, run.agents)
     traces = run_pictures.traces_of(run.config, run.state)
     simple = None

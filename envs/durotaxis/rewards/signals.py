@@ -32,10 +32,12 @@ def company(weights: Any, facts: Facts) -> jax.Array:
 
 
 def is_large(facts: Facts) -> jax.Array:
+    """Whether more nodes are left than are critical, two at least; bool."""
     return (facts.num_after >= 2) & (facts.num_after > facts.step.critical_nodes)
 
 
 def critical(facts: Facts) -> jax.Array:
+    """The critical number of nodes, at least 1, to divide by."""
     return jnp.maximum(facts.step.critical_nodes, 1)
 
 

@@ -109,7 +109,10 @@ class Pictures:
 
 
 def write_film(path: str | Path, game: Pictures, fps: float, captions: Sequence[str]) -> None:
-    """Writes the pictures of a game as a GIF; `captions` are one for each of them, or none."""
+    """Writes the pictures of a game as a GIF; `captions` are one for each of them, or none.
+
+    Raises ValueError for another number of captions.
+    """
     gif.check_fps(fps)
     if captions and len(captions) != game.count:
         raise ValueError(f"{len(captions)} captions for {game.count} positions; give one for each")

@@ -86,7 +86,10 @@ def cell_at(board: Board, place: tuple[float, float]) -> jax.Array:
 
 
 def empty_cell_at(board: Board, occupied: Bits, place: tuple[float, float]) -> jax.Array:
-    """The same, where no snake may lie. `occupied` may have leading axes, of several snakes."""
+    """The same; raises ValueError where a snake lies, too.
+
+    `occupied` may have leading axes, of several snakes.
+    """
     cell = cell_at(board, place)
     if bool(jnp.any(bitboard.contains(occupied, cell))):
         raise ValueError("a snake lies there; choose an empty cell")

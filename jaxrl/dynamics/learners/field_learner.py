@@ -21,7 +21,7 @@ from jaxrl.dynamics.learners.field_model import (
     Candidate,
     Config,
     State,
-    World,
+    System,
     candidates,
     design,
     dims_of,
@@ -46,15 +46,15 @@ class Memory(NamedTuple):
     stimulus: Stimulus
 
 
-def make(config: Config, world: World, constants: Constants) -> Agent:
+def make(config: Config, system: System, constants: Constants) -> Agent:
     """An agent whose actions are inputs and which learns the field from each transition.
 
     Raises:
       ValueError: settings that do not fit together, before anything is compiled.
     """
-    check_config(config, world)
+    check_config(config, system)
     policy = stimulation.make(
-        config.policy, partial(predictive_model, config, world), constants.low, constants.high
+        config.policy, partial(predictive_model, config, system), constants.low, constants.high
     )
 
     seeks_novelty = "rnd" in config.policy.objectives
@@ -64,17 +64,17 @@ def make(config: Config, world: World, constants: Constants) -> Agent:
         del obs
         distilled = ()
         if seeks_novelty:
-            distilled = distillation.init(key, config.policy.rnd, dims_of(config, world))
-        return first_state(config, world, constants)._replace(distilled=distilled)
+            distilled = distillation.init(key, config.policy.rnd, dims_of(config, system))
+        return first_state(config, system, constants)._replace(distilled=distilled)
 
     def memory() -> Memory:
-        return Memory(first_belief(config, world), policy.init())
+        return Memory(first_belief(config, system), policy.init())
 
     # Acting filters the state, asks the policy, and predicts the next state.
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
-        belief = perceive(config, world, state, memory.expected, obs)
+        belief = perceive(config, system, state, memory.expected, obs)
         action, stimulus = policy.act(state, belief.mean, memory.stimulus, key)
-        after = Memory(expect(config, world, state, belief, action), stimulus)
+        after = Memory(expect(config, system, state, belief, action), stimulus)
         return action, after, Extras(belief, stimulus.plan.invalid)
 
     # Learning takes transitions one by one: the field first, then the networks of novelty.
@@ -85,7 +85,7 @@ def make(config: Config, world: World, constants: Constants) -> Agent:
         )
 
         def step(state: State, datum: Datum):
-            return learn(config, world, state, datum), None
+            return learn(config, system, state, datum), None
 
         state, _ = jax.lax.scan(step, state, transitions)
         if isinstance(state.distilled, distillation.State):
@@ -105,17 +105,17 @@ def make(config: Config, world: World, constants: Constants) -> Agent:
     return Agent(init, memory, act, update)
 
 
-def first_belief(config: Config, world: World) -> Belief:
+def first_belief(config: Config, system: System) -> Belief:
     """The prior belief of the state, before anything is observed."""
-    d = dims_of(config, world)
+    d = dims_of(config, system)
     return Belief(jnp.zeros(d), config.first_variance * jnp.eye(d))
 
 
-def first_state(config: Config, world: World, constants: Constants) -> State:
+def first_state(config: Config, system: System, constants: Constants) -> State:
     """Before any data."""
-    each = [first_posterior(x, world, constants) for x in candidates(config)]
+    each = [first_posterior(x, system, constants) for x in candidates(config)]
     state = State(each[0], constants, jnp.ones(()))
-    if len(each) == 1 or world.family is not None:
+    if len(each) == 1 or system.family is not None:
         return state
     return choose_likeliest(config, state, [Candidate(x, jnp.zeros(())) for x in each])
 
@@ -128,28 +128,28 @@ def choose_likeliest(config: Config, state: State, each: Sequence[Candidate]) ->
     return state._replace(posterior=likeliest, candidates=tuple(each), place=place)
 
 
-def first_posterior(config: Config, world: World, constants: Constants) -> Posterior:
+def first_posterior(config: Config, system: System, constants: Constants) -> Posterior:
     """Independent parameters, scaled so that the field has the prior speed."""
     noise = config.process_noise * constants.dt
-    if world.family is not None:
+    if system.family is not None:
         variance = config.prior_speed**2 / noise
         belief = posterior.prior(
-            len(world.family_start),
+            len(system.family_start),
             config.functions.dims,
             variance,
             noise,
             config.noise_strength,
             shared=False,
         )
-        return belief._replace(mean=jnp.array(world.family_start))
+        return belief._replace(mean=jnp.array(system.family_start))
     variance = weight_variance(config) / noise
-    size, dims = config.num_features, dims_of(config, world)
+    size, dims = config.num_features, dims_of(config, system)
     return posterior.prior(size, dims, variance, noise, config.noise_strength)
 
 
 def perceive(
     config: Config,
-    world: World,
+    system: System,
     state: State,
     expected: Belief,
     obs: jax.Array,
@@ -166,31 +166,33 @@ def perceive(
         return Belief(obs, jnp.zeros_like(expected.covariance))
 
     def emission(z: jax.Array) -> tuple[jax.Array, jax.Array]:
-        mean, variance = world.emission(z, state.known.numbers)
+        mean, variance = system.emission(z, state.known.numbers)
         return mean, variance if observed is None else jnp.where(observed, variance, jnp.inf)
 
     belief = kalman.correct(expected, obs, emission)
-    return belief._replace(mean=wrap(world, belief.mean))
+    return belief._replace(mean=wrap(system, belief.mean))
 
 
-def expect(config: Config, world: World, state: State, belief: Belief, action: jax.Array) -> Belief:
+def expect(
+    config: Config, system: System, state: State, belief: Belief, action: jax.Array
+) -> Belief:
     """Time update: the belief of the next state, including the uncertainty of the field."""
     if config.belief == "exact":
         return belief  # the next observation is exact
     noise = posterior.noise_variance(state.posterior)
-    from_field = uncertainty(config, world, state, belief.mean) * state.known.dt**2
-    step = partial(next_state, config, world, state, action)
+    from_field = uncertainty(config, system, state, belief.mean) * state.known.dt**2
+    step = partial(next_state, config, system, state, action)
     return kalman.predict(belief, step, noise + from_field)
 
 
-def learn(config: Config, world: World, state: State, datum: Datum) -> State:
+def learn(config: Config, system: System, state: State, datum: Datum) -> State:
     """The state after learning from a transition."""
     if not state.candidates:
-        return learn_one(config, world, state, datum)[0]
+        return learn_one(config, system, state, datum)[0]
     each, noises = [], []
     for candidate_config, candidate in zip(candidates(config), state.candidates, strict=True):
         candidate_state = state._replace(posterior=candidate.posterior, candidates=(), place=())
-        after, log_density = learn_one(candidate_config, world, candidate_state, datum)
+        after, log_density = learn_one(candidate_config, system, candidate_state, datum)
         each.append(Candidate(after.posterior, candidate.log_evidence + log_density))
         noises.append(after.relative_noise)
     likeliest = choose_likeliest(config, state, each)
@@ -198,35 +200,37 @@ def learn(config: Config, world: World, state: State, datum: Datum) -> State:
     return likeliest._replace(relative_noise=model_choice.select(likeliest.place, noises))
 
 
-def learn_one(config: Config, world: World, state: State, datum: Datum) -> tuple[State, jax.Array]:
+def learn_one(
+    config: Config, system: System, state: State, datum: Datum
+) -> tuple[State, jax.Array]:
     """`learn` with one basis, and the logarithm of the density of what was observed."""
     belief, action, next_obs = datum
-    constants, regressors = state.known, design(config, world, state, belief.mean)
-    step = partial(next_state, config, world, state, action)
+    constants, regressors = state.known, design(config, system, state, belief.mean)
+    step = partial(next_state, config, system, state, action)
     if config.belief == "exact":
         error, relative_noise = next_obs - step(belief.mean), jnp.ones(())
     else:
         noise = posterior.noise_variance(state.posterior)
         expected = kalman.predict(belief, step, noise)
-        emission = lambda z: world.emission(z, constants.numbers)
+        emission = lambda z: system.emission(z, constants.numbers)
         evidence = kalman.evidence(expected, next_obs, emission)
         error, relative_noise = evidence.displacement, 1 / (evidence.weight * noise)
-    error = wrap(world, error)
-    free = is_free(world, constants, step(belief.mean) + error)
+    error = wrap(system, error)
+    free = is_free(system, constants, step(belief.mean) + error)
     counted = jnp.where(free, relative_noise, jnp.inf)
     explained = matmul(regressors, state.posterior.mean)
     row = regressors, explained + error, counted
     after = state._replace(
         posterior=posterior.update(state.posterior, *row), relative_noise=relative_noise
     )
-    if world.family is not None:
+    if system.family is not None:
         return after, jnp.zeros(())
     return after, posterior.log_density(state.posterior, *row)
 
 
 def forecast(
     config: Config,
-    world: World,
+    system: System,
     state: State,
     obs: jax.Array,
     actions: jax.Array,
@@ -239,15 +243,15 @@ def forecast(
     without learning. After the last action inputs are 0. `observed`, bool `[T, n]`, is false where
     `obs` is missing; None: everything was observed.
     """
-    means = beliefs(config, world, state, obs, actions, observed).mean
-    step = lambda z, u: next_state(config, world, state, u, z)
-    emission_mean = jax.vmap(lambda z: world.emission(z, state.known.numbers)[0])
+    means = beliefs(config, system, state, obs, actions, observed).mean
+    step = lambda z, u: next_state(config, system, state, u, z)
+    emission_mean = jax.vmap(lambda z: system.emission(z, state.known.numbers)[0])
     return forecasts(step, emission_mean, means, actions, steps)
 
 
 def beliefs(
     config: Config,
-    world: World,
+    system: System,
     state: State,
     obs: jax.Array,
     actions: jax.Array,
@@ -257,37 +261,37 @@ def beliefs(
 
     def filter_step(expected: Belief, datum: tuple):
         obs, action, observed = datum
-        belief = perceive(config, world, state, expected, obs, observed)
-        return expect(config, world, state, belief, action), belief
+        belief = perceive(config, system, state, expected, obs, observed)
+        return expect(config, system, state, belief, action), belief
 
-    return jax.lax.scan(filter_step, first_belief(config, world), (obs, actions, observed))[1]
+    return jax.lax.scan(filter_step, first_belief(config, system), (obs, actions, observed))[1]
 
 
-def predictive_model(config: Config, world: World, state: State) -> PredictiveModel:
+def predictive_model(config: Config, system: System, state: State) -> PredictiveModel:
     """The model that policies plan with."""
     noise = posterior.noise_variance(state.posterior)
-    emission = lambda z: world.emission(z, state.known.numbers)
+    emission = lambda z: system.emission(z, state.known.numbers)
 
     def observation_information(z: jax.Array) -> jax.Array:
         return kalman.information(Belief(z, jnp.zeros((len(z), len(z)))), emission) * noise
 
     return PredictiveModel(
-        step=lambda z, u: next_state(config, world, state, u, z),
-        design=partial(design, config, world, state),
+        step=lambda z, u: next_state(config, system, state, u, z),
+        design=partial(design, config, system, state),
         root=state.posterior.root,
         relative_noise=state.relative_noise,
         observation_information=observation_information,
-        predictive_variance=partial(uncertainty, config, world, state),
+        predictive_variance=partial(uncertainty, config, system, state),
         novelty=distillation.novelty_of(state.distilled),
     )
 
 
-def check_config(config: Config, world: World) -> None:
+def check_config(config: Config, system: System) -> None:
     """Raises ValueError for out-of-range or inconsistent settings."""
     checks.config_of(Config, config)
     for each in candidates(config):
         bases.check(each.functions)
     stimulation.check_config(config.policy)
-    stimulation.check_goal(config.policy, dims_of(config, world))
-    if world.family is not None and not world.family_start:
+    stimulation.check_goal(config.policy, dims_of(config, system))
+    if system.family is not None and not system.family_start:
         raise ValueError("a family of fields needs the prior mean of its parameters: family_start")

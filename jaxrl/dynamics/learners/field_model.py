@@ -96,7 +96,7 @@ class Candidate(NamedTuple):
     log_evidence: jax.Array  # log p(samples), up to a constant that all candidates share
 
 
-class World(NamedTuple):
+class System(NamedTuple):
     """The known parts of an experiment; each function takes its numbers last."""
 
     effect: Callable[[jax.Array, jax.Array, PyTree], jax.Array]
@@ -121,31 +121,31 @@ class State(NamedTuple):
     place: jax.Array | tuple[()] = ()  # int32, of the likeliest
 
 
-def dims_of(config: Config, world: World) -> int:
+def dims_of(config: Config, system: System) -> int:
     """d, dimensions of the state: those of the basis, but that an angle has two there."""
-    return config.functions.dims - len(world.circular)
+    return config.functions.dims - len(system.circular)
 
 
-def embed(config: Config, world: World, z: jax.Array) -> jax.Array:
-    """What the basis sees of states `[..., d]`, `[..., d + angles]`; see `World.circular`.
+def embed(config: Config, system: System, z: jax.Array) -> jax.Array:
+    """What the basis sees of states `[..., d]`, `[..., d + angles]`; see `System.circular`.
 
     Circles have the radius 1, but for polynomials that of their box, so that they fill it as the
     other components do.
     """
-    if not world.circular:
+    if not system.circular:
         return z
-    others = [i for i in range(z.shape[-1]) if i not in world.circular]
-    angles = z[..., jnp.array(world.circular)]
+    others = [i for i in range(z.shape[-1]) if i not in system.circular]
+    angles = z[..., jnp.array(system.circular)]
     radius = config.polynomial.half_width if config.basis == "polynomial" else 1.0
     circles = [radius * jnp.sin(angles), radius * jnp.cos(angles)]
     return jnp.concatenate([z[..., jnp.array(others)], *circles], axis=-1)
 
 
-def wrap(world: World, z: jax.Array) -> jax.Array:
+def wrap(system: System, z: jax.Array) -> jax.Array:
     """States, or differences of states, `[..., d]` with their angles within ±π."""
-    if not world.circular:
+    if not system.circular:
         return z
-    angles = jnp.array(world.circular)
+    angles = jnp.array(system.circular)
     return z.at[..., angles].set((z[..., angles] + math.pi) % (2 * math.pi) - math.pi)
 
 
@@ -154,7 +154,9 @@ def weight_variance(config: Config) -> jax.Array:
     return config.prior_speed**2 / bases.mean_square(config.functions)
 
 
-def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.Array) -> jax.Array:
+def features(
+    config: Config, system: System, place: jax.Array | tuple[()], z: jax.Array
+) -> jax.Array:
     """Functions of `z` `[..., d]` that the field is a sum of: `[..., C]`.
 
     A linear part is in units in which its weights have the prior of the others.
@@ -162,10 +164,10 @@ def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.
     if config.basis == "auto":
         assert not isinstance(place, tuple)  # which it is where there is one candidate
         of_each = [
-            partial(padded_features, config.num_features, x, world) for x in candidates(config)
+            partial(padded_features, config.num_features, x, system) for x in candidates(config)
         ]
         return jax.lax.switch(place, of_each, z)
-    embedding = embed(config, world, z)
+    embedding = embed(config, system, z)
     functions = bases.features(config.functions, embedding)
     if not config.linear:
         return functions
@@ -174,52 +176,54 @@ def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.
     return jnp.concatenate([functions, unit * embedding, unit * one], axis=-1)
 
 
-def padded_features(size: int, config: Config, world: World, z: jax.Array) -> jax.Array:
+def padded_features(size: int, config: Config, system: System, z: jax.Array) -> jax.Array:
     """`features` of one basis, with zeros at the end: `[..., size]`."""
-    values = features(config, world, (), z)
+    values = features(config, system, (), z)
     return jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, size - values.shape[-1])])
 
 
-def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
+def velocity(config: Config, system: System, state: State, z: jax.Array) -> jax.Array:
     """The posterior mean of the field, `[..., d]` at `z` `[..., d]`."""
-    family, mean = world.family, state.posterior.mean
+    family, mean = system.family, state.posterior.mean
     if family is not None:
         return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
     if config.basis == "auto" or config.linear:
-        return matmul(features(config, world, state.place, z), mean)
-    return bases.weighted_sum(config.functions, mean, embed(config, world, z))
+        return matmul(features(config, system, state.place, z), mean)
+    return bases.weighted_sum(config.functions, mean, embed(config, system, z))
 
 
-def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
+def design(config: Config, system: System, state: State, z: jax.Array) -> jax.Array:
     """Derivative of the next state after `z` `[d]` by the parameters: `[p]` shared, or `[d, p]`.
 
     0 at a wall, where the cause of a movement cannot be identified.
     """
-    dt, family = state.known.dt * is_free(world, state.known, z), world.family
+    dt, family = state.known.dt * is_free(system, state.known, z), system.family
     if family is None:
-        return dt * features(config, world, state.place, z)
+        return dt * features(config, system, state.place, z)
     return dt * jax.jacfwd(lambda e: family(z, e))(state.posterior.mean)
 
 
-def is_free(world: World, constants: Constants, z: jax.Array) -> jax.Array:
+def is_free(system: System, constants: Constants, z: jax.Array) -> jax.Array:
     """Whether the state `[d]` touches no wall; angles never do."""
     inside = jnp.abs(z) < 0.999 * constants.reach
-    return jnp.all(inside.at[jnp.array(world.circular)].set(True) if world.circular else inside)
+    return jnp.all(inside.at[jnp.array(system.circular)].set(True) if system.circular else inside)
 
 
-def next_state(config: Config, world: World, state: State, u: jax.Array, z: jax.Array) -> jax.Array:
+def next_state(
+    config: Config, system: System, state: State, u: jax.Array, z: jax.Array
+) -> jax.Array:
     """The expected next state `[d]`."""
     constants = state.known
-    push = world.effect(u, z, constants.numbers)
-    after = z + constants.dt * (velocity(config, world, state, z) + push)
+    push = system.effect(u, z, constants.numbers)
+    after = z + constants.dt * (velocity(config, system, state, z) + push)
     clipped = jnp.clip(after, -constants.reach, constants.reach)
-    if not world.circular:
+    if not system.circular:
         return clipped
-    angles = jnp.array(world.circular)  # which know no walls
-    return clipped.at[angles].set(wrap(world, after)[angles])
+    angles = jnp.array(system.circular)  # which know no walls
+    return clipped.at[angles].set(wrap(system, after)[angles])
 
 
-def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
+def uncertainty(config: Config, system: System, state: State, z: jax.Array) -> jax.Array:
     """Posterior variance of a component of the velocity at `z` `[d]`."""
-    relative = posterior.predictive_variance(state.posterior, design(config, world, state, z))
+    relative = posterior.predictive_variance(state.posterior, design(config, system, state, z))
     return jnp.mean(relative) * posterior.noise_variance(state.posterior) / state.known.dt**2

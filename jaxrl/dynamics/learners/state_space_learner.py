@@ -242,7 +242,10 @@ def learn(
     rollout: Transition,
     key: jax.Array,
 ) -> tuple[State, Metrics]:
-    """Takes the samples of a rollout `[T, 1]` one by one, and fits again if that is due."""
+    """Takes the samples of a rollout `[T, 1]` one by one, and fits again if that is due.
+
+    Raises ValueError for more than one environment.
+    """
     if rollout.obs.shape[1] != 1:
         raise ValueError(f"{rollout.obs.shape[1]} streams, expected 1: use num_envs 1")
     fit_key, novelty_key = jax.random.split(key)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.dynamics.sequence_elbo import Belief
+from jaxrl.dynamics.sequence_elbo import DiagonalBelief
 
 
 class Model(NamedTuple):
@@ -37,7 +37,7 @@ def encode(
     before: jax.Array,
     valid: jax.Array,
     observed: jax.Array,
-) -> tuple[Any, Belief]:
+) -> tuple[Any, DiagonalBelief]:
     """The carry after T times in a row, and q `[T, d]`.
 
     Before anything was observed q is a standard normal, and its mean is not moved. Gradients do not
@@ -51,9 +51,9 @@ def encode(
       observed: bool `[T, n]`, false where missing.
     """
     dims = model.growth.shape
-    start = Belief(jnp.zeros(dims), jnp.ones(dims))
+    start = DiagonalBelief(jnp.zeros(dims), jnp.ones(dims))
 
-    def step(memory: tuple, now: tuple) -> tuple[tuple, Belief]:
+    def step(memory: tuple, now: tuple) -> tuple[tuple, DiagonalBelief]:
         carry, belief, has_begun = memory
         y, before, valid, observed = now
         predicted_mean = jnp.where(has_begun, model.move(belief.mean, before), belief.mean)
@@ -61,7 +61,7 @@ def encode(
         imputed_y = jnp.where(observed, y, jax.lax.stop_gradient(model.expected(predicted_mean)))
         new_carry, mean, variance = model.step(carry, imputed_y, before)
         any_observed = jnp.any(observed)
-        new_belief = Belief(
+        new_belief = DiagonalBelief(
             jnp.where(any_observed, mean, predicted_mean),
             jnp.where(any_observed, variance, predicted_variance),
         )

@@ -31,7 +31,7 @@ from jaxrl.dynamics.networks.fields import (
     RBFField,
 )
 from jaxrl.dynamics.networks.recognition import SMALLEST, Recognition
-from jaxrl.dynamics.sequence_elbo import Belief, Config, Dynamics
+from jaxrl.dynamics.sequence_elbo import Config, DiagonalBelief, Dynamics
 from jaxrl.types import Metrics, PyTree
 
 PARTS = ("recognition", "field", "effect", "decoder", "noise", "process")
@@ -105,11 +105,11 @@ class SequenceVAE:
 
     def encode(
         self, params: PyTree, carry: Any, window: Window, dt: float | jax.Array | None = None
-    ) -> tuple[Any, Belief]:
+    ) -> tuple[Any, DiagonalBelief]:
         """The filter over a window that `carry` precedes: the carry after it, and q `[T, d]`.
 
         Where observations are missing, those expected take their place (see `imputation`); this
-        needs `dt`, the time of a step.
+        needs `dt`, the time of a step, without which it raises ValueError.
         """
         y, before, valid, observed = window
         if observed is not None:
@@ -125,7 +125,7 @@ class SequenceVAE:
         carry, mean, variance = apply(
             self.recognition, params["recognition"], carry, y, before, valid, method="encode"
         )
-        return carry, Belief(mean, variance)
+        return carry, DiagonalBelief(mean, variance)
 
     def velocity(self, params: PyTree, z: jax.Array) -> jax.Array:
         """f(z), `[..., d] -> [..., d]`, of the first member."""

@@ -282,7 +282,10 @@ def plan_gain(
 def objective(
     config: Config, name: str, model: PredictiveModel, actions: jax.Array, states: jax.Array
 ) -> jax.Array:
-    """One objective of the path `states` `[H + 1, d]`, to be maximised; a scalar."""
+    """One objective of the path `states` `[H + 1, d]`, to be maximised; a scalar.
+
+    Raises ValueError for rnd with a model that does not know how new a state is.
+    """
     if name == "disagreement":
         return jnp.sum(jax.vmap(model.predictive_variance)(states[1:]))
     if name == "goal":

@@ -130,6 +130,7 @@ def features(field: Basis | Network, params: Params, z: jax.Array) -> jax.Array:
 
 
 def network_features(layer: Any, z: jax.Array) -> jax.Array:
+    """Activations `[..., units]` of a hidden layer `(matrix [d, units], bias [units])` at z."""
     matrix, bias = layer
     return jnp.tanh(matmul(z, matrix) + bias)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics import sequence_elbo
-from jaxrl.dynamics.sequence_elbo import Belief, Config, Draws, Dynamics
+from jaxrl.dynamics.sequence_elbo import Config, DiagonalBelief, Draws, Dynamics
 
 MATRIX = np.array([[0.5, -1.0], [1.2, 0.3], [-0.4, 0.8]])
 NOISE = np.array([0.5, 0.3, 0.8])  # variance of each channel
@@ -43,7 +43,7 @@ def problem(length: int, samples: int, k_steps: int, seed: int = 0) -> dict:
 @partial(jax.jit, static_argnames="masked")
 def compute_elbo(arrays: dict, valid, keep, config: Config, beta, masked: bool = True):
     draws = Draws(arrays["sample"], arrays["steps"], keep if masked else None)
-    belief = Belief(arrays["mean"], arrays["variance"])
+    belief = DiagonalBelief(arrays["mean"], arrays["variance"])
     dynamics = Dynamics(velocity, arrays["effect"], jnp.asarray(PROCESS, jnp.float32))
     return sequence_elbo.negative_elbo(
         draws, arrays["y"], valid, belief, dynamics, log_prob, config, beta
@@ -191,7 +191,7 @@ def test_never_above_the_likelihood_and_as_close_as_independent_beliefs_can_be(k
     def bound(mean, variance, field):
         process = jnp.asarray(PROCESS, jnp.float32)
         dynamics = Dynamics(lambda z: z @ field.T, jnp.asarray(effect), process)
-        belief, valid = Belief(mean, variance), jnp.ones(length, bool)
+        belief, valid = DiagonalBelief(mean, variance), jnp.ones(length, bool)
         args = draws, jnp.asarray(y), valid, belief, dynamics, log_prob, config
         return -length * sequence_elbo.negative_elbo(*args)[0]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.train import untrained
 from train.host.command_line import command
-from train.host.files import metrics_file
+from train.host.files import metrics_file, series
 from train.host.plain_config import plain
 from train.report import contents
 from train.snake.program import PROGRAM as SNAKE
@@ -20,7 +20,7 @@ def test_curves_are_those_of_each_part_of_nested_numbers():
     first, second = [[1.0, 2.0], [3.0, 4.0]], [[5, 6], [7, None]]
     members = [{"error": first}, {"error": second}], [{"error": [[0.0, 0.0], [0.0, 0.0]]}, {}]
     rows = [[{"steps": t, "agent": x} for t, x in enumerate(member)] for member in members]
-    curve_list = contents.curves(rows, "agent", "error")
+    curve_list = contents.curves(series.timeline(rows), "agent", "error")
     assert len(curve_list) == 4
     np.testing.assert_array_equal(curve_list[3]["members"], [[4.0, np.nan], [0.0, np.nan]])
     np.testing.assert_array_equal(curve_list[0]["mean"], [0.5, 5.0])

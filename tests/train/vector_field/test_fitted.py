@@ -28,7 +28,8 @@ from train.vector_field.data import recordings
 from train.vector_field.fitted_models import fit_functions, fitted_model
 from train.vector_field.fitted_models.fitted_model import FittedModel
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import dynamics_problem, dynamics_scores, selection
+from train.vector_field.recorded import dynamics_problem, dynamics_scores
+from train.vector_field.recorded.choices import trials
 from train.vector_field.recorded.dynamics_problem import Problem
 from train.vector_field.training import make_training
 
@@ -299,7 +300,7 @@ def test_what_plans_need_is_gathered_once_and_only_when_asked_for(fit, monkeypat
         return zero_information(model, params)
 
     monkeypatch.setattr(fit_functions, "gather_all", count_calls)
-    monkeypatch.setattr(selection, "MOST_STEPS", 150)
+    monkeypatch.setattr(trials, "MOST_STEPS", 150)
     model = fitted.load(fit.directory)
     model.velocity(np.zeros(2))
     model.predict(np.zeros(2), np.zeros((3, 2)))

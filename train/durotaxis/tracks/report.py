@@ -154,19 +154,8 @@ def soft_line(table: Table) -> str:
 
 def open_lines(fit: Fit, units: Units) -> list[str]:
     """A line for each interval without an end."""
-    lines = []
-    for name, number in spawning_numbers(fit, units).items():
-        ends = "0 and ∞" if name != "theta" else "all directions"
-        if not (number.low > 0 or name == "theta") and not math.isfinite(number.high):
-            lines.append(f"{name} is not known at all: the data allow all between {ends}")
-        elif not math.isfinite(number.high):
-            lines.append(
-                f"{name} has no upper end: the data allow any value above {number.low:.3g}"
-            )
-        elif number.low == 0:
-            lines.append(
-                f"{name} has no lower end above 0: it may be 0, and {number.high:.3g} at most"
-            )
+    spawning = spawning_numbers(fit, units).items()
+    lines = [line for name, number in spawning if (line := open_line(name, number))]
     for kind, estimate, causes in (
         ("deaths", fit.deaths, fit.death_causes),
         ("births", fit.births, fit.birth_causes),
@@ -178,6 +167,23 @@ def open_lines(fit: Fit, units: Units) -> list[str]:
                     "from the others without exception"
                 )
     return lines
+
+
+def open_line(name: str, number: Number) -> str:
+    """What to say of a number of the law of spawning that has no end on a side; empty if none.
+
+    A direction has both ends or none.
+    """
+    has_upper_end = math.isfinite(number.high)
+    if name == "theta":
+        return "" if has_upper_end else "theta is not known at all: the data allow all directions"
+    if not has_upper_end and not number.low > 0:
+        return f"{name} is not known at all: the data allow all between 0 and ∞"
+    if not has_upper_end:
+        return f"{name} has no upper end: the data allow any value above {number.low:.3g}"
+    if number.low == 0:
+        return f"{name} has no lower end above 0: it may be 0, and {number.high:.3g} at most"
+    return ""
 
 
 def confounded_lines(table: Table, fit: Fit, units: Units) -> list[str]:

@@ -1,7 +1,7 @@
 """The record of a run as series: every number in its rows over time, also those in lists."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,13 @@ from train.host.files import rows as chunk_rows
 
 JoinFunction = Callable[[np.ndarray, np.ndarray], Any]
 Row = dict[str, Any]
+
+
+class Timeline(NamedTuple):
+    """The rows of each member, and the steps `[K]` at which any of them has one, in their order."""
+
+    members: Sequence[Sequence[Row]]
+    steps: np.ndarray  # float [K]
 
 
 def split_by_member(rows: Sequence[Row], seeds: Sequence[int]) -> list[list[Row]]:
@@ -24,27 +31,27 @@ def names(rows: Sequence[Row]) -> dict[str, str]:
     return groups
 
 
-def steps(members: Sequence[Sequence[Row]]) -> np.ndarray:
-    """The steps `[K]` at which any member has a row, in their order."""
-    return np.unique([row["steps"] for rows in members for row in rows]).astype(float)
+def timeline(members: Sequence[Sequence[Row]]) -> Timeline:
+    """The rows of each member on one line of time."""
+    steps = np.unique([row["steps"] for rows in members for row in rows]).astype(float)
+    return Timeline(members, steps)
 
 
-def parts(members: Sequence[Sequence[Row]], group: str, name: str) -> list[list[np.ndarray]]:
+def parts(line: Timeline, group: str, name: str) -> list[list[np.ndarray]]:
     """A number has one part, lists of P numbers have P of them: each is `[K]` by member.
 
-    It is at the K `steps`, NaN where nothing is known, as of lost rows. A short chunk is taken
-    together with the one before it.
+    It is at the K steps of the line, NaN where nothing is known, as of lost rows. A short chunk is
+    taken together with the one before it.
     """
-    times = steps(members)
-    values = [[flatten(row[group].get(name)) for row in rows] for rows in members]
+    values = [[flatten(row[group].get(name)) for row in rows] for rows in line.members]
     size = max((len(x) for rows in values for x in rows), default=0)
     or_nan = lambda x: np.nan if x is None else x
     of_part = lambda rows, k: np.array([or_nan(x[k]) if x else np.nan for x in rows], float)
     join = join_function(group, name)
     return [
         [
-            at_steps(times, member_rows, merge_short_chunks(member_rows, of_part(x, k), join))
-            for member_rows, x in zip(members, values, strict=True)
+            at_steps(line.steps, member_rows, merge_short_chunks(member_rows, of_part(x, k), join))
+            for member_rows, x in zip(line.members, values, strict=True)
         ]
         for k in range(size)
     ]

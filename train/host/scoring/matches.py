@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.evaluate import Course, Episodes, PlayState, Trajectory, Watch
+from jaxrl.evaluate import Episodes, EvaluationState, PlayState, Trajectory, Watch
 from train.host.compilation import ahead_of_time, memory
 from train.host.machine.progress import show_activity
 
@@ -30,10 +30,10 @@ class Match:
     Its functions are pure. What a player is, they know: the state of an agent, perhaps more.
     """
 
-    start: Callable[[Any, jax.Array], Course]
-    """`(player, key) -> course` before the first step."""
-    advance: Callable[[Any, Course, Watch], Course]
-    """`(player, course, watch) -> course`, as `evaluate.advance`."""
+    start: Callable[[Any, jax.Array], EvaluationState]
+    """`(player, key) -> evaluation` before the first step."""
+    advance: Callable[[Any, EvaluationState, Watch], EvaluationState]
+    """`(player, evaluation, watch) -> evaluation`, as `evaluate.advance`."""
     limit: int | None = None
     """Steps after which a game counts as not finished; None: not known."""
 
@@ -48,7 +48,7 @@ class Match:
         """The same for what `player_of`, a pure function, makes a player of."""
         return Match(
             lambda source, key: self.start(player_of(source), key),
-            lambda source, course, window: self.advance(player_of(source), course, window),
+            lambda source, evaluation, window: self.advance(player_of(source), evaluation, window),
             self.limit,
         )
 
@@ -62,13 +62,13 @@ def to_match(episodes_of: Callable[[Any, jax.Array], Episodes]) -> Match:
     if isinstance(episodes_of, Match):
         return episodes_of
 
-    def start(player: Any, key: jax.Array) -> Course:
+    def start(player: Any, key: jax.Array) -> EvaluationState:
         episodes = episodes_of(player, key)
         games = jnp.asarray(episodes.length).shape
         over = PlayState((), jnp.full(games[:-1], games[-1]), jnp.zeros((), jnp.int32))  # pyright: ignore
-        return Course(over, episodes, Trajectory((), ()))
+        return EvaluationState(over, episodes, Trajectory((), ()))
 
-    return Match(start, lambda player, course, window: course)
+    return Match(start, lambda player, evaluation, window: evaluation)
 
 
 class Status(NamedTuple):
@@ -84,9 +84,9 @@ class CompiledMatch:
 
     match: Match
     starts: ahead_of_time.CompiledFunction
-    """`(player, key) -> (course, status)`."""
+    """`(player, key) -> (evaluation, status)`."""
     advances: ahead_of_time.CompiledFunction
-    """`(player, course, watch) -> (course, status)`; consumes (donates) the course."""
+    """`(player, evaluation, watch) -> (evaluation, status)`; consumes (donates) the evaluation."""
 
     def play(
         self, player: Any, key: jax.Array, between: Callable[[int], None] = lambda step: None
@@ -121,10 +121,10 @@ class CompiledMatch:
     def play_until(
         self,
         player: Any,
-        progress: tuple[Course, Status],
+        progress: tuple[EvaluationState, Status],
         window: Watch,
         between: Callable[[int], None] = lambda step: None,
-    ) -> tuple[Course, Status]:
+    ) -> tuple[EvaluationState, Status]:
         """Plays to `window.until`, or until all is over; calls `between(step)` after each piece."""
         size, until = 1, int(window.until)
         while not progress[1].is_over and (step := int(progress[1].step)) < until:
@@ -152,12 +152,12 @@ def compile_match(match: Match, player: Any, key: jax.Array, name: str = "") -> 
             with_status(match.start), player, key, name=name and f"start of {name}"
         )
         starts = traced_start.compile()
-        course, _ = jax.tree.map(
+        evaluation, _ = jax.tree.map(
             lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
             traced_start.out_info,
             starts.output_shardings,
         )
-        arguments = player, course, match.full_window()
+        arguments = player, evaluation, match.full_window()
         advances = ahead_of_time.trace(
             with_status(match.advance), *arguments, name=name, donate_argnums=1
         ).compile()
@@ -166,11 +166,13 @@ def compile_match(match: Match, player: Any, key: jax.Array, name: str = "") -> 
     return CompiledMatch(match, starts, advances)
 
 
-def with_status(function: Callable[..., Course]) -> Callable[..., tuple[Course, Status]]:
+def with_status(
+    function: Callable[..., EvaluationState],
+) -> Callable[..., tuple[EvaluationState, Status]]:
     """`function`, which also returns how far the match is."""
 
-    def call_with_status(*arguments: Any) -> tuple[Course, Status]:
-        course = function(*arguments)
-        return course, Status(jnp.max(course.playing.step), course.is_over())
+    def call_with_status(*arguments: Any) -> tuple[EvaluationState, Status]:
+        evaluation = function(*arguments)
+        return evaluation, Status(jnp.max(evaluation.playing.step), evaluation.is_over())
 
     return call_with_status

@@ -39,10 +39,10 @@ def draw(
     down = -(-len(names) // ACROSS)
     figure = pictures.titled_figure((3.2 * ACROSS, 2.2 * down + 0.5), title)
     grid = figure.subplots(down, ACROSS, squeeze=False)
-    steps = series.steps(members)
+    line = series.timeline(members)
     for axes, (name, group) in zip(grid.flat, names.items(), strict=False):
-        parts = series.parts(members, group, name)
-        _panel(axes, name, steps, parts, unit, labels.get(name, ()))
+        parts = series.parts(line, group, name)
+        _panel(axes, name, line.steps, parts, unit, labels.get(name, ()))
     for axes in grid.flat[len(names) :]:
         axes.set_visible(False)
     handles = max((axes.get_legend_handles_labels()[0] for axes in grid.flat), key=len)

@@ -111,7 +111,8 @@ def ending_shares(rows: Sequence[Row], names: Sequence[str]) -> tuple[np.ndarray
     """
     shares_by_step: dict[int, list[np.ndarray]] = {}
     for member in series.split_by_member(rows, sorted({row["seed"] for row in rows})):
-        parts = [series.parts([member], "finished", name) for name in names if name != REST]
+        line = series.timeline([member])
+        parts = [series.parts(line, "finished", name) for name in names if name != REST]
         if not parts or not all(parts):
             continue
         for row, member_shares in zip(member, np.stack([x for ((x,),) in parts], -1), strict=True):

@@ -3,7 +3,7 @@
 from train.vector_field.config import Config
 from train.vector_field.data import step_time
 from train.vector_field.data.input_delays import delay_inputs
-from train.vector_field.data.recordings import Data, load, refuse_other_count
+from train.vector_field.data.recordings import Data, inputs_by_file, load
 from train.vector_field.data.sessions import join_sessions, session_names
 from train.vector_field.data.step_time import StepTime
 
@@ -14,11 +14,9 @@ def read_data(config: Config) -> Data:
     Raises ValueError, in one line, for files that cannot be used.
     """
     settings = config.env.bin_width, config.names
-    refuse_other_count(config.data, config.inputs)
     if config.sessions:
-        inputs = config.inputs or [()] * len(config.data)
-        each = [(path, (x,) if x else ()) for path, x in zip(config.data, inputs, strict=True)]
-        parts = [load(path, *settings, own_inputs) for path, own_inputs in each]
+        each = inputs_by_file(config.data, config.inputs)
+        parts = [load(path, *settings, (x,) if x else ()) for path, x in each]
         data = join_sessions(parts, session_names(config.data))
     else:
         data = load(config.data, *settings, config.inputs)

@@ -163,10 +163,9 @@ def _load(
     del versions  # the cache alone needs them
     if not 0 < bin_width < np.inf:
         raise ValueError(f"bin_width is {bin_width}; expected a finite time above 0")
-    refuse_other_count(paths, inputs)
     contents = [
         _content(path, bin_width, names, own_inputs)
-        for path, own_inputs in zip(paths, inputs or [""] * len(paths), strict=True)
+        for path, own_inputs in inputs_by_file(paths, inputs)
     ]
     arrays = match_names(paths, contents)
     units = spike_times.num_units(dict(zip(paths, arrays, strict=True)))
@@ -199,13 +198,17 @@ def _load(
     return data
 
 
-def refuse_other_count(paths: Sequence[str], inputs: Sequence[str]) -> None:
-    """Raises ValueError unless each file of data has one of inputs, or none has."""
+def inputs_by_file(paths: Sequence[str], inputs: Sequence[str]) -> list[tuple[str, str]]:
+    """Each file of data with its file of inputs, "" where none has one.
+
+    Raises ValueError for fewer or more files of inputs than of data.
+    """
     if inputs and len(inputs) != len(paths):
         raise ValueError(
             f"there are {len(paths)} files of data and {len(inputs)} of inputs: give one of inputs "
             "for each file of data, in the same order"
         )
+    return list(zip(paths, inputs or [""] * len(paths), strict=True))
 
 
 def _content(path: str, bin_width: float, names: Names, inputs: str) -> Content:

@@ -13,11 +13,15 @@ import numpy as np
 
 from train.host.machine.progress import print_line
 from train.vector_field.data.files import npz, recording_file
+from train.vector_field.data.files.content import Content
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.files.row_times import are_close
+from train.vector_field.data.recordings import inputs_by_file
 
 LONGEST = 24
 """Characters of a unit, at most."""
+Statement = tuple[str, Any]
+"""Where a time or a unit is from, and what it is."""
 
 
 class StepTime(NamedTuple):
@@ -35,6 +39,11 @@ class StepTime(NamedTuple):
         return f"{steps * self.length:g} {self.unit}".rstrip()
 
 
+def step_length_text(length: StepTime) -> str:
+    """ " of 0.02 s", where that is known."""
+    return "" if length == StepTime() else f" of {length.text()}"
+
+
 def load(
     paths: Sequence[str],
     bin_width: float,
@@ -47,30 +56,16 @@ def load(
 
     Raises ValueError, in one line, where they contradict each other.
     """
-    lengths: list[tuple[str, Any]] = [("--step-time", length)] if length is not None else []
-    units: list[tuple[str, Any]] = [("--time-unit", _unit("--time-unit", unit))] if unit else []
-    for path, own_inputs in zip(paths, inputs or [""] * len(paths), strict=True):
-        if not recording_file.is_npz(path):
+    lengths: list[Statement] = [("--step-time", length)] if length is not None else []
+    units: list[Statement] = [("--time-unit", _unit("--time-unit", unit))] if unit else []
+    for path, own_inputs in inputs_by_file(paths, inputs):
+        if recording_file.is_npz(path):
+            of_file = _statements_of_npz(path, names, bin_width)
+        else:
             content = recording_file.read(path, names, bin_width, own_inputs)
-            if content.step is not None:
-                lengths.append((f"the time of a step in {path}", content.step))
-            if "spike_times" in content.arrays:
-                lengths.append((f"--env.bin-width, for spike times in {path},", bin_width))
-            if content.unit:
-                units.append((f"the unit of time in {path}", content.unit))
-            continue
-        with np.load(path, allow_pickle=False) as archive:
-            present = archive.files
-            if "dt" in present:
-                lengths.append((f"dt in {path}", _length(path, _entry(archive, path, "dt"))))
-            if "spike_times" in present:
-                lengths.append((f"--env.bin-width, for spike times in {path},", bin_width))
-            else:
-                by_rows = npz.steps_of_rows(path, names)
-                lengths += [(f"the time of a step by {x} in {path}", step) for x, step in by_rows]
-            if "time_unit" in present:
-                name = f"time_unit in {path}"
-                units.append((name, _unit(name, _entry(archive, path, "time_unit"))))
+            of_file = _statements_of_content(path, content, bin_width)
+        lengths += of_file[0]
+        units += of_file[1]
     step = _agreement(lengths, are_close)
     name = _agreement(units, lambda x, y: x == y)
     if step is None and name is not None:
@@ -79,6 +74,43 @@ def load(
             "or --step-time"
         )
     return StepTime() if step is None else StepTime(float(step), name or "")
+
+
+def _statements_of_content(
+    path: str, content: Content, bin_width: float
+) -> tuple[list[Statement], list[Statement]]:
+    """What a file of another kind than npz says of the time of a step, and of its unit."""
+    lengths: list[Statement] = []
+    if content.step is not None:
+        lengths.append((f"the time of a step in {path}", content.step))
+    if "spike_times" in content.arrays:
+        lengths.append(_bin_statement(path, bin_width))
+    return lengths, [(f"the unit of time in {path}", content.unit)] if content.unit else []
+
+
+def _statements_of_npz(
+    path: str, names: Names, bin_width: float
+) -> tuple[list[Statement], list[Statement]]:
+    """The same of an npz file."""
+    lengths: list[Statement] = []
+    units: list[Statement] = []
+    with np.load(path, allow_pickle=False) as archive:
+        present = archive.files
+        if "dt" in present:
+            lengths.append((f"dt in {path}", _length(path, _entry(archive, path, "dt"))))
+        if "spike_times" in present:
+            lengths.append(_bin_statement(path, bin_width))
+        else:
+            by_rows = npz.steps_of_rows(path, names)
+            lengths += [(f"the time of a step by {x} in {path}", step) for x, step in by_rows]
+        if "time_unit" in present:
+            name = f"time_unit in {path}"
+            units.append((name, _unit(name, _entry(archive, path, "time_unit"))))
+    return lengths, units
+
+
+def _bin_statement(path: str, bin_width: float) -> Statement:
+    return f"--env.bin-width, for spike times in {path},", bin_width
 
 
 def _entry(archive: Any, path: str, name: str) -> np.ndarray:
@@ -106,7 +138,7 @@ def _unit(name: str, value: Any) -> str:
     return unit
 
 
-def _agreement(values: list[tuple[str, Any]], are_equal: Callable[[Any, Any], bool]) -> Any:
+def _agreement(values: list[Statement], are_equal: Callable[[Any, Any], bool]) -> Any:
     """What all say, each named by where it is from; None if nobody does."""
     for name, value in values[1:]:
         first = values[0]

@@ -35,7 +35,8 @@ from train.host.compilation import compiled
 from train.vector_field.config import Config
 from train.vector_field.data.sessions import map_sessions
 from train.vector_field.learners import LatentModel, StateSpaceFunctions
-from train.vector_field.recorded import baselines, selection, state_space
+from train.vector_field.recorded import baselines, state_space
+from train.vector_field.recorded.choices import trials
 from train.vector_field.recorded.dynamics_problem import Problem, prediction_of
 
 PARTICLES = 400
@@ -91,12 +92,12 @@ def filter_of(config: Config, model: StateSpace, params: Params) -> Filter:
 
 
 def posterior_of(config: Config, problem: Problem, params: Params) -> FieldPosterior:
-    """What the newest `selection.MOST_STEPS` steps of the training data leave unknown.
+    """What the newest `trials.MOST_STEPS` steps of the training data leave unknown.
 
     Of several sessions the newest of each, with the information of all.
     """
     (newest,) = map_sessions(
-        lambda data: (baselines.newest(data, selection.MOST_STEPS),), problem.training
+        lambda data: (baselines.newest(data, trials.MOST_STEPS),), problem.training
     )
     gather = partial(gather_all, problem.model, prediction=prediction_of(config))
     gather = jax.jit(gather, compiler_options=compiled.small_products())

@@ -24,7 +24,7 @@ from train.host.numbers import quantity
 from train.host.program import Program
 from train.vector_field.config import Config
 from train.vector_field.data.reading import read_data, step_time_of
-from train.vector_field.data.recordings import Data, refuse_other_count
+from train.vector_field.data.recordings import Data, inputs_by_file
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.look import facts, picture
 from train.vector_field.look.facts import Channels, Gaps, Inputs, Spectrum, Table
@@ -78,7 +78,7 @@ def looks_at(config: Config) -> tuple[list[Look], list[str]]:
     Sessions of different channels are looked at one by one.
     """
     try:  # or a file would be shown without its inputs, or with those of another
-        refuse_other_count(config.data, config.inputs)
+        each = inputs_by_file(config.data, config.inputs)
     except ValueError as error:
         return [], [str(error)]
     errors = []
@@ -89,8 +89,9 @@ def looks_at(config: Config) -> tuple[list[Look], list[str]]:
             errors = [in_one_line(error)]
     looks = []
     several = len(config.data) > 1 or config.sessions
-    for k, path in enumerate(config.data if several else ()):
-        alone = replace(config, data=(path,), inputs=config.inputs[k : k + 1], sessions=False)
+    for path, own_inputs in each if several else ():
+        inputs = (own_inputs,) if own_inputs else ()
+        alone = replace(config, data=(path,), inputs=inputs, sessions=False)
         try:
             looks.append(look_at(alone))
         except ValueError as error:

@@ -19,6 +19,7 @@ from train.vector_field.config import Config
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import parts_of
+from train.vector_field.data.step_time import step_length_text
 from train.vector_field.pictures import portrait_picture, series
 from train.vector_field.recorded import (
     baselines,
@@ -26,7 +27,6 @@ from train.vector_field.recorded import (
     dynamics_scores,
     session_fits,
     state_space,
-    vae_fit,
 )
 from train.vector_field.recorded.dynamics_problem import Agent, Problem, prediction_of
 from train.vector_field.recorded.prediction_scores import INTERVALS_AT, TAIL, Starts
@@ -104,7 +104,7 @@ def draw_channels(
     path: Path, config: Config, problem: Problem, params: Params, whole: Data, session: str = ""
 ) -> None:
     """Draws channels of the held-out part, with what was forecast of them."""
-    episode, steps = vae_fit.shown_part(whole, problem.held_out)
+    episode, steps = series.shown_part(whole, problem.held_out)
     count = steps.stop - steps.start
     longest_episode = problem.held_out.episodes(slice(episode, episode + 1 or None))
     forecaster = state_space.forecaster(
@@ -138,7 +138,7 @@ def draw_forecasts(path: Path, config: Config, content: dict[str, Any]) -> None:
         left.plot(_numbers(row["r2"]), label=name, **style)
         coverage = _numbers(list(row["coverage"].values()))
         right.plot(INTERVALS_AT[: len(coverage)], 100 * coverage, marker="o", **style)
-    step_text = vae_fit.step_length_text(step_time_of(config))
+    step_text = step_length_text(step_time_of(config))
     _name(left, f"steps{step_text} ahead", "R²", "forecasts of the held-out part")
     best = max(float(np.nanmax(_numbers(row["r2"]))) for row in rows.values())
     left.set_ylim(-0.25 * max(best, 0.1), 1.15 * max(best, 0.1))  # persistence may fall far below

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from train.host.numbers import quantity
 from train.host.showing import pictures
 from train.host.showing.pictures import BLUE, GREY, VERMILLION
+from train.vector_field.data.recordings import Data
 from train.vector_field.data.step_time import StepTime
 
 CHANNELS = 6
@@ -103,3 +104,13 @@ def _name(axes: Axes, name: str, right: str) -> None:
     axes.tick_params(labelsize=7)
     axes.locator_params(axis="y", nbins=3)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def shown_part(data: Data, held_out: Data) -> tuple[int, slice]:
+    """Which episode of all, and which steps of it, pictures show: the longest that was held out.
+
+    Of several the last. A shorter one may have no forecast to be shown.
+    """
+    place = -1 - int(np.argmax(held_out.lengths[::-1]))
+    end = int(data.lengths[place])
+    return place, slice(end - int(held_out.lengths[place]), end)

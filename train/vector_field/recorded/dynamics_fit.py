@@ -30,13 +30,12 @@ from train.vector_field.data import step_time
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.recorded import (
     baselines,
-    delays,
     dynamics_problem,
     dynamics_scores,
-    selection,
     session_fits,
     state_space,
 )
+from train.vector_field.recorded.choices import delays, selection, trials
 from train.vector_field.recorded.dynamics_problem import Agent, Problem
 
 SCORE = "log_likelihood"
@@ -85,7 +84,7 @@ def make_training(config: Config) -> Training:
     record = state_space.record_of(problem.training)
     units = units_of(record, problem.model.is_count)
     record = scale_record(record, units)
-    fit = selection.fit_config(problem.model, dynamics, dynamics.steps)
+    fit = trials.fit_config(problem.model, dynamics, dynamics.steps)
     guess = make_guess(problem, units, fit, dynamics.starts)
 
     def init(key: jax.Array) -> State:
@@ -114,7 +113,7 @@ def make_guess(
 ) -> Callable[[jax.Array], Params]:
     """The first guesses `[S, ...]` by a key, which they consume."""
     if problem.training.sessions is None:
-        newest = baselines.newest(problem.training, selection.MOST_STEPS)
+        newest = baselines.newest(problem.training, trials.MOST_STEPS)
         record = scale_record(state_space.record_of(newest), units)
         return lambda key: first_guesses(problem.model, record, starts, key)
     sessions = session_fits.scaled_sessions(problem.training, units)

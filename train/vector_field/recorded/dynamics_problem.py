@@ -20,11 +20,10 @@ from train.vector_field.data.recordings import Data, oddities
 from train.vector_field.data.sessions import longest_session, map_sessions, parts_of
 from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.recorded import (
-    delays,
-    selection,
     session_fits,
     state_space,
 )
+from train.vector_field.recorded.choices import delays, selection
 
 _log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from train.host.training import Evaluation, TrainedAgents
 from train.vector_field.config import Config
 from train.vector_field.data.reading import step_time_of
 from train.vector_field.data.sessions import parts_of
-from train.vector_field.data.step_time import StepTime
+from train.vector_field.data.step_time import StepTime, step_length_text
 from train.vector_field.experiment.scores import AHEAD
 from train.vector_field.recorded import (
     baseline_forecasts,
@@ -160,7 +160,7 @@ def as_json(scores: Scores) -> dict[str, Any]:
 
 def table(content: dict[str, Any]) -> Table:
     """A row for each seed and each simple model."""
-    step_text = vae_fit.step_length_text(StepTime(content["step_time"], content["time_unit"]))
+    step_text = step_length_text(StepTime(content["step_time"], content["time_unit"]))
     model = content["model"]
     caption = (
         f"{model['field']} field of {quantity(model['dims'], 'dimensions')}; R² of observations so "

@@ -15,7 +15,8 @@ from jaxrl.dynamics.state_space.fitting.sessions import (
 from jaxrl.dynamics.state_space.fitting.units import Units, scale_record
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import longest_session, parts_of
-from train.vector_field.recorded import baselines, selection, state_space
+from train.vector_field.recorded import baselines, state_space
+from train.vector_field.recorded.choices import trials
 from train.vector_field.recorded.prediction_scores import Scores, Weights
 
 
@@ -25,7 +26,7 @@ def scaled_sessions(training: Data, units: Units) -> list[Session]:
     sessions = []
     for s, part in enumerate(parts_of(training)):
         channels = training.sessions.channels(s)
-        record = state_space.record_of(baselines.newest(part, selection.MOST_STEPS))
+        record = state_space.record_of(baselines.newest(part, trials.MOST_STEPS))
         own = Units(units.mean[channels], units.deviation[channels], units.input_size)
         sessions.append(Session(scale_record(record, own), channels))
     first = longest_session(training)

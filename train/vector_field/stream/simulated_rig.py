@@ -116,7 +116,7 @@ def play(options: Options) -> RigRecord:
         greeting = client.greeting
         sizes = greeting["channels"], greeting["inputs"]
         bound = np.maximum(np.abs(greeting["low"]), np.abs(greeting["high"]))
-        system = simulated_world(options, *sizes, bound)
+        system = simulated_system(options, *sizes, bound)
         rows, due = [], time.perf_counter()
         for number in range(greeting["next"], greeting["next"] + options.samples):
             y, z = system.look()
@@ -130,8 +130,8 @@ def play(options: Options) -> RigRecord:
     return RigRecord(*map(np.array, zip(*rows, strict=True)))
 
 
-class World:
-    """A world in which an input moves the state, and channels show it."""
+class SimulatedSystem:
+    """A system in which an input moves the state, and channels show it."""
 
     def __init__(self, env: VectorField, params: Any, bound: np.ndarray, seed: int):
         """Inputs of the size `bound` `[m]` are the largest that `params` allow."""
@@ -152,11 +152,13 @@ class World:
         self._obs, self._state = self._step(self._time, self._state, u * self._unit)
 
 
-def simulated_world(options: Options, channels: int, inputs: int, bound: np.ndarray) -> World:
-    """The world that the options describe, in the sizes of a stream."""
+def simulated_system(
+    options: Options, channels: int, inputs: int, bound: np.ndarray
+) -> SimulatedSystem:
+    """The system that the options describe, in the sizes of a stream."""
     env = VectorField(options.field, "linear", "gaussian", channels, "linear", inputs)
     params = env.params(jax.random.key(options.seed), options.authority)
-    return World(env, params, bound.astype(np.float32), options.seed)
+    return SimulatedSystem(env, params, bound.astype(np.float32), options.seed)
 
 
 def main(arguments: list[str]) -> int:

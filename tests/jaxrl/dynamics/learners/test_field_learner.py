@@ -15,7 +15,7 @@ from jaxrl import loop
 from jaxrl.dynamics import rbf
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners import field_learner, field_model
-from jaxrl.dynamics.learners.field_model import Config, World
+from jaxrl.dynamics.learners.field_model import Config, System
 from jaxrl.dynamics.planning import stimulation
 from jaxrl.dynamics.planning.stimulation import Constants, Extras
 from jaxrl.types import Agent, Transition
@@ -28,7 +28,7 @@ EXACT = Config(grid=GRID, process_noise=Q, policy=HOLD)
 PUSH = np.array([[0.8, -0.3, 0.1], [0.2, 0.5, -0.6]])
 single = partial(jnp.asarray, dtype=jnp.float32)
 KNOWN = Constants(jnp.array(DT), -jnp.ones(3), jnp.ones(3), single(PUSH))
-BUMPS = World(
+BUMPS = System(
     effect=lambda u, z, push: push @ u * jnp.cos(z[0]),
     emission=lambda z, push: (z, jnp.zeros(2)),
 )
@@ -70,9 +70,9 @@ def rollout_of(path: Path) -> Transition:
 
 
 @partial(jax.jit, static_argnums=1)
-def learn_rollout(config: Config, world: World, rollout: Transition):
+def learn_rollout(config: Config, system: System, rollout: Transition):
     """What an agent learns of a whole rollout at once."""
-    agent = field_learner.make(config, world, KNOWN)
+    agent = field_learner.make(config, system, KNOWN)
     state = agent.init(jax.random.key(0), rollout.obs[0, 0])
     return agent.update(state, rollout, jax.random.key(1))
 
@@ -194,7 +194,7 @@ NOISY = Config(grid=WIDE, process_noise=Q)
 
 
 class RandomWorld(NamedTuple):
-    """A world that is drawn from what the learner expects before it has seen anything."""
+    """A system that is drawn from what the learner expects before it has seen anything."""
 
     weights: jax.Array
     variance: jax.Array  # of what is seen
@@ -237,14 +237,14 @@ def outcome(belief: Literal["exact", "filtered"], variance: float) -> Outcome:
     """After 300 steps with random inputs, seen with noise of this variance."""
     config = replace(NOISY, belief=belief, policy=HOLD)
     emission = lambda z, numbers: (z, jnp.broadcast_to(numbers.variance, z.shape))
-    world = World(lambda u, z, numbers: numbers.effect(u, z), emission)
+    system = System(lambda u, z, numbers: numbers.effect(u, z), emission)
     prior = 0.5 / jnp.sqrt(jnp.sum(rbf.features(WIDE, jnp.zeros(2)) ** 2))
 
     def experiment(key):
         world_key, key = jax.random.split(key)
         weights = prior * jax.random.normal(world_key, (WIDE.num_features, D))
         world_params = RandomWorld(weights, jnp.asarray(variance))
-        agent = field_learner.make(config, world, Constants(jnp.array(DT), *EDGES, world_params))
+        agent = field_learner.make(config, system, Constants(jnp.array(DT), *EDGES, world_params))
         run = loop.make_loop(Worlds(), world_params, agent, loop.Config(1, 1))
 
         def step(state, _):
@@ -253,10 +253,10 @@ def outcome(belief: Literal["exact", "filtered"], variance: float) -> Outcome:
 
         end, path = jax.lax.scan(step, run.init(key), length=300)
         last_states = path[-50:]
-        error = field_model.velocity(config, world, end.agent, last_states) - world_params.velocity(
-            last_states
-        )
-        spread = jax.vmap(partial(field_model.uncertainty, config, world, end.agent))(last_states)
+        error = field_model.velocity(
+            config, system, end.agent, last_states
+        ) - world_params.velocity(last_states)
+        spread = jax.vmap(partial(field_model.uncertainty, config, system, end.agent))(last_states)
         return Outcome(error, spread, end.agent.posterior.information, last_states)
 
     return jax.vmap(experiment)(jax.random.split(jax.random.key(5), 8))
@@ -289,7 +289,7 @@ def test_through_noise_a_filter_knows_what_it_does_not_know():
 # A limit cycle, through noisy channels.
 
 CYCLE = VectorField("limit_cycle", channels=5)
-CYCLE_WORLD, PARAMS = World(CYCLE.effect, CYCLE.emission), CYCLE.params()
+CYCLE_SYSTEM, PARAMS = System(CYCLE.effect, CYCLE.emission), CYCLE.params()
 POLICIES: dict[str, Any] = {
     kind: Config(WIDE, belief="filtered", policy=stimulation.Config(kind=kind))  # type: ignore
     for kind in ("hold", "myopic")
@@ -299,7 +299,7 @@ POLICIES: dict[str, Any] = {
 def agent_with(policy: str) -> Agent:
     bound = jnp.full(D, PARAMS.action_bound)
     knowledge = Constants(jnp.asarray(PARAMS.dt), -bound, bound, PARAMS)
-    return field_learner.make(POLICIES[policy], CYCLE_WORLD, knowledge)
+    return field_learner.make(POLICIES[policy], CYCLE_SYSTEM, knowledge)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -324,7 +324,7 @@ def test_looking_for_what_is_not_known_finds_the_field_sooner():
     @partial(jax.jit, static_argnums=0)
     @partial(jax.vmap, in_axes=(None, 0))
     def error(policy, agent):
-        velocity = field_model.velocity(POLICIES[policy], CYCLE_WORLD, agent, points)
+        velocity = field_model.velocity(POLICIES[policy], CYCLE_SYSTEM, agent, points)
         return jnp.sqrt(jnp.mean((velocity - true) ** 2) / jnp.mean(true**2))
 
     ends = {policy: run_experiments(policy, 600, jnp.arange(6)).agent for policy in POLICIES}
@@ -379,7 +379,7 @@ def test_forecasts_are_rollouts_from_what_is_seen():
 
 
 def test_what_does_not_fit_together_is_refused():
-    for config, world, message in (
+    for config, system, message in (
         (replace(EXACT, prior_speed=0.0), BUMPS, "prior_speed is 0.0, expected a number above 0.0"),
         (replace(EXACT, process_noise=-1.0), BUMPS, "process_noise is -1.0"),
         (replace(EXACT, first_variance=0.0), BUMPS, "first_variance is 0.0"),
@@ -387,4 +387,4 @@ def test_what_does_not_fit_together_is_refused():
         (replace(EXACT, policy=stimulation.Config(every=0)), BUMPS, "policy.every is 0"),
     ):
         with pytest.raises(ValueError, match=message):
-            field_learner.make(config, world, KNOWN)
+            field_learner.make(config, system, KNOWN)

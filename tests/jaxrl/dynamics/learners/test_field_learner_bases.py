@@ -13,7 +13,7 @@ from scipy import stats
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners import field_learner, field_model
-from jaxrl.dynamics.learners.field_model import Config, World
+from jaxrl.dynamics.learners.field_model import Config, System
 from jaxrl.dynamics.planning import distillation, icem, stimulation
 from jaxrl.dynamics.planning.stimulation import Constants, Extras
 from jaxrl.types import Transition
@@ -36,10 +36,10 @@ def rollout_of(z: np.ndarray, u: np.ndarray, after: np.ndarray) -> Transition:
     return Transition(obs, actions, zeros, next_states, zeros > 0, zeros > 0, extras)
 
 
-def learn_rollout(config: Config, world: World, knowledge: Constants, rollout: Transition):
+def learn_rollout(config: Config, system: System, knowledge: Constants, rollout: Transition):
     @jax.jit
     def run(rollout):
-        agent = field_learner.make(config, world, knowledge)
+        agent = field_learner.make(config, system, knowledge)
         state = agent.init(jax.random.key(0), rollout.obs[0, 0])
         return agent.update(state, rollout, jax.random.key(1))[0]
 
@@ -56,11 +56,11 @@ def test_a_field_in_three_dimensions_is_ridge_regression_on_its_basis(basis):
         prior_speed=0.7,
         policy=HOLD,
     )
-    world = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(3)))
+    system = System(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(3)))
     knowledge = Constants(jnp.array(DT), -jnp.ones(3), jnp.ones(3), ())
     z, u = RNG.uniform(-2, 2, (T, 3)), RNG.uniform(-1, 1, (T, 3))
     after = z + DT * (np.sin(z[:, ::-1]) + u) + np.sqrt(Q * DT) * RNG.normal(size=z.shape)
-    state = learn_rollout(config, world, knowledge, rollout_of(z, u, after))
+    state = learn_rollout(config, system, knowledge, rollout_of(z, u, after))
     rows = np.asarray(bases.features(config.functions, single(z)), np.float64)
     spread = 10 if basis == "polynomial" else 1
     variance = 0.7**2 / spread / (Q * DT)
@@ -69,7 +69,7 @@ def test_a_field_in_three_dimensions_is_ridge_regression_on_its_basis(basis):
     mean = np.linalg.solve(precision, DT * rows.T @ (after - z - DT * u))
     points = RNG.uniform(-2, 2, (5, 3))
     expected = np.asarray(bases.features(config.functions, single(points)), np.float64) @ mean
-    velocity = field_model.velocity(config, world, state, single(points))
+    velocity = field_model.velocity(config, system, state, single(points))
     np.testing.assert_allclose(velocity, expected, atol=5e-3)
     information = 1.5 * (np.linalg.slogdet(precision)[1] + len(mean) * np.log(variance))
     np.testing.assert_allclose(state.posterior.information, information, rtol=2e-3)
@@ -85,12 +85,12 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
         prior_speed=3.0,
         policy=HOLD,
     )
-    world = World(
+    system = System(
         lambda u, z, numbers: jnp.stack([0 * u[0], u[0]]),
         lambda z, numbers: (z, jnp.zeros(2)),
         circular=(0,),
     )
-    assert field_model.dims_of(config, world) == 2
+    assert field_model.dims_of(config, system) == 2
     knowledge = Constants(jnp.array(DT), -jnp.ones(1), jnp.ones(1), (), 2.0)  # angles know no walls
     wrap_angle = lambda x: (x + np.pi) % (2 * np.pi) - np.pi
     z = np.stack([RNG.uniform(-np.pi, np.pi, T), RNG.uniform(-1, 1, T)], axis=1)
@@ -100,12 +100,12 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
     after[:, 0] = wrap_angle(after[:, 0])
     assert (np.abs(after[:, 0] - z[:, 0]) > np.pi).sum() > 5
     after = np.clip(after, [-np.pi, -1.9], [np.pi, 1.9])
-    state = learn_rollout(config, world, knowledge, rollout_of(z, u, after))
+    state = learn_rollout(config, system, knowledge, rollout_of(z, u, after))
     np.testing.assert_allclose(
-        field_model.velocity(config, world, state, single(z)), field(z), atol=0.05
+        field_model.velocity(config, system, state, single(z)), field(z), atol=0.05
     )
     near_pi = single([3.1, 0.0])
-    following = field_model.next_state(config, world, state, jnp.zeros(1), near_pi)
+    following = field_model.next_state(config, system, state, jnp.zeros(1), near_pi)
     np.testing.assert_allclose(following[0], wrap_angle(3.1 + DT * (5 + np.cos(3.1))), atol=0.02)
 
 
@@ -113,20 +113,20 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
 def test_circles_fill_the_box_of_polynomials(basis, radius):
     polynomial = bases.Polynomial(2, 4, half_width=5.0)
     config = Config(basis=basis, polynomial=polynomial, policy=HOLD)
-    world = World(lambda u, z, numbers: u, lambda z, numbers: (z, z), circular=(1,))
+    system = System(lambda u, z, numbers: u, lambda z, numbers: (z, z), circular=(1,))
     z = RNG.uniform(-3, 3, (7, 3))
     expected = [z[:, 0], z[:, 2], radius * np.sin(z[:, 1]), radius * np.cos(z[:, 1])]
-    embedding = field_model.embed(config, world, single(z))
+    embedding = field_model.embed(config, system, single(z))
     np.testing.assert_allclose(embedding, np.stack(expected, axis=1), atol=1e-5)
 
 
 PLANNER = icem.Config(horizon=4, candidates=16, iterations=2, elites=4)
-LINE = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
+LINE = System(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
 KNOWN = Constants(jnp.array(DT), -jnp.ones(2), jnp.ones(2), ())
 
 
 def run_agent(objective: str, goal: tuple[float, ...] = (0.0,)):
-    """`(path [60, 2], agent)` of an agent in a world without a field."""
+    """`(path [60, 2], agent)` of an agent in a system without a field."""
     policy = stimulation.Config(objective=objective, goal=goal, planner=PLANNER, replan_steps=2)
     agent = field_learner.make(Config(policy=policy), LINE, KNOWN)
 
@@ -179,7 +179,7 @@ SEVERAL = Config(
     prior_speed=1.0,
     policy=HOLD,
 )
-PLANE = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
+PLANE = System(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
 PLANE_KNOWN = Constants(jnp.array(DT), -jnp.ones(2), jnp.ones(2), (), 3.0)
 
 

@@ -223,3 +223,19 @@ def test_mistakes_are_told_in_one_line(line, message, capsys):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "line"),
+    [
+        ("theta", -np.inf, np.inf, "theta is not known at all: the data allow all directions"),
+        ("theta", -40.0, 0.0, ""),
+        ("alpha", 0.0, np.inf, "alpha is not known at all: the data allow all between 0 and ∞"),
+        ("gamma", 8.5, np.inf, "gamma has no upper end: the data allow any value above 8.5"),
+        ("noise", 0.0, 2.0, "noise has no lower end above 0: it may be 0, and 2 at most"),
+        ("kappa", 1.0, 2.0, ""),
+    ],
+)
+def test_an_interval_without_an_end_is_told_as_what_it_is(name, low, high, line):
+    """A direction has all of them or an interval; it has no upper end that others may lack."""
+    assert report.open_line(name, report.Number(1.0, low, high, "", "")) == line

@@ -104,18 +104,19 @@ def test_a_short_last_chunk_is_no_fall(tmp_path):
         }
         for t, steps in enumerate((1_000, 2_000, 2_200))
     ]
-    part = lambda group, name: series.parts([rows], group, name)[0][0].tolist()
+    part = lambda group, name: series.parts(series.timeline([rows]), group, name)[0][0].tolist()
     assert part("finished", "return") == [500, 500, pytest.approx((5 * 500 + 20) / 6)]
     assert part("agent", "loss") == [2, 2, 3]
     assert part("agent", "step_max") == [9, 8, 8]
     longer = [{**rows[2], "steps": steps} for steps in (3_000, 3_500)]
-    after = series.parts([[*rows, *longer]], "finished", "return")[0][0].tolist()
+    line = series.timeline([[*rows, *longer]])
+    after = series.parts(line, "finished", "return")[0][0].tolist()
     assert after[2:] == [pytest.approx((5 * 500 + 20) / 6), 20, 20]
     lost = [rows[0], {**rows[2], "steps": 3_000}]
-    members = [[*rows[:2], longer[0]], lost]
-    np.testing.assert_array_equal(series.steps(members), [1_000, 2_000, 3_000])
+    line = series.timeline([[*rows[:2], longer[0]], lost])
+    np.testing.assert_array_equal(line.steps, [1_000, 2_000, 3_000])
     np.testing.assert_array_equal(
-        series.parts(members, "agent", "loss")[0], [[2, 2, 3], [2, np.nan, 3]]
+        series.parts(line, "agent", "loss")[0], [[2, 2, 3], [2, np.nan, 3]]
     )
     rows[2]["finished"] = {"return": None}
     assert part("finished", "return") == [500, 500, 500]

@@ -16,6 +16,7 @@ from train.vector_field import program
 from train.vector_field.config import Budget, Config, Model
 from train.vector_field.data import recordings
 from train.vector_field.factories import make_model
+from train.vector_field.pictures import series, vae_pictures
 from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import baselines, vae_fit
 from train.vector_field.training import make_training
@@ -132,17 +133,17 @@ def test_a_simple_model_that_fails_takes_no_score_with_it(reason, monkeypatch, c
     axis = np.linspace(-1, 1, 25)
     arrays |= {"r2": np.full((1, 31), 0.5), "axis": axis, "field": np.ones((25, 25, 2))}
     config = replace(PRESETS["vector_field"].config, run=Budget(num_seeds=1))
-    vae_fit.draw(tmp_path / "recorded.png", config, RNG.normal(size=(90, 2)), arrays)
+    vae_pictures.draw(tmp_path / "recorded.png", config, RNG.normal(size=(90, 2)), arrays)
     assert_drawn(tmp_path / "recorded.png")
 
 
 def test_pictures_show_the_longest_episode_that_was_held_out():
     """The last of them: an aborted trial after it has no forecast to be shown."""
     data = recordings.join_episodes([(Y[:n], U[:n]) for n in (300, 90, 120, 120, 5)])
-    assert vae_fit.shown_part(data, data.episodes(slice(2, None))) == (-2, slice(0, 120))
+    assert series.shown_part(data, data.episodes(slice(2, None))) == (-2, slice(0, 120))
     whole = recordings.join_episodes([(Y, U)])
     held_out = whole.cut(slice(None), slice(320, STEPS), np.array([80]))
-    assert vae_fit.shown_part(whole, held_out) == (-1, slice(320, STEPS))
+    assert series.shown_part(whole, held_out) == (-1, slice(320, STEPS))
 
 
 def test_a_latent_state_of_one_dimension_is_drawn(tmp_path):
@@ -155,14 +156,14 @@ def test_a_latent_state_of_one_dimension_is_drawn(tmp_path):
     )
     model = make_model(config)
     params = model.init(jax.random.key(0), data.u.shape[-1])
-    arrays = vae_fit.learned_arrays(config, model, vae_fit.Fit(params, ()), data)
+    arrays = vae_pictures.learned_arrays(config, model, vae_fit.Fit(params, ()), data)
     assert arrays["states"].shape == (1, 120, 1)
     assert arrays["field"].shape == (25, 1)
     for place, velocity in zip(arrays["axis"], arrays["field"], strict=True):
         at_point = model.velocity(params, jnp.array([place], jnp.float32))
         np.testing.assert_allclose(velocity, at_point, rtol=1e-5, atol=1e-7)
     arrays |= {"r2": np.full((1, 31), 0.5), **{f"r2_{x}": np.zeros(31) for x in baselines.NAMES}}
-    vae_fit.draw(tmp_path / "recorded.png", config, arrays["states"][0], arrays)
+    vae_pictures.draw(tmp_path / "recorded.png", config, arrays["states"][0], arrays)
     assert_drawn(tmp_path / "recorded.png")
 
 

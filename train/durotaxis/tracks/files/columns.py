@@ -78,14 +78,20 @@ def refuse_repeated_names(path: str, header: Sequence[str]) -> None:
         )
 
 
-def numbers(path: str, name: str, words: Sequence[str]) -> np.ndarray:
-    """A column as floats; NaN for an empty word. Raises ValueError for others."""
+def numbers(
+    path: str, name: str, words: Sequence[str], rows: Sequence[int] | None = None
+) -> np.ndarray:
+    """Words of a column as floats `[n]`; NaN for an empty word. Raises ValueError for others.
+
+    `rows` says which of the file's they are of, counted from 0; None: the first ones.
+    """
     try:
         return np.array([parse_cell(word or "nan") for word in words])
     except ValueError:
-        row = next(i for i, word in enumerate(words) if word and not is_number(word))
+        place, word = next((i, x) for i, x in enumerate(words) if x and not is_number(x))
+        row = place if rows is None else rows[place]
         raise ValueError(
-            f"{path} has {words[row]!r} in column {name}, row {row + 1}; expected a number with a "
+            f"{path} has {word!r} in column {name}, row {row + 1}; expected a number with a "
             "decimal point"
         ) from None
 

@@ -10,9 +10,9 @@ from itertools import islice
 
 import numpy as np
 
-from train.durotaxis.tracks.files.columns import is_number, plain_name
+from train.durotaxis.tracks.files.columns import is_number, numbers, plain_name
 from train.durotaxis.tracks.tracks import Rows
-from train.host.numbers import parse_cell, quantity
+from train.host.numbers import quantity
 
 SPOTS = ("ID", "TRACK_ID", "FRAME", "POSITION_X", "POSITION_Y")
 EDGES = ("SPOT_SOURCE_ID", "SPOT_TARGET_ID")
@@ -37,8 +37,10 @@ def read(
     dropped = len(track) - len(tracked)
     notes = (f"{quantity(dropped, 'spots')} in no track left out",) * (dropped > 0)
     spot, track = ([plain_name(values[i]) for i in tracked] for values in (spot, track))
+    num_headings = len(columns[SPOTS[0]]) - len(table[0])
+    rows = [num_headings + i for i in tracked]
     frame, x, y = (
-        to_numbers(path, name, [v[i] for i in tracked])
+        numbers(path, name, [v[i] for i in tracked], rows)
         for name, v in zip(SPOTS[2:], words, strict=True)
     )
     if edges is None:
@@ -68,13 +70,6 @@ def without_headings(columns: list[list[str]]) -> list[list[str]]:
     top = list(islice(zip(*columns, strict=True), NUM_HEADINGS))
     start = next((i for i, row in enumerate(top) if any(map(is_number, row))), len(top))
     return [values[start:] for values in columns]
-
-
-def to_numbers(path: str, name: str, words: list[str]) -> np.ndarray:
-    try:
-        return np.array([parse_cell(word or "nan") for word in words])
-    except ValueError as error:
-        raise ValueError(f"{path} has a {name} that is no number ({error})") from None
 
 
 def refuse_divisions(path: str, track: list[str], frame: np.ndarray) -> None:

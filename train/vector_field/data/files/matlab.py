@@ -104,18 +104,13 @@ def variables_of(path: str) -> tuple[dict[str, Variable], dict[str, str]]:
 
 def _collect(name: str, value: Any, variables: dict[str, Variable], texts: dict[str, str]) -> None:
     """Adds a variable, or the fields of a structure, by dotted name."""
-    if hasattr(value, "toarray"):  # a sparse matrix
-        if np.prod([float(x) for x in value.shape]) * 8 > MAX_BYTES:
-            raise ValueError(f"{name} is sparse, of shape {value.shape}: too large, cut it")
-        value = value.toarray()
+    if hasattr(value, "toarray"):
+        value = _to_dense(name, value)
     if not isinstance(value, np.ndarray):
         return
     if value.dtype.names:
         for field in value.dtype.names:
-            items = list(value[field].ravel())
-            cell = np.array([*items, None], object)[:-1].reshape(value.shape)
-            inner = items[0] if len(items) == 1 else cell
-            _collect(f"{name}.{field}", inner, variables, texts)
+            _collect(f"{name}.{field}", _field_of(value, field), variables, texts)
     elif value.dtype.kind in "fiub" and value.size:
         variables[name] = value
     elif value.dtype.kind == "U" and value.size == 1:
@@ -124,6 +119,22 @@ def _collect(name: str, value: Any, variables: dict[str, Variable], texts: dict[
         cell = Cell(value)
         if all(x.dtype.kind in "fiub" for x in cell):
             variables[name] = cell
+
+
+def _to_dense(name: str, value: Any) -> np.ndarray:
+    """A sparse matrix as an array. Raises ValueError for one that would be too large."""
+    if np.prod([float(x) for x in value.shape]) * 8 > MAX_BYTES:
+        raise ValueError(f"{name} is sparse, of shape {value.shape}: too large, cut it")
+    return value.toarray()
+
+
+def _field_of(structures: np.ndarray, field: str) -> Any:
+    """A field of one structure; of several, a cell with that of each."""
+    items = list(structures[field].ravel())
+    if len(items) == 1:
+        return items[0]
+    # with None at the end NumPy makes no axes of items of equal shape
+    return np.array([*items, None], object)[:-1].reshape(structures.shape)
 
 
 def chosen_names(

@@ -235,3 +235,15 @@ def test_merges_and_unknown_spots_are_refused(tmp_path):
     assert trackmate.unit_of("", {"POSITION_X": ["X", "X", "(pixel)"]}) == "px"
     with pytest.raises(ValueError, match="places in inch"):
         trackmate.unit_of("", {"POSITION_X": ["(inch)"]})
+
+
+def test_a_place_of_a_spot_that_is_no_number_is_named_with_its_row(tmp_path):
+    """Counted below the names, rows of units and spots in no track included."""
+    table = tmp_path / "spots.csv"
+    table.write_text(
+        "ID,TRACK_ID,FRAME,POSITION_X,POSITION_Y\n,,,(pixel),(pixel)\n"
+        "1,None,0,1,1\n2,0,0,3,3\n3,0,1,3,1_4\n"
+    )
+    message = r"has '1_4' in column POSITION_Y, row 4; expected a number with a decimal point"
+    with pytest.raises(ValueError, match=message):
+        formats.read(str(table))

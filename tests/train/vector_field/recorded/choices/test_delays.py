@@ -10,7 +10,8 @@ from tests.recordings.systems import record
 from train.vector_field import fitted, program
 from train.vector_field.config import Config
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import delays, dynamics_fit, dynamics_problem
+from train.vector_field.recorded import dynamics_fit, dynamics_problem
+from train.vector_field.recorded.choices import delays
 
 DELAY = 3
 RNG = np.random.default_rng(0)

@@ -7,8 +7,8 @@ import pytest
 
 from train.vector_field.config import Config, Dynamics
 from train.vector_field.presets import PRESETS
-from train.vector_field.recorded import selection
-from train.vector_field.recorded.selection import Trial
+from train.vector_field.recorded.choices import selection, trials
+from train.vector_field.recorded.choices.trials import Trial
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=1000)
@@ -17,14 +17,14 @@ NOISE = RNG.normal(size=1000)
 def trial(dims: int, error: float, field: str = "rbf", spread: float = 0.01, **numbers) -> Trial:
     """A trial whose errors differ from those of others by a constant and a little noise."""
     errors = error + 0.3 * NOISE + spread * RNG.normal(size=1000)
-    settings = {"prior": 0.3, "steps": selection.STEPS} | numbers
+    settings = {"prior": 0.3, "steps": trials.STEPS} | numbers
     return Trial(Dynamics(dims=dims, field=field, **settings), errors)  # pyright: ignore
 
 
-def problem(channels: int = 20, **settings) -> selection.Problem:
+def problem(channels: int = 20, **settings) -> trials.Problem:
     nothing = np.zeros(0)
     is_count = np.ones(channels, bool)
-    return selection.Problem(Dynamics(**settings), is_count, *[nothing] * 5, 400)  # pyright: ignore
+    return trials.Problem(Dynamics(**settings), is_count, *[nothing] * 5, 400)  # pyright: ignore
 
 
 class Forecasts:
@@ -107,7 +107,7 @@ def test_errors_of_candidates_are_in_units_of_the_variance_whatever_the_offset()
             if len(values) and values.max() > values.min():
                 sums[rows] += (values - expected[rows, a, i]) ** 2 / values.var()
                 counts[rows] += 1
-    errors = selection.relative_errors(y, observed, expected)
+    errors = trials.relative_errors(y, observed, expected)
     np.testing.assert_allclose(errors, sums / np.maximum(counts, 1), rtol=1e-9)
 
 

@@ -22,7 +22,9 @@ from train.host.compilation import compiled
 from train.vector_field.config import Config
 from train.vector_field.data.input_delays import delay_rows
 from train.vector_field.data.recordings import Data
-from train.vector_field.recorded import baselines, selection
+from train.vector_field.recorded import baselines
+from train.vector_field.recorded.choices import trials
+from train.vector_field.recorded.choices.selection import fill_defaults
 from train.vector_field.recorded.state_space import (
     count_channels,
     first_guess,
@@ -73,15 +75,15 @@ def likelihoods_of(
     config: Config, training: Data, candidates: list[tuple[int, ...]], steps: int
 ) -> np.ndarray:
     """Log-likelihoods `[D, T]` of all T steps, after so many gradient steps with each candidate."""
-    newest = baselines.newest(training, selection.MOST_STEPS)
+    newest = baselines.newest(training, trials.MOST_STEPS)
     is_count = count_channels(training, config.env.noise)
     record = record_of(newest)
     record = scale_record(record, units_of(record, jnp.asarray(is_count)))
     dims = config.state_space.dims or min(USUAL_DIMS, len(is_count))
-    dynamics = selection.fill_defaults(config.state_space, dims)
+    dynamics = fill_defaults(config.state_space, dims)
     model = make_model(dynamics, is_count, training.u.shape[-1])
-    settings = selection.fit_config(model, dynamics, steps)
-    settings = settings.replace(windows=min(selection.WINDOWS, settings.windows))  # pyright: ignore
+    settings = trials.fit_config(model, dynamics, steps)
+    settings = settings.replace(windows=min(trials.WINDOWS, settings.windows))  # pyright: ignore
     compute = jax.jit(
         jax.vmap(partial(_likelihood_after_fit, settings, model), (None, 0)),
         compiler_options=compiled.small_products(),
@@ -96,7 +98,7 @@ def _likelihood_after_fit(
     """Log-likelihoods `[E, T]` of a record, in units, by a fit to it with the inputs u."""
     record = record._replace(u=u)
     params = first_guess(model, record, jax.random.key(0))
-    fit = selection.all_steps(config, model, fits.init(config, params), record, jax.random.key(1))
+    fit = trials.all_steps(config, model, fits.init(config, params), record, jax.random.key(1))
     run = lambda record: filter_states(model, fit.params, record, config.objective.prediction)
     return jax.vmap(run)(record).log_likelihood
 
