@@ -21,7 +21,8 @@ def match_names(paths: Sequence[str], contents: Sequence[Content]) -> list[Array
     Units are those of all files: one that is not in a file has no spikes there. Columns are in the
     order of the first file; where names differ they are left in their order, and a line says so.
 
-    Raises ValueError, in one line, for files of spikes that have no unit in common.
+    Raises ValueError, in one line, for files of spikes that have no unit in common, and for columns
+    of which a part alone is in both files, in other places.
     """
     arrays = [dict(content.arrays) for content in contents]
     of_spikes = [k for k, x in enumerate(contents) if x.channels and "spike_times" in x.arrays]
@@ -67,9 +68,17 @@ def _places_of_units(
 def _order_of_columns(
     paths: tuple[str, str], first: tuple[str, ...], own: tuple[str, ...]
 ) -> list[int]:
-    """Which column of a file, the second of two, stands in the place of each of the first."""
+    """Which column of a file, the second of two, stands in the place of each of the first.
+
+    Raises ValueError where names differ and one of both would stand in the place of another.
+    """
     if set(first) == set(own):
         return [own.index(x) for x in first]
+    if moved := [x for x in first if x in own and first.index(x) != own.index(x)]:
+        raise ValueError(
+            f"{paths[1]} has the columns {listing(own)} and {paths[0]} {listing(first)}: "
+            f"{listing(moved)} would be mixed up with others; give both files the same columns"
+        )
     if len(first) == len(own):
         print_once(
             f"{paths[1]}: {listing(own)} are taken for {listing(first)} of {paths[0]}, in this "

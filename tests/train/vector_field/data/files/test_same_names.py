@@ -57,6 +57,9 @@ def test_columns_are_matched_by_name(tmp_path, capsys):
     np.testing.assert_array_equal(data.y[1], data.y[0])
     line = f"{renamed}: a, c are taken for a, b of {first}, in this order"
     assert line in capsys.readouterr().err
+    shifted = write_table(tmp_path / "4.csv", "time,b,c,stim_1,stim_2", _rows(b, a, light, tone))
+    with pytest.raises(ValueError, match=r"has the columns b, c and .* a, b: b would be mixed up"):
+        recordings.load([first, shifted])
 
 
 def test_inputs_of_spikes_are_matched_by_name(tmp_path):
