@@ -58,7 +58,9 @@ class Config:
     """Whether the online network picks the action that the target network values."""
     loss: Annotated[Loss, OF_VALUES] = struct.field(pytree_node=False, default="huber")
     """Loss of values: huber, half the squared error but linear beyond `huber_delta`; squared, half
-    the squared error everywhere. Distributions of returns use the cross-entropy instead."""
+    the squared error everywhere. Where chance moves a target by more than `huber_delta`, huber
+    learns less of rare large errors than their mean, so that another action may seem the best; the
+    mean is that of squared. Distributions of returns use the cross-entropy instead."""
     huber_delta: Annotated[Positive, OF_VALUES, needs("loss", "huber")] = 1.0
     """huber: error beyond which the loss grows linearly, in units of return."""
     max_grad_norm: Positive | None = 10.0

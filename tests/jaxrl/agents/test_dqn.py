@@ -155,6 +155,21 @@ def test_the_squared_error_can_be_asked_for(changes):
     np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -0.3 / 2]], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("loss", "value"), [("huber", 1 / 3), ("squared", 10 / 4)])
+def test_rare_large_rewards_count_less_than_their_mean_in_the_huber_loss(loss, value):
+    """A target of 0 three times of four, else 10: where the slope is 0, 3 q = 1 or q = 10 / 4.
+
+    An action that always pays 1 seems better by the one and worse by the other.
+    """
+    params = {"params": {"Dense_0": {"kernel": jnp.array([[1.0, value]])}}}
+    obs, zeros = jnp.ones((5, 1)), jnp.zeros(5)
+    batch = Batch(obs, jnp.array([0, 1, 1, 1, 1]), zeros, zeros, obs)
+    target = jnp.array([1.0, 0.0, 0.0, 0.0, 10.0])
+    loss_args = (target, jax.random.key(0), dqn.Config(loss=loss).loss_delta, None)
+    slope = jax.grad(q_learning.loss, has_aux=True)(params, Table().apply, batch, *loss_args)[0]
+    np.testing.assert_allclose(arrays(slope)[0], [[0.0, 0.0]], atol=1e-6)
+
+
 def n_step_by_hand(rows: list[Transition], start: int, env: int, n: int, discount: float):
     """`(return, factor, next_obs)` as the definition says, one step at a time."""
     total = 0.0
