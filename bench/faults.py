@@ -40,6 +40,7 @@ CASES = {
     "--agent.num-features=6 --run.num-seeds=2 --run.total-steps=2000 --run.checkpoint-every=3",
     "goals": "{before} --goals=2 --learners=2 --steps=4000 --run.num-seeds=2 "
     "--run.checkpoint-every=3",
+    "gymnax": f"ppo {SMALL} --run.total-steps=600000 --run.chunk-steps=20000",
     "vector_field": "seen --policies random hold20 --run.num-seeds=2 --run.total-steps=2000 "
     "--run.chunk-steps=50 --run.checkpoint-every=3",
 }
