@@ -86,7 +86,8 @@ def device_cells(one: Record, many: Record) -> list[str]:
         rates.append(devices * one["steps"] / (alone + waiting))
     rounded = list(map(two_digits, rates))
     first = [f"`{many['case']}`", CHIPS[chip].title]
-    return [*first, f"{counts['exchanges']:.0f} times, {exchanged}", *rounded]
+    how_often = f"{counts['exchanges']:.0f} times, {exchanged}" if sizes else "nothing"
+    return [*first, how_often, *rounded]
 
 
 def members() -> str:

@@ -91,8 +91,8 @@ def peers() -> str:
 
 
 def faults() -> str:
-    """What befell the runs of each program, and what was lost."""
-    record = records("faults")[-1]
+    """What befell the runs of each program when it was last tried, and what was lost."""
+    newest = {name: record for record in records("faults") for name in record["programs"]}
     rows = [
         [
             f"`{name}`",
@@ -100,10 +100,11 @@ def faults() -> str:
             str(counts["other_arrays"]),
             str(counts["other_rows"]),
         ]
-        for name, counts in record["programs"].items()
+        for name, record in newest.items()
+        for counts in [record["programs"][name]]
     ]
     head = (
         "program | runs | SIGKILL | SIGTERM | full disk | final arrays that differ | "
         "records that differ"
     )
-    return table(head, rows, [record])
+    return table(head, rows, newest.values())

@@ -15,7 +15,7 @@ from scipy import stats
 from jaxrl.numerics.linalg import matmul
 from jaxrl.spectral.directed import num_classes
 
-LARGEST = 0.9999  # of |μ| but the first: slower modes count as this slow
+LEAST_GAP = 1e-4  # of |μ| below 1, unless states are so many that a path of them is slower
 LEAST = 1e-9  # share of the uniform distribution below which π is not divided by
 
 
@@ -58,6 +58,9 @@ def from_eigenpairs(
     ψ_kᴴ w, the sum over all E. With all S eigenpairs the times are exact. Without that completion
     the diagonal Z_jj, which all sources share but goals do not, is far too small.
 
+    Slower modes than those of any symmetric walk on S cells with four moves, |μ| above 1 - sin²(π /
+    2S) and above 0.9999, count as that slow: so a learned μ of 1 or more gives finite times.
+
     Args:
       values: `[E]` complex μ, that of the constant right vector first.
       right: `[S, E]` complex φ.
@@ -68,8 +71,8 @@ def from_eigenpairs(
       Times of at least 1, and 0 on the diagonal.
     """
     measures = left.conj() * weight[:, None]  # [S, E]
-    size = jnp.abs(values)
-    clipped_values = values * jnp.minimum(1.0, LARGEST / jnp.maximum(size, LARGEST))
+    size, largest = jnp.abs(values), 1 - _least_gap(len(weight))
+    clipped_values = values * jnp.minimum(1.0, largest / jnp.maximum(size, largest))
     slowness = 1 / (1 - clipped_values[1:])
     slow_modes = matmul(right[:, 1:] * slowness[None, :], measures[:, 1:].T)
     projector = matmul(right, measures.T)
@@ -100,6 +103,11 @@ def rank_correlations(estimated: np.ndarray, true: np.ndarray) -> Ranks:
         for x, y in ((estimated.T, true.T), (estimated, true))
     )
     return Ranks(goals, sources)
+
+
+def _least_gap(num_states: int) -> float:
+    """The least 1 - |μ| that is taken at its word: that of a path (Fiedler 1973), or 0.0001."""
+    return min(LEAST_GAP, float(np.sin(np.pi / (2 * num_states)) ** 2))
 
 
 def _off_diagonal(table: np.ndarray) -> np.ndarray:

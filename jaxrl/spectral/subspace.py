@@ -101,7 +101,11 @@ def _inner_products(u: jax.Array, v: jax.Array) -> jax.Array:
 
 def _unit_columns(vectors: jax.Array, weight: jax.Array) -> jax.Array:
     """Columns `[S, d]` times √weight, of length 1; 0 where the length is 0."""
-    scaled = vectors * jnp.sqrt(weight)[:, None]
+    # Times a power of 2, which rounds nothing, as squares of very large or small numbers are no
+    # float32.
+    largest = jnp.max(jnp.abs(vectors), axis=0, keepdims=True)
+    scale = jnp.ldexp(jnp.ones_like(largest), -jnp.frexp(largest)[1])
+    scaled = scale * vectors * jnp.sqrt(weight)[:, None]
     norm = jnp.linalg.norm(scaled, axis=0, keepdims=True)
     return scaled / jnp.where(norm == 0, 1.0, norm)
 

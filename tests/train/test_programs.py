@@ -12,13 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bench import flags, traced_numbers
+from bench import faults, flags, traced_numbers
 from jaxrl import checks
 from jaxrl.spectral.control import q_learning
 from tests.train import tiny
 from train import evaluate, render
 from train.durotaxis import evaluation as durotaxis_evaluation
 from train.goals import tasks
+from train.goals.__main__ import with_run_named
 from train.host.command_line import command
 from train.host.errors import UsageError
 from train.host.plain_config import field_of, numbers, with_field
@@ -54,6 +55,18 @@ def test_the_default_of_every_program_lowers_for_gpus_and_tpus(name):
     state = jax.eval_shape(training.init, jax.random.key(0))
     traced = jax.jit(training.update).trace(state)
     assert traced.lower(lowering_platforms=("cuda", "tpu")).as_text()
+
+
+def test_every_program_is_killed_and_resumed(tmp_path):
+    """Each has a case in the benchmark of faults, whose flags it takes."""
+    cases = {case: case.partition("-")[0] for case in faults.CASES}
+    assert set(cases.values()) == {*flags.PROGRAMS, "goals"}
+    for case, name in cases.items():
+        arguments = faults.CASES[case].format(before=tmp_path).split()
+        if name in faults.BEFORE:
+            arguments = with_run_named(arguments, find(name, "a test").presets)
+        config, _ = command.parse(find(name, "a test"), arguments)
+        assert config.run.checkpoint_every == 3
 
 
 @pytest.mark.slow

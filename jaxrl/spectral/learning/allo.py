@@ -178,6 +178,8 @@ def loss(config: Config, moments: Moments, multipliers: Multipliers) -> tuple[ja
             moments, multipliers.barrier, weights, config.graph_weight
         )
         return value, jnp.ones_like(weights)
+    if config.method == "no_duals":  # those that there are only tell λ
+        multipliers = multipliers._replace(duals=jnp.zeros_like(multipliers.duals))
     mask = objectives.previous_rows_mask(moments.error, config.row_threshold)
     return objectives.allo_loss(moments, multipliers, mask, config.graph_weight), mask
 
@@ -185,8 +187,8 @@ def loss(config: Config, moments: Moments, multipliers: Multipliers) -> tuple[ja
 def dual_update(
     config: Config, multipliers: Multipliers, moments: Moments, mask: jax.Array
 ) -> Multipliers:
-    """The multipliers after a step with the configured sizes; only ALLO moves its duals."""
-    return objectives.dual_update(
+    """The multipliers after a step with the configured sizes; only ALLO learns by its duals."""
+    changed = objectives.dual_update(
         multipliers,
         moments,
         mask,
@@ -195,6 +197,10 @@ def dual_update(
         config.barrier_step,
         config.barrier_limit,
     )
+    if config.method == "allo":
+        return changed
+    sizes = (config.graph_weight, config.dual_limit)
+    return changed._replace(duals=objectives.measured_duals(multipliers, moments, *sizes))
 
 
 def rotate_to_ritz(

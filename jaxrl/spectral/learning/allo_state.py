@@ -77,7 +77,7 @@ def is_settled(config: Config, state: State) -> jax.Array:
 
 
 def eigenvalues(config: Config, state: State) -> jax.Array:
-    """λ `[num_features]` from the duals."""
+    """λ `[num_features]` from the duals; other methods than ALLO measure them, see `objectives`."""
     duals = jnp.diag(state.learner.multipliers.duals)[: config.num_features]
     return -duals / (4 * config.graph_weight)
 

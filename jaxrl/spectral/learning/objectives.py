@@ -21,6 +21,7 @@ from jaxrl.spectral import reweighted
 
 Method = Literal["allo", "no_duals", "ggdo", "gdo"]
 SMOOTHING = 0.1  # weight of the newest penalty in its running mean
+MEMORY = 0.02  # weight of the newest quotients in theirs
 LARGEST = 2.0  # no Laplacian of a walk has a larger eigenvalue
 SMALLEST_GAP = 1e-7  # between eigenvalues that float32 tells apart
 FLOOR = 0.1  # least eigenvalue of a Gram matrix of features that a rotation divides by
@@ -161,6 +162,24 @@ def dual_update(
     growth = barrier_step * jnp.mean(mask[:, None] * jnp.maximum(penalty, 0.0))
     barrier = jnp.minimum(multipliers.barrier + growth, barrier_limit)
     return Multipliers(jnp.clip(duals, -dual_limit, dual_limit), barrier, penalty)
+
+
+def measured_duals(
+    multipliers: Multipliers,
+    moments: Moments,
+    graph_weight: float | jax.Array,
+    dual_limit: float | jax.Array,
+) -> jax.Array:
+    """The duals `[d, d]` of methods whose loss has none: they follow -4 λ, as those of ALLO do.
+
+    λ are the Rayleigh quotients ½ E[(u_i(s) - u_i(s'))²] / E[u_i²], in a running mean; 0 for
+    features that are 0.
+    """
+    square = 1 + jnp.diag(moments.error + moments.other_error) / 2
+    quotient = jnp.where(square > 0, moments.spread / 2 / jnp.where(square > 0, square, 1.0), 0.0)
+    duals = -4 * graph_weight * jnp.diag(quotient)
+    duals = multipliers.duals + MEMORY * (duals - multipliers.duals)
+    return jnp.clip(duals, -dual_limit, dual_limit)
 
 
 def rayleigh_ritz(energy: jax.Array, gram: jax.Array) -> tuple[jax.Array, jax.Array]:

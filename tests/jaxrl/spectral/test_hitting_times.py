@@ -46,6 +46,23 @@ def test_times_from_all_eigenpairs_are_exact():
     )
 
 
+def test_times_in_a_long_corridor_are_those_of_its_closed_form():
+    """1 - |μ| is below 0.0001 there: from i up to j it takes 2 (j (j + 1) - i (i + 1)) steps."""
+    size = 300
+    cells = np.arange(size)
+    waves = np.sqrt(2) * np.cos(np.pi * np.outer(cells + 0.5, cells) / size)
+    waves[:, 0] = 1
+    values = (1 + np.cos(np.pi * cells / size)) / 2
+    vectors, weight = jnp.asarray(waves, jnp.complex64), jnp.full(size, 1 / size)
+    times = hitting_times.from_eigenpairs(
+        jnp.asarray(values, jnp.complex64), vectors, vectors, weight
+    )
+    up = lambda i, j: 2.0 * (j * (j + 1) - i * (i + 1))
+    i, j = np.indices((size, size))
+    exact = np.where(i < j, up(i, j), up(size - 1 - i, size - 1 - j))
+    np.testing.assert_allclose(times, exact, atol=1e-3 * exact.max())
+
+
 def test_times_do_not_depend_on_the_law_that_densities_refer_to():
     one, other = (times_from_first(chain(), law(seed=seed), 5) for seed in (1, 2))
     np.testing.assert_allclose(one, other, rtol=1e-3)

@@ -76,6 +76,18 @@ def test_similarity_of_simple_eigenvalues_is_the_mean_cosine():
     np.testing.assert_allclose(subspace.cosines(*arrays), cosines, atol=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e20, 1e30])
+def test_features_whose_squares_are_no_float32_score_as_others_do(scale):
+    truth = orthonormal_vectors(6)
+    learned = add_noise(truth, 0.5)
+    assert score(scale * learned, truth) == pytest.approx(score(learned, truth), abs=1e-5)
+    arrays = [jnp.asarray(x, jnp.float32) for x in (truth, WEIGHT)]
+    cosines = [
+        subspace.cosines(jnp.asarray(x, jnp.float32), *arrays) for x in (scale * learned, learned)
+    ]
+    np.testing.assert_allclose(*cosines, atol=1e-5)
+
+
 def test_sign_scale_and_rotation_within_a_group_do_not_matter():
     truth = orthonormal_vectors(6)
     learned = add_noise(truth, 0.3)
