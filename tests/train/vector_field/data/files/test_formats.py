@@ -84,6 +84,19 @@ def test_matlab_arrays_in_all_directions(tmp_path):
     assert_same(load(y=cell([y[0, 5:], *y[1:]]), u=cell([u[0, 5:], *u[1:]])), unequal)
 
 
+def test_matlab_time_is_the_longer_axis_with_as_many_inputs_as_channels(tmp_path):
+    y = Y[:, :2]
+    expected = expected_of(tmp_path, y=y, u=U)
+    for sides in ((y, U), (y.T, U.T), (y.T, U), (y, U.T)):
+        path = save_mat(tmp_path, y=sides[0], u=sides[1])
+        assert_same(recordings.load(path), expected)
+    episodes = save_mat(tmp_path, y=cell([y.T, y.T[:, :9]]), u=cell([U.T, U.T[:, :9]]))
+    joined = expected_of(
+        tmp_path, y=np.concatenate([y, y[:9]]), u=np.concatenate([U, U[:9]]), lengths=[40, 9]
+    )
+    assert_same(recordings.load(episodes), joined)
+
+
 def test_matlab_times_say_what_is_missing_and_how_long_a_step_is(tmp_path):
     keep = np.r_[0:10, 13:40]
     path = save_mat(tmp_path, y=Y[keep], u=U[keep], t=5 + 0.02 * keep, time_unit="s")
@@ -142,10 +155,13 @@ def test_matlab_cells_of_units_and_trials_are_refused(tmp_path):
     refuse(save_mat(tmp_path, unit=fields), "unit.times is a cell of 2×3", Names(y=("unit.times",)))
 
 
-def test_matlab_axes_of_episodes_without_inputs_are_told(tmp_path, capsys):
+def test_matlab_axes_of_episodes_are_told_where_shapes_do_not_say_which_is_which(tmp_path, capsys):
     y = EPISODES[0]
     assert recordings.load(save_mat(tmp_path, y=y)).y.shape == y.shape
     assert "; y is read as 4 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
+    both = recordings.load(save_mat(tmp_path, y=y[:3], u=y[1:]))  # as many inputs as channels
+    assert both.y.shape == (3, 30, 5)
+    assert "; y is read as 3 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
 
 
 def test_matlab_names_that_are_not_clear_are_refused_with_the_candidates(tmp_path):
