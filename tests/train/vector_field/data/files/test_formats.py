@@ -1,5 +1,6 @@
 """Files of MATLAB, CSV and NWB hold the same data as an npz file of the same arrays."""
 
+import gzip
 import re
 from pathlib import Path
 from typing import Any
@@ -340,6 +341,33 @@ def test_a_table_of_another_encoding_is_refused_with_a_way_out(tmp_path):
     for encoding in ("latin-1", "utf-16"):
         (tmp_path / "a.csv").write_text("a µV,u\n1,2\n2,3\n", encoding)
         refuse(tmp_path / "a.csv", "it is no text in UTF-8: if it is a table, save it as UTF-8")
+
+
+def pack(path: str) -> str:
+    """Writes what gzip makes of a file, and returns its path."""
+    packed = Path(f"{path}.gz")
+    packed.write_bytes(gzip.compress(Path(path).read_bytes()))
+    return str(packed)
+
+
+def test_packed_tables_are_read_as_they_were(tmp_path):
+    path = write(tmp_path, table("a,b,c,stim1,stim2", *Y.T, *U.T))
+    assert_same(recordings.load(pack(path)), recordings.load(path))
+    spikes = write(tmp_path, table("unit,time", [0, 1, 0], [0.1, 0.4, 2.2]), "spikes.csv")
+    inputs = write(tmp_path, table("time,u", [0, 1, 2], [1, 0, 3]), "u.csv")
+    data = recordings.load(pack(spikes), 0.5, inputs=(pack(inputs),))
+    assert_same(data, recordings.load(spikes, 0.5, inputs=(inputs,)))
+
+
+def test_other_packed_files_are_refused_with_what_to_do(tmp_path):
+    np.savez(tmp_path / "a.npz", y=Y, u=U)
+    for path in (str(tmp_path / "a.npz"), save_mat(tmp_path, y=Y, u=U)):
+        refuse(pack(path), "of packed files only CSV is read: unpack it, gunzip")
+    whole = Path(pack(write(tmp_path, table("a,b,c", *Y.T))))
+    content = whole.read_bytes()
+    for spoilt in (content[:-50], content[:3], content[:-8] + b"0" * 8):
+        whole.write_bytes(spoilt)
+        refuse(whole, "data.csv.gz cannot be read (gzip cannot unpack it, ")
 
 
 def test_inputs_of_their_own_are_for_spikes_alone(tmp_path):
