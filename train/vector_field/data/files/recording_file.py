@@ -4,7 +4,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from train.host.errors import in_one_line
-from train.vector_field.data.files import matlab, nwb, packed, tables
+from train.vector_field.data import packed
+from train.vector_field.data.files import matlab, nwb, tables
 from train.vector_field.data.files.content import Content
 from train.vector_field.data.files.held_inputs import Series
 from train.vector_field.data.files.names import Names

@@ -8,7 +8,7 @@ from itertools import dropwhile
 import numpy as np
 
 from train.host.numbers import parse_cell
-from train.vector_field.data.files.packed import read_bytes
+from train.vector_field.data.packed import read_bytes
 
 MISSING = ("", "nan", "na", "null", "none")
 
