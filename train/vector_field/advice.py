@@ -187,7 +187,7 @@ def content_of(
             "advised": advice.gain,
             "random": {
                 "mean": float(advice.random_gains.mean()),
-                "deviation": float(advice.random_gains.std()),
+                "deviation": float(advice.random_gains.std(ddof=1)),
                 "best": float(advice.random_gains.max()),
                 "plans": len(advice.random),
             },
@@ -242,7 +242,7 @@ def table(advice: Advice, time: StepTime) -> Table:
     name = "advised" if advice.candidate is None else f"candidate {advice.candidate}, advised"
     gain_table.add_row(name, f"{advice.gain:.3f}")
     gain_table.add_row(f"best of {len(advice.random)} random", f"{advice.random_gains.max():.3f}")
-    spread = f"{advice.random_gains.mean():.3f} ± {advice.random_gains.std():.3f}"
+    spread = f"{advice.random_gains.mean():.3f} ± {advice.random_gains.std(ddof=1):.3f}"
     gain_table.add_row("random, mean ± sd", spread)
     gain_table.add_row("none", f"{advice.quiet_gain:.3f}")
     return gain_table

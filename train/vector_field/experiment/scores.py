@@ -190,18 +190,20 @@ def scores_table(content: dict[str, Any]) -> Table:
 
 
 def summary(measures: list[dict[str, Any]], f: int) -> list[str]:
-    """The numbers of one policy on field `f`, over seeds."""
+    """The numbers of one policy on field `f`, over seeds; no deviation of a single one."""
     values_of = lambda name: np.array([row[name][f] for row in measures])  # [S] or [S, K + 1]
     r2, free = values_of("r2").mean(axis=0), values_of("r2_free").mean(axis=0)
-    numbers = (
-        values_of("error").mean(),
-        values_of("error").std(),
-        values_of("cosine").mean(),
-        r2[10],
-        r2[30],
-        free[10],
-    )
-    return [f"{number:.3f}" for number in numbers]
+    error, cosine = values_of("error"), values_of("cosine").mean()
+    numbers = [f"{number:.3f}" for number in (cosine, r2[10], r2[30], free[10])]
+    return [f"{error.mean():.3f}", deviation_text(error, 3), *numbers]
+
+
+def deviation_text(values: np.ndarray, digits: int) -> str:
+    """The standard deviation of what values `[S]` are a sample of; empty for a single one.
+
+    Squares are summed and divided by S - 1, as divided by S they would be too small.
+    """
+    return f"{values.std(ddof=1):,.{digits}f}" if len(values) > 1 else ""
 
 
 def error_curves(
@@ -286,9 +288,10 @@ def stops_table(rows: list[dict[str, Any]], config: Config) -> Table:
         table.add_column(heading, justify="left" if heading in ("field", "policy") else "right")
     for f, field in enumerate(config.env.fields):
         for p, name in enumerate(config.policies):
-            mean, spread = counts[:, p, f].mean(), counts[:, p, f].std()
+            samples = counts[:, p, f]
             share = f"{int((stop_steps[:, -1, f, p] > 0).sum())} of {num_seeds}"
-            table.add_row(field, name, f"{mean:,.0f}", f"{spread:,.0f}", share)
+            numbers = f"{samples.mean():,.0f}", deviation_text(samples, 0)
+            table.add_row(field, name, *numbers, share)
         table.add_section()
     return table
 

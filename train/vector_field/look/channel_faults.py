@@ -91,7 +91,8 @@ def _is_clipped(y: np.ndarray) -> bool:
     low, high = np.quantile(x, (0.01, 0.99))
     beside = np.sum((np.abs(x - edge) < 0.01 * (high - low)) & (x != edge))
     beyond = min(np.mean(x < edge), np.mean(x > edge))
-    is_edge = edge != 0 and beyond <= BEYOND  # 0 is what many filters make of noise
+    varies = len(values) > 1  # a constant channel is told as such
+    is_edge = varies and edge != 0 and beyond <= BEYOND  # 0 is what many filters make of noise
     return bool(is_edge and count >= max(LEAST_AT_EDGE, AT_EDGE * len(x), 2 * beside))
 
 
@@ -175,11 +176,17 @@ def broken_counts(table: Table) -> Iterator[str]:
         is_whole = (x == np.round(x)).mean()
         least = x[x > 0].min()
         ratio = x / least
+        multiples = np.round(ratio)
         if is_whole == 1:  # counts, with --env.noise gaussian
             continue
         if is_whole >= WHOLE:
             nearly.append(int(channel))
-        elif len(np.unique(x)) < 100 and np.abs(ratio - np.round(ratio)).max() < 1e-3:
+        # Far from 0 all numbers are near the least one, and none is another multiple of it.
+        elif (
+            len(np.unique(x)) < 100
+            and np.abs(ratio - multiples).max() < 1e-3
+            and np.ptp(multiples) > 0
+        ):
             rates.append((int(channel), float(least)))
     if nearly:
         yield (

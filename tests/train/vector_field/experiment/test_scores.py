@@ -1,10 +1,13 @@
 """The table of learned fields as a terminal shows it."""
 
+import statistics
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
+from train.vector_field.config import Config
 from train.vector_field.experiment import scores
 
 FIELDS = ["double_limit_cycle", "duffing"]
@@ -40,3 +43,29 @@ def test_names_stay_whole_in_80_columns_and_the_basis_of_most_seeds_is_named():
 
 def test_no_basis_is_named_where_there_is_no_choice():
     assert not any("basis" in line for line in table_lines([{"d_optimal": measures()}]))
+
+
+def test_deviations_are_those_of_a_sample_and_a_single_seed_has_none():
+    errors = [0.1, 0.4, 0.25]
+    seeds = [{"d_optimal": measures() | {"error": [x, 0.5]}} for x in errors]
+    (line,) = (line for line in table_lines(seeds) if "double_limit_cycle" in line)
+    assert line.split()[2:5] == ["0.250", f"{statistics.stdev(errors):.3f}", "0.900"]
+    (line,) = (line for line in table_lines(seeds[:1]) if "double_limit_cycle" in line)
+    assert line.split()[2:4] == ["0.100", "0.900"]
+
+
+def test_deviations_of_samples_taken_are_those_of_a_sample():
+    config = Config(policies=("random",), stop_gain=0.1)
+    config = replace(config, run=replace(config.run, num_seeds=3, total_steps=900))
+    config = replace(config, env=replace(config.env, fields=("duffing",)))
+    counts = [200, 500, 0]  # the last one never stopped
+    rows = [
+        {"seed": seed, "steps": 900, "agent": {"stopped_at": [[count]]}}
+        for seed, count in zip(config.run.seeds, counts, strict=True)
+    ]
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(scores.stops_table(rows, config))
+    (line,) = (line for line in captured.get().splitlines() if "duffing" in line)
+    numbers = [word for word in line.split() if word.isdigit()]
+    assert numbers == ["533", f"{statistics.stdev([200, 500, 900]):.0f}", "2", "3"]

@@ -55,6 +55,8 @@ def test_nothing_is_broken_in_clean_data():
     assert not [line for line in lines_of(rare_pairs) if "multiples" in line]
     counts_as_numbers = table_of(COUNTS)._replace(is_count=np.zeros(CHANNELS, bool))
     assert list(broken_counts(counts_as_numbers)) == []
+    far_from_0 = 1e4 + np.round(CLEAN, 1)  # less than 100 values, all near the least one
+    assert lines_of(far_from_0) == []
     whole = np.round(10 * CLEAN)  # of a converter, which rounds and also gives negative numbers
     assert lines_of(whole) == []
 
@@ -62,6 +64,7 @@ def test_nothing_is_broken_in_clean_data():
 column = lambda k: (slice(None), k)
 FAULTS = {
     "dead": (change(column(2), 3.0), "1 channel constant, dead or switched off (2)"),
+    "dead, no whole number": (change(column(2), 3.5), "1 channel constant, dead or switched"),
     "empty": (change(column(1), np.nan), "1 channel without any value (1)"),
     "rare": (change(column(4), np.arange(STEPS) % 500 == 0, COUNTS), "fewer than 20 events"),
     "twin": (

@@ -234,21 +234,30 @@ def series_of(
             y = y.T
             notes.append("the longer axis taken as time")
         if y.ndim == 3:
-            notes.append(
-                "y is read as {} episodes of {} steps of {} channels: turn it if its axes are "
-                "others".format(*y.shape)
-            )
+            notes.append(_axes_note(y))
         return {"y": y, "u": np.zeros((*y.shape[:-1], 1))}, notes
     if y.ndim == u.ndim == 2:
         turned = [(y, u), (y.T, u.T), (y, u.T), (y.T, u)]
         fits = [len(a) == len(b) and (len(a) > 1 or y.size == 1) for a, b in turned]
-        if any(fits[1:]) and not fits[0]:
-            y, u = turned[fits.index(True)]
+        # With as many inputs as channels two of them fit: there are more steps than channels.
+        steps = [len(a) if fit else 0 for (a, _), fit in zip(turned, fits, strict=True)]
+        if max(steps) > steps[0]:
+            y, u = turned[steps.index(max(steps))]
             notes.append("time along columns, transposed")
-    if y.ndim == u.ndim == 3 and y.shape[:2] != u.shape[:2] and y.shape[1:] == u.shape[1:]:
-        y, u = (x.transpose(2, 1, 0) for x in (y, u))
-        notes.append("[channels, time, trials] turned to [trials, time, channels]")
+    if y.ndim == u.ndim == 3 and y.shape[1:] == u.shape[1:]:
+        if y.shape == u.shape:
+            notes.append(_axes_note(y))
+        else:
+            y, u = (x.transpose(2, 1, 0) for x in (y, u))
+            notes.append("[channels, time, trials] turned to [trials, time, channels]")
     return {"y": y, "u": u}, notes
+
+
+def _axes_note(y: np.ndarray) -> str:
+    """What to look at where shapes do not say which axis of y `[E, T, n]` is which."""
+    return (
+        "y is read as {} episodes of {} steps of {} channels: turn it if its axes are others"
+    ).format(*y.shape)
 
 
 def _side_by_side(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -4,6 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from train.host.errors import in_one_line
+from train.vector_field.data import packed
 from train.vector_field.data.files import matlab, nwb, tables
 from train.vector_field.data.files.content import Content
 from train.vector_field.data.files.held_inputs import Series
@@ -16,6 +17,8 @@ EXPECTED = (
     "expected an npz file with y [T, n] or [E, T, n], or spike_times and spike_units, and with "
     "u [T, m] or [E, T, m]; or a .mat, CSV or NWB file"
 )
+HEAD = 512
+"""Bytes by which a file is known."""
 
 
 def is_npz(path: str) -> bool:
@@ -45,16 +48,29 @@ def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple
         )
     series = _input_series(inputs, Names(time=names.time)) if inputs else None
     try:
+        if packed.is_packed(path):
+            _refuse_packed_arrays(path)
+            return tables.read(path, names, bin_width, series)
         if head.startswith(MATLAB_5) or head.startswith(HDF5):
             if inputs:
                 raise ValueError("its inputs stand in itself: leave out --inputs")
             return (nwb if head.startswith(HDF5) else matlab).read(path, names, bin_width)
-        if b"\x00" in head and not head.startswith(UTF_16):  # of which tables say what to do
+        if not _is_text(head):
             raise ValueError("its bytes are of no known format")
         return tables.read(path, names, bin_width, series)
     except (ValueError, OSError, KeyError, RuntimeError) as error:
         # h5py raises the last three for a file that is cut off or damaged
         raise ValueError(f"{path} cannot be read ({in_one_line(error)}); {EXPECTED}") from None
+
+
+def _refuse_packed_arrays(path: str) -> None:
+    """Raises ValueError for what gzip packed and is no table: its readers need the file itself."""
+    if not _is_text(packed.read_bytes(path, HEAD)):
+        raise ValueError("gzip packed it, and of packed files only CSV is read: unpack it, gunzip")
+
+
+def _is_text(head: bytes) -> bool:
+    return b"\x00" not in head or head.startswith(UTF_16)  # of which tables say what to do
 
 
 def _input_series(path: str, names: Names) -> Series:
@@ -70,7 +86,7 @@ def _input_series(path: str, names: Names) -> Series:
 def _first_bytes(path: str) -> bytes:
     try:
         with Path(path).open("rb") as file:
-            return file.read(512)
+            return file.read(HEAD)
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}; {EXPECTED}") from None
     except IsADirectoryError:

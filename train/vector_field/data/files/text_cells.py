@@ -4,11 +4,11 @@ import csv
 import re
 from collections.abc import Iterable, Sequence
 from itertools import dropwhile
-from pathlib import Path
 
 import numpy as np
 
 from train.host.numbers import parse_cell
+from train.vector_field.data.packed import read_bytes
 
 MISSING = ("", "nan", "na", "null", "none")
 
@@ -52,7 +52,7 @@ def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
     A column without a name is called by its place, `column 3`, and left out if it is empty.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("it is no text in UTF-8: if it is a table, save it as UTF-8") from None
     not_empty = [x for x in text.splitlines() if x.strip()]

@@ -1,5 +1,6 @@
 """Files of MATLAB, CSV and NWB hold the same data as an npz file of the same arrays."""
 
+import gzip
 import re
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,19 @@ def test_matlab_arrays_in_all_directions(tmp_path):
     assert_same(load(y=cell([y[0, 5:], *y[1:]]), u=cell([u[0, 5:], *u[1:]])), unequal)
 
 
+def test_matlab_time_is_the_longer_axis_with_as_many_inputs_as_channels(tmp_path):
+    y = Y[:, :2]
+    expected = expected_of(tmp_path, y=y, u=U)
+    for sides in ((y, U), (y.T, U.T), (y.T, U), (y, U.T)):
+        path = save_mat(tmp_path, y=sides[0], u=sides[1])
+        assert_same(recordings.load(path), expected)
+    episodes = save_mat(tmp_path, y=cell([y.T, y.T[:, :9]]), u=cell([U.T, U.T[:, :9]]))
+    joined = expected_of(
+        tmp_path, y=np.concatenate([y, y[:9]]), u=np.concatenate([U, U[:9]]), lengths=[40, 9]
+    )
+    assert_same(recordings.load(episodes), joined)
+
+
 def test_matlab_times_say_what_is_missing_and_how_long_a_step_is(tmp_path):
     keep = np.r_[0:10, 13:40]
     path = save_mat(tmp_path, y=Y[keep], u=U[keep], t=5 + 0.02 * keep, time_unit="s")
@@ -142,10 +156,13 @@ def test_matlab_cells_of_units_and_trials_are_refused(tmp_path):
     refuse(save_mat(tmp_path, unit=fields), "unit.times is a cell of 2×3", Names(y=("unit.times",)))
 
 
-def test_matlab_axes_of_episodes_without_inputs_are_told(tmp_path, capsys):
+def test_matlab_axes_of_episodes_are_told_where_shapes_do_not_say_which_is_which(tmp_path, capsys):
     y = EPISODES[0]
     assert recordings.load(save_mat(tmp_path, y=y)).y.shape == y.shape
     assert "; y is read as 4 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
+    both = recordings.load(save_mat(tmp_path, y=y[:3], u=y[1:]))  # as many inputs as channels
+    assert both.y.shape == (3, 30, 5)
+    assert "; y is read as 3 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
 
 
 def test_matlab_names_that_are_not_clear_are_refused_with_the_candidates(tmp_path):
@@ -324,6 +341,33 @@ def test_a_table_of_another_encoding_is_refused_with_a_way_out(tmp_path):
     for encoding in ("latin-1", "utf-16"):
         (tmp_path / "a.csv").write_text("a µV,u\n1,2\n2,3\n", encoding)
         refuse(tmp_path / "a.csv", "it is no text in UTF-8: if it is a table, save it as UTF-8")
+
+
+def pack(path: str) -> str:
+    """Writes what gzip makes of a file, and returns its path."""
+    packed = Path(f"{path}.gz")
+    packed.write_bytes(gzip.compress(Path(path).read_bytes()))
+    return str(packed)
+
+
+def test_packed_tables_are_read_as_they_were(tmp_path):
+    path = write(tmp_path, table("a,b,c,stim1,stim2", *Y.T, *U.T))
+    assert_same(recordings.load(pack(path)), recordings.load(path))
+    spikes = write(tmp_path, table("unit,time", [0, 1, 0], [0.1, 0.4, 2.2]), "spikes.csv")
+    inputs = write(tmp_path, table("time,u", [0, 1, 2], [1, 0, 3]), "u.csv")
+    data = recordings.load(pack(spikes), 0.5, inputs=(pack(inputs),))
+    assert_same(data, recordings.load(spikes, 0.5, inputs=(inputs,)))
+
+
+def test_other_packed_files_are_refused_with_what_to_do(tmp_path):
+    np.savez(tmp_path / "a.npz", y=Y, u=U)
+    for path in (str(tmp_path / "a.npz"), save_mat(tmp_path, y=Y, u=U)):
+        refuse(pack(path), "of packed files only CSV is read: unpack it, gunzip")
+    whole = Path(pack(write(tmp_path, table("a,b,c", *Y.T))))
+    content = whole.read_bytes()
+    for spoilt in (content[:-50], content[:3], content[:-8] + b"0" * 8):
+        whole.write_bytes(spoilt)
+        refuse(whole, "data.csv.gz cannot be read (gzip cannot unpack it, ")
 
 
 def test_inputs_of_their_own_are_for_spikes_alone(tmp_path):
