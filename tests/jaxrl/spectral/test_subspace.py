@@ -82,10 +82,8 @@ def test_features_whose_squares_are_no_float32_score_as_others_do(scale):
     learned = add_noise(truth, 0.5)
     assert score(scale * learned, truth) == pytest.approx(score(learned, truth), abs=1e-5)
     arrays = [jnp.asarray(x, jnp.float32) for x in (truth, WEIGHT)]
-    cosines = [
-        subspace.cosines(jnp.asarray(x, jnp.float32), *arrays) for x in (scale * learned, learned)
-    ]
-    np.testing.assert_allclose(*cosines, atol=1e-5)
+    cosines_of = lambda x: subspace.cosines(jnp.asarray(x, jnp.float32), *arrays)
+    np.testing.assert_allclose(cosines_of(scale * learned), cosines_of(learned), atol=1e-5)
 
 
 def test_sign_scale_and_rotation_within_a_group_do_not_matter():

@@ -213,8 +213,8 @@ def test_duals_of_other_methods_tell_quotients_and_teach_nothing(method):
     assert min(expected[:2]) > 0.1
     close(-jnp.diag(multipliers.duals) / (4 * 0.5), expected)
     same_barrier = multipliers._replace(barrier=first.barrier)
-    losses = [allo.loss(config, moments, x)[0] for x in (first, same_barrier)]
-    np.testing.assert_array_equal(*losses)
+    loss_of = lambda x: allo.loss(config, moments, x)[0]
+    np.testing.assert_array_equal(loss_of(same_barrier), loss_of(first))
 
 
 # A learner whose parameters are the features themselves.
