@@ -23,7 +23,7 @@ PROGRAMS = {
 SNAKES = [name for name in NAMES if PROGRAMS[name] in ("snake", "two_snake")]
 """Those that can be watched in a terminal."""
 GAMES = 100
-LONG = {"snake-20x20", "snake-all-boards"}
+LONG = {"snake-20x20", "snake-all-boards", "snake-even-boards"}
 """Policies whose games take minutes."""
 
 
