@@ -17,10 +17,11 @@ from train.host.running import saved_runs
 from train.policies import export as policies
 from train.snake.program import PROGRAM
 
-GAME = "--env.rows 5 --env.cols 6 --loop.num_envs 4 --network.hidden 8 7"
+GAME = "--env.rows 5 --env.cols 6 --loop.num_envs 4"
+HIDDEN = "--network.hidden 8 7"
 FLAGS = {
-    "ppo": f"ppo {GAME} --env.mirror --env.rewards.food 2 --run.seed 3 --run.num_seeds 2",
-    "dqn": f"dqn {GAME} --agent.capacity 40 --network.dueling",
+    "ppo": f"ppo {GAME} {HIDDEN} --env.mirror --env.rewards.food 2 --run.seed 3 --run.num_seeds 2",
+    "dqn": f"dqn {GAME} {HIDDEN} --agent.capacity 40 --network.dueling",
 }
 
 
@@ -96,15 +97,19 @@ def config_change(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], o
 
 
 def begin(directory: Path, policy: Path | str, preset: str, flags: str = "") -> int:
-    """One update too small to be seen, after a beginning with a policy."""
+    """One update too small to be seen, after a beginning with a policy.
+
+    Layers among `flags` are in the place of those of the policy.
+    """
+    own = FLAGS[preset].replace(HIDDEN, "") if "--network.hidden" in flags else FLAGS[preset]
     run = f"--run.total_steps 1 --run.chunk_steps 1 --run.evaluation_games 0 --run.policy {policy}"
     small = f"--agent.learning_rate 1e-12 --run.directory {directory}"
-    words = f"{FLAGS[preset]} {run} {small} {flags}".split()
+    words = f"{own} {run} {small} {flags}".split()
     return command.main(PROGRAM, words)
 
 
 def assert_refused(capsys, message: str) -> None:
     out, err = capsys.readouterr()
-    assert message in err
+    assert message in err, err
     assert err.count("\n") == 1
     assert out == ""
