@@ -157,9 +157,15 @@ def check_num_choices(
 
 
 def action_space(env: Environment, env_params: PyTree) -> Any:
-    """The space of actions, gymnax's and no part of our contract; None without one."""
+    """The space of actions, gymnax's and no part of our contract; None without one.
+
+    gymnax's base class has the function, which an environment may leave as it is.
+    """
     space_of = getattr(env, "action_space", None)
-    return space_of(env_params) if callable(space_of) else None
+    try:
+        return space_of(env_params) if callable(space_of) else None
+    except NotImplementedError:
+        return None
 
 
 def description(space: Any) -> str:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gymnax.environments import spaces
+from gymnax.environments import environment, spaces
 
 import jaxrl
 from jaxrl import loop
@@ -189,6 +189,12 @@ class Choosing(toy.ActionReward):
         return spaces.Box(-1, 1, (2,)) if params == "box" else spaces.Discrete(2)
 
 
+class SaysNothingOfActions(toy.ActionReward):
+    """Has the function of gymnax's base class, which is there to be replaced."""
+
+    action_space = environment.Environment.action_space
+
+
 ACTORS = {
     "choices": ActorCritic(MLP((4,)), 2),
     "too many": ActorCritic(MLP((4,)), 7),
@@ -216,3 +222,9 @@ def test_actions_that_the_environment_does_not_have_are_refused(params, agent, m
     with pytest.raises(ValueError, match=message) as error:
         jaxrl.train(Choosing(), params, agent, SIZES, 6)
     assert "\n" not in str(error.value)
+
+
+def test_an_environment_may_leave_out_which_actions_it_takes():
+    agent = ppo.make(ACTORS["choices"], ppo.Config(minibatches=2))
+    state, _ = jaxrl.train(SaysNothingOfActions(), (), agent, SIZES, 6)
+    assert int(state.updates) == 1
