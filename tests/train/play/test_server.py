@@ -161,9 +161,9 @@ def test_it_listens_on_this_machine_alone(live):
         (["--policy", "snake-10x10", "--member", "3"], "the run has 1 seed,"),
         (["--port", "70000"], "port is 70000"),
         (["--policy", "snake-10x10", "x"], "not both"),
-        (["--against", "greedy"], "policies of train.snake meet nobody"),
+        (["--against", "greedy"], "policies of snake meet nobody: leave out --against"),
         (["--policy", "two-snakes", "--against", "nobody"], "nobody"),
-        (["--policy", "two-snakes", "--against", "snake-6x6"], "is of train.snake"),
+        (["--policy", "two-snakes", "--against", "snake-6x6"], "is of snake; expected players"),
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_line(arguments, message, capfd):

@@ -56,7 +56,8 @@ def test_a_dqn_goes_through_the_stages_too(dqn_run: Path):
 def test_a_snake_learns_against_one_of_another_network(dqn_run: Path, tmp_path: Path, capsys):
     """PPO against the policy of the DQN; the policy that comes out needs no other file."""
     opponent = export.export(dqn_run, str(tmp_path / "by_dqn.safetensors"))
-    flags = f"guest {TINY} --network.hidden 5 7 --agent.minibatches=4".split()
+    game = "--env.observation features --network.no-equivariant"
+    flags = f"guest {TINY} {game} --network.hidden 5 7 --agent.minibatches=4".split()
     directory = tmp_path / "run"
     run_flags = [f"--run.directory={directory}", f"--opponent={opponent}"]
     assert two_snake_command(*flags, *run_flags) == 0

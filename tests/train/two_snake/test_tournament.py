@@ -18,6 +18,9 @@ from train.two_snake.tournament import PLAYERS, Sides
 class FoodSeeker:
     """A network that goes where the food is, as far as `params` is positive; else it flees."""
 
+    def init(self, key: jax.Array, obs: jax.Array) -> jax.Array:
+        return jnp.float32(1)
+
     def apply(self, params: jax.Array, obs: jax.Array) -> tuple[Categorical, jax.Array]:
         up, right, down = obs[7:10]
         east, south = right - (1.0 - up - right - down), down - up  # where it heads
@@ -35,7 +38,8 @@ def test_a_copy_against_itself_wins_as_often_from_both_sides(monkeypatch):
     monkeypatch.setattr(agents, "make_network", lambda config: FoodSeeker())
     config = PRESETS["curriculum"].config
     run = replace(config.run, evaluation_games=400)
-    config = replace(config, run=run, env=replace(config.env, max_steps_in_episode=200))
+    env = replace(config.env, observation="features", max_steps_in_episode=200)
+    config = replace(config, run=run, env=env)
     good, bad = jnp.float32(1), jnp.float32(-1)
     play = tournament.compile_games(config, good)
     games = {
