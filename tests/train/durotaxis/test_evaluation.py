@@ -231,8 +231,9 @@ def drawn_strip(width: int, height: int, spread: float, monkeypatch: pytest.Monk
     colony: Any = Colony(*(x, y, link, 0 * link, np.full(301, 99)))  # pyright: ignore
     outcome = {name: name == "retreated" for name in Ending._fields}
     way, law = np.stack([x.mean(1), y.mean(1)], -1), jax.tree.map(np.asarray, params.law)
-    content: Any = (colony, link < -1, link + 1, x, way, x[:, 0], {}, x[1:, 0], {}, law)
-    episode = Episode(*content, SimpleNamespace(complete=True, outcome=outcome))
+    ended = SimpleNamespace(complete=True, outcome=outcome)
+    content = (colony, link < -1, link + 1, x, way, x[:, 0], {}, x[1:, 0], {}, law, ended)
+    episode = Episode(*content)
     figures = []
     monkeypatch.setattr(pictures, "save", lambda figure, path: figures.append(figure))
     pictures.strip(episode, params, "")
