@@ -15,7 +15,8 @@ from jaxrl.checks import Seed
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.run_directory import RunDirectory, refuse_unwritable
+from train.host.files.run_directory import RunDirectory
+from train.host.files.whole_files import refuse_unwritable
 from train.host.machine import jax_settings
 from train.host.plain_config import check_options
 from train.host.program import Run
@@ -82,7 +83,7 @@ def load(options: Any) -> Run:
     where `--out` says."""
     scores_file.refuse(options)
     run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
-    refuse_unwritable(run.directory)
+    refuse_unwritable(run.directory, "its scores are kept there, so evaluate a copy of it")
     return run
 
 

@@ -52,7 +52,7 @@ class Durotaxis(Environment):
     Raises ValueError for unknown names; `check` checks the numbers in `Params`.
     """
 
-    version = "0.2.0"  # 0.2.0: an episode has one ending
+    version = "0.2.1"  # 0.2.1: rounding does not decide which child is a success
 
     def __init__(
         self,

@@ -128,8 +128,21 @@ def gain(after: jax.Array, before: jax.Array) -> jax.Array:
     On steep exponential ground even the last bits of a float32 are many units of intensity.
     """
     change = after - before
-    noise = ROUNDING * jnp.maximum(jnp.abs(after), jnp.abs(before))
-    return jnp.where(jnp.abs(change) > noise, change, 0.0)
+    return jnp.where(jnp.abs(change) > rounding_error(after, before), change, 0.0)
+
+
+def gains(after: jax.Array, before: jax.Array, least: Number) -> jax.Array:
+    """Whether the `gain` is `least` or more, or falls short of it by rounding errors alone.
+
+    On linear ground a gain is a whole number of times the slope, so it often is `least` itself.
+    """
+    change = gain(after, before)
+    return change + jnp.where(change == 0, 0.0, rounding_error(after, before)) >= least
+
+
+def rounding_error(after: jax.Array, before: jax.Array) -> jax.Array:
+    """How far the difference of two intensities may be off, at most."""
+    return ROUNDING * jnp.maximum(jnp.abs(after), jnp.abs(before))
 
 
 def mean(mask: jax.Array, *values: jax.Array) -> jax.Array:

@@ -57,7 +57,7 @@ def test_every_environment_has_32_bits_where_jax_has_64(env_id):
 def test_every_environment_has_a_version():
     versions = {env_id: envs.environment_class(env_id).version for env_id in envs.ALL}
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values())
-    assert versions.pop("Durotaxis-v0") == "0.2.0"
+    assert versions.pop("Durotaxis-v0") == "0.2.1"
     assert set(versions.values()) == {"0.1.0"}
 
 

@@ -32,6 +32,8 @@ from train.host.showing.pictures import (
 
 INK, NEW, STAR = "#14181c", "#f08028", "#ff60a8"
 PRINT = 300  # dots per inch
+TITLE, LINE = 2.4, 0.9  # inches that the title of a moment needs in one line, and in three
+CLOSE_UP = 0.52  # side of a close-up, as a share of the shorter side of the ground
 ENDINGS = {"arrived": BLUE, "crowded": VERMILLION, "time up": GREY}
 OTHERS = "#b07aa1"
 GOAL: dict[str, Any] = {"linestyle": ":", "linewidth": 1.6}  # the hull is dashed
@@ -79,11 +81,17 @@ def strip(
     num_rows = -(-len(moments) // num_columns)
     height, width = stiffness.shape
     panel_height = float(np.clip(8.4 / num_columns * height / width, 1.0, 5.0))
+    panel_width = panel_height * width / height
+    is_narrow = panel_width < TITLE
+    title_height = 0.66 if is_narrow else 0.32
     figure = Figure(
-        figsize=(10, num_rows * (panel_height + 0.32) + 0.75), dpi=PRINT, layout="constrained"
+        figsize=(10, num_rows * (panel_height + title_height) + 0.75),
+        dpi=PRINT,
+        layout="constrained",
     )
     grid = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
-    # Ground, goal, way of the centroid and colony, and the colony once more at close range.
+    # Ground, goal, way of the centroid and colony; and that once more, where it can be larger.
+    has_close_up = CLOSE_UP * min(height, width) * unit > reach
     is_log = scenery.shades(stiffness)[1]
     norm = (LogNorm if is_log else Normalize)(
         float(np.nanmin(stiffness)), float(np.nanmax(stiffness))
@@ -93,10 +101,11 @@ def strip(
         image = axes.imshow(stiffness, "viridis", norm=norm, extent=extent, interpolation="nearest")
         axes.plot(*goal.T, **GOAL, color="white")
         axes.plot(*episode.centroid[: moment + 1].T, color=STAR, linewidth=1, zorder=2)
-        _draw_moment(axes, episode, moment, 4.0, False)
-        if episode.alive[moment].any():
+        is_alive = episode.alive[moment].any()
+        _draw_moment(axes, episode, moment, 4.0, bool(is_alive and not has_close_up))
+        if is_alive and has_close_up:
             _draw_close_up(axes, image, episode, moment, reach, goal)
-        _entitle(axes, episode, moment)
+        _entitle(axes, episode, moment, "\n" if is_narrow else " · ")
     # Labels, colour bar and legend, once for all panels.
     for axes in grid.flat[len(moments) :]:
         axes.set_visible(False)
@@ -104,7 +113,8 @@ def strip(
         axes.set_xlabel(f"x ({look.units.length_name})")
     for axes in grid[:, 0]:
         axes.set_ylabel(f"y ({look.units.length_name})")
-    bar = figure.colorbar(image, ax=grid, aspect=30, shrink=0.9, pad=0.015)
+    overhang = max(0.0, LINE - panel_width) / 10  # of a title, as a share of the figure's width
+    bar = figure.colorbar(image, ax=grid, aspect=30, shrink=0.9, pad=0.015 + overhang)
     bar.set_label(look.units.stiffness_label + " (log scale)" * is_log)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     legend_below(figure, _signs(), 6)
@@ -182,7 +192,7 @@ def _draw_close_up(
     _, width, height, _ = image.get_extent()
     alive, colony = episode.alive[moment], episode.colony
     x, y = (np.ptp(v) / 2 + v.min() for v in (colony.x[moment, alive], colony.y[moment, alive]))
-    side = 0.52 * min(height, width)
+    side = CLOSE_UP * min(height, width)
     left = 0.97 - side / width if x < width / 2 else 0.03
     bottom = 0.04 if y < height / 2 else 0.96 - side / height
     inset = axes.inset_axes((left, bottom, side / width, side / height))
@@ -203,12 +213,12 @@ def _draw_close_up(
     _draw_moment(inset, episode, moment, float(np.clip(500 / max(count, 1), 12, 32)), True)
 
 
-def _entitle(axes: Axes, episode: Episode, moment: int) -> None:
+def _entitle(axes: Axes, episode: Episode, moment: int, separator: str) -> None:
     """Title with step and nodes, and after the last step how it ended."""
-    words = f"step {moment} · {quantity(int(episode.colony.num_nodes[moment]), 'nodes')}"
+    words = [f"step {moment}", quantity(int(episode.colony.num_nodes[moment]), "nodes")]
     if moment == len(episode.ids) - 1:
-        words += f" · {episode.ending}"
-    axes.set_title(words, size=10, loc="left")
+        words.append(episode.ending)
+    axes.set_title(separator.join(words), size=10, loc="left")
     axes.tick_params(length=3, labelsize=9)
 
 

@@ -74,6 +74,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     refuse_large_seeds(run.seed, options)
     config = with_run_fields(config, num_seeds=1)  # some presets have several
     config = without_scores(config, fields_in(flags))
+    RunDirectory.refuse_unusable(options.directory)  # before a long look at data
     try:
         config = program.complete(config)
     except ValueError as error:

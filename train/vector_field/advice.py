@@ -26,7 +26,12 @@ from jaxrl.dynamics.planning.next_inputs import Question
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.whole_files import refuse_existing, write_arrays, write_whole
+from train.host.files.whole_files import (
+    refuse_existing,
+    refuse_unwritable,
+    write_arrays,
+    write_whole,
+)
 from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options
 from train.vector_field import fitted, rig
@@ -104,6 +109,7 @@ def main(arguments: Sequence[str]) -> int:
         directory = Path(options.out or options.run)
         for path in files_in(directory):
             refuse_existing(path, options.overwrite)
+        refuse_unwritable(directory, "name a folder that can with --out")
         model = fitted.load(options.run, options.seed, options.policy, options.field)
         with show_activity("searching for informative inputs"):
             question, advice = choose_inputs(model, options)

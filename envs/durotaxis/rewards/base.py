@@ -65,8 +65,9 @@ def distance_left(facts: Facts) -> tuple[jax.Array, jax.Array]:
 
 def stiff_nodes(facts: Facts) -> tuple[jax.Array, jax.Array]:
     """Φ: the number of nodes on ground at least as stiff as `delta_intensity`: here no gain."""
-    threshold = facts.step.delta_intensity
-    stiff, child_stiff = facts.intensity >= threshold, facts.child_intensity >= threshold
+    threshold = jnp.asarray(facts.step.delta_intensity)
+    stiff = ~is_below(facts.intensity, threshold)
+    child_stiff = ~is_below(facts.child_intensity, threshold)
     return total(facts.nodes, stiff), total(facts.survives, stiff, child_stiff)
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from envs.durotaxis.graph import hull as convex
-from envs.durotaxis.marking import deletion_rule, gain, is_below, is_old_enough
+from envs.durotaxis.marking import deletion_rule, gains, is_below, is_old_enough
 from envs.durotaxis.rewards.facts import Facts, advance, milestones_reached, total
 
 LARGEST_INTENSITY = 1e6
@@ -50,7 +50,7 @@ def centroid(weights: Any, facts: Facts) -> jax.Array:
 
 
 def spawn(weights: Any, facts: Facts) -> jax.Array:
-    success = gain(facts.child_intensity, facts.intensity) >= facts.step.delta_intensity
+    success = gains(facts.child_intensity, facts.intensity, facts.step.delta_intensity)
     price = jnp.where(success, weights.spawn_success, weights.spawn_failure)
     return total(facts.survives, price)
 

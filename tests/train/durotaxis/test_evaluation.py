@@ -10,16 +10,19 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
+from envs.durotaxis.rewards.registry import Ending
+from envs.durotaxis.rules import Colony
 from jaxrl import evaluate as jaxrl_evaluate
 from jaxrl.numerics.statistics import wilson
 from tests.train.durotaxis.colonies import COUNT, SMALL, rows_of
 from tests.train.images import assert_drawn
 from train import evaluate as evaluate_command
 from train.allo.program import PROGRAM as ALLO
-from train.durotaxis import evaluation, program
-from train.durotaxis.config import PRESETS, Config, make_env
+from train.durotaxis import evaluation, pictures, program
+from train.durotaxis.config import PRESETS, Config, experiment, make_env
 from train.durotaxis.episodes import playing as colonies
 from train.durotaxis.episodes import tables
 from train.durotaxis.episodes.record import Episode
@@ -217,3 +220,39 @@ def test_other_runs_know_no_such_flags(tmp_path: Path, capsys):
     RunDirectory(tmp_path).write_config("chess", preset, config)
     assert evaluate_command.main([str(tmp_path), "--m", "1"]) == 2
     assert "is of the program chess, which is unknown here" in capsys.readouterr().err
+
+
+def drawn_strip(width: int, height: int, spread: float, monkeypatch: pytest.MonkeyPatch) -> Figure:
+    """The figure of the strip of a colony of 99 nodes, `spread` px wide and high, on its way."""
+    _, params = make_env(experiment(width=width, height=height))
+    places = np.random.default_rng(0).random((2, 301, 99)) * spread
+    x, y = places[0] + np.linspace(0, width - spread, 301)[:, None], places[1] + height / 3
+    link = np.tile(np.arange(-1, 98), (301, 1))
+    colony: Any = Colony(*(x, y, link, 0 * link, np.full(301, 99)))  # pyright: ignore
+    outcome = {name: name == "retreated" for name in Ending._fields}
+    way, law = np.stack([x.mean(1), y.mean(1)], -1), jax.tree.map(np.asarray, params.law)
+    ended = SimpleNamespace(complete=True, outcome=outcome)
+    content = (colony, link < -1, link + 1, x, way, x[:, 0], {}, x[1:, 0], {}, law, ended)
+    episode = Episode(*content)
+    figures = []
+    monkeypatch.setattr(pictures, "save", lambda figure, path: figures.append(figure))
+    pictures.strip(episode, params, "")
+    figures[0].draw_without_rendering()
+    return figures[0]
+
+
+@pytest.mark.parametrize(("width", "height"), [(20, 400), (60, 300), (200, 220), (600, 400)])
+def test_titles_of_a_strip_cross_nothing(width: int, height: int, monkeypatch):
+    *panels, bar = drawn_strip(width, height, 15.0, monkeypatch).axes
+    assert "retreated" in panels[-1].get_title("left")
+    titles = [axes._left_title.get_window_extent() for axes in panels]  # pyright: ignore
+    for title in titles:
+        others = [bar.get_tightbbox(), *(axes.get_window_extent() for axes in panels)]
+        assert not any(title.overlaps(x) for x in others + [x for x in titles if x is not title])
+
+
+@pytest.mark.parametrize(("spread", "count"), [(30.0, 6), (60.0, 0)])
+def test_a_close_up_is_larger_than_what_it_shows(spread: float, count: int, monkeypatch):
+    """Its side is 52 % of the shorter side of the ground, 83 px; it shows 60 px, or 84 px."""
+    *panels, _ = drawn_strip(200, 160, spread, monkeypatch).axes
+    assert sum(len(axes.child_axes) for axes in panels) == count

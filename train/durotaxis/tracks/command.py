@@ -37,8 +37,8 @@ from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError, in_one_line
 from train.host.files.provenance import provenance
-from train.host.files.run_directory import create_dated
-from train.host.files.whole_files import finite_or_null, write_whole
+from train.host.files.run_directory import RUNS, create_dated
+from train.host.files.whole_files import finite_or_null, refuse_unwritable, write_whole
 from train.host.machine.progress import print_line, show_activity
 from train.host.plain_config import check_options
 
@@ -169,15 +169,16 @@ def steepness(tracks: Tracks, ground: Ground) -> float:
 
 
 def refuse_directory(out: str) -> None:
-    """Raises UsageError for an `--out` in which there is something."""
-    path = Path(out)
+    """Raises UsageError for an `--out` in which there is something, or that cannot be written."""
+    path = Path(out or RUNS)
     if out and path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(f"{out} exists already: name another folder with --out")
+    refuse_unwritable(path, "name a folder that can with --out")
 
 
 def write(result: Result, options: Options) -> list[Path]:
     """Writes pictures and `fit.json`, which comes last, into a folder."""
-    directory = Path(options.out) if options.out else create_dated(Path("runs"), "durotaxis-fit")
+    directory = Path(options.out) if options.out else create_dated(Path(RUNS), "durotaxis-fit")
     directory.mkdir(parents=True, exist_ok=True)
     _, table, fit, outcome, tests, warnings, units = result
     paths = pictures.draw(directory, table, fit, outcome, units)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from jaxrl import checks, dependent_fields
+from jaxrl import dependent_fields
 from jaxrl.numerics.precision import in_float32
 from train.host.arguments import flag_value
 from train.host.command_line.defaults import (
@@ -47,6 +47,7 @@ from train.host.machine.signals import Ending, interruption
 from train.host.plain_config import field_of, flag, names_below
 from train.host.program import Program
 from train.host.running.origin import explain, origin
+from train.host.running.preparation import complete
 from train.host.running.run import train_program
 
 STOPPED = "stopped: what it had written is whole; start it again for the rest"
@@ -64,9 +65,7 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
         distributed.refuse_unjoined(arguments)
         config, preset = parse(program, arguments)
         try:
-            checks.config(config)
-            config = program.complete(config)
-            training = program.training(config)
+            config, training = complete(program, config)
         except ValueError as error:
             raise UsageError(with_flags(in_one_line(error), config)) from error
         with exported.keep_programs_of(program.name if program.is_ours else "", config):

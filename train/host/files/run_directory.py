@@ -6,7 +6,6 @@
 `train.host.files.snapshots`.
 """
 
-import os
 import shlex
 import time
 from dataclasses import dataclass
@@ -16,11 +15,13 @@ from typing import Any
 import yaml
 
 from train.host.errors import UsageError, in_one_line
-from train.host.files.whole_files import partial_file, write_whole
+from train.host.files.whole_files import partial_file, refuse_unwritable, write_whole
 from train.host.plain_config import plain
 
 CONFIG, METRICS, EVALUATION = "config.yaml", "metrics.jsonl", "eval.json"
 CHECKPOINTS, BEST, SNAPSHOTS, SAMPLES = "checkpoints", "best", "snapshots", "samples"
+RUNS = "runs"
+"""The folder of the runs that no directory is named for."""
 ADVICE = "give a directory that a run of train has written, such as runs/NAME-DATE"
 
 
@@ -35,16 +36,23 @@ class RunDirectory:
 
     @classmethod
     def create(cls, directory: str, name: str) -> "RunDirectory":
-        """A fresh one, `runs/NAME-YYYYmmdd-HHMMSS` unless given. Raises UsageError if in use."""
+        """A fresh one, `runs/NAME-YYYYmmdd-HHMMSS` unless given; see `refuse_unusable`."""
+        cls.refuse_unusable(directory)
         if not directory:
-            return cls(create_dated(Path("runs"), name))
+            return cls(create_dated(Path(RUNS), name))
         path = Path(directory)
-        if path.is_file():
-            raise UsageError(f"{path} is a file: name a directory that is new or empty")
-        if path.exists() and not (path.is_dir() and _has_nothing(path)):
-            raise UsageError(f"{path} exists already: name another, or continue it with --resume")
         path.mkdir(parents=True, exist_ok=True)
         return cls(path)
+
+    @classmethod
+    def refuse_unusable(cls, directory: str) -> None:
+        """Raises UsageError if `create` cannot make it, or if it is in use. Makes nothing."""
+        path = Path(directory or RUNS)
+        if path.is_file():
+            raise UsageError(f"{path} is a file: name a directory that is new or empty")
+        if directory and path.exists() and not (path.is_dir() and _has_nothing(path)):
+            raise UsageError(f"{path} exists already: name another, or continue it with --resume")
+        refuse_unwritable(path, "name a directory in a folder that can")
 
     @classmethod
     def open(cls, path: str | Path) -> "RunDirectory":
@@ -155,14 +163,3 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = in_one_line(error)
         raise UsageError(f"{path} is not the configuration of a run ({reason}): {ADVICE}") from None
-
-
-def refuse_unwritable(directory: Path) -> None:
-    """Raises UsageError if nothing can be written into a directory, which may not exist yet."""
-    places = (directory.absolute(), *directory.absolute().parents)
-    existing = next(place for place in places if place.exists())
-    if not os.access(existing, os.W_OK):
-        raise UsageError(
-            f"{directory} cannot be written, and its scores are kept there: copy it to a folder "
-            "that can, and evaluate the copy"
-        )

@@ -62,11 +62,26 @@ def finite_or_null(value: Any) -> Any:
 
 
 def refuse_no_file(path: Path) -> None:
-    """Raises UsageError for an `--out` that is a folder, or lies in none."""
+    """Raises UsageError for an `--out` that is a folder, or lies in none that can be written."""
     if path.is_dir():
         raise UsageError(f"--out {path} is a folder; name a file in it")
-    if not path.absolute().parent.is_dir():
+    folder = path.absolute().parent
+    if not folder.is_dir():
         raise UsageError(f"--out {path} lies in no folder; create that first")
+    refuse_unwritable(folder, "name a file in a folder that can")
+
+
+def refuse_unwritable(directory: Path, advice: str) -> None:
+    """Raises UsageError if nothing can be written into a directory, which may not exist yet.
+
+    `advice` is what to do, in words that follow "cannot be written: ".
+    """
+    places = (directory.absolute(), *directory.absolute().parents)
+    existing = next(place for place in places if os.path.lexists(place))
+    if not existing.is_dir():
+        raise UsageError(f"{directory} cannot be written, as {existing} is no folder: {advice}")
+    if not os.access(existing, os.W_OK):
+        raise UsageError(f"{directory} cannot be written: {advice}")
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:

@@ -13,10 +13,35 @@ from train.host.files import policy_files
 from train.host.files.metrics_file import count_rows
 from train.host.files.rows import Counters
 from train.host.files.run_directory import CHECKPOINTS, METRICS, RunDirectory
-from train.host.machine import devices, jax_settings
+from train.host.files.whole_files import refuse_unwritable
+from train.host.machine import devices, distributed, jax_settings
 from train.host.machine.members import Members
 from train.host.plain_config import differences, plain, rebuild
+from train.host.program import Program
 from train.host.training import MAY_CHANGE, Config, Training
+
+
+def complete(program: Program, config: Any) -> tuple[Any, Training]:
+    """The configuration with what its data say of it, and its training.
+
+    Raises UsageError where the run cannot be written, before a long look at data; ValueError for
+    what does not fit together.
+    """
+    checks.config(config)
+    with distributed.refused_together("start all again"):
+        refuse_place(config.run)
+    config = program.complete(config)
+    return config, program.training(config)
+
+
+def refuse_place(settings: Config) -> None:
+    """Raises UsageError if the first process, which writes a run, cannot write it."""
+    if not distributed.is_first():
+        return
+    if settings.resume:
+        refuse_unwritable(Path(settings.resume), "resume a copy in a folder that can")
+    else:
+        RunDirectory.refuse_unusable(settings.directory)
 
 
 def refuse_other_config(training: Training, config: Any, name: str) -> None:

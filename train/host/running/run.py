@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from jaxrl import checkpoint, checks
+from jaxrl import checkpoint
 from jaxrl.numerics.precision import in_float32
 from jaxrl.types import RunState
 from train.host.compilation import compiled
@@ -34,9 +34,11 @@ from train.host.plain_config import plain
 from train.host.program import Program, Run
 from train.host.running.preparation import (
     compile_within_memory,
+    complete,
     policy_for,
     refuse_lost_checkpoints,
     refuse_other_config,
+    refuse_place,
     trace,
 )
 from train.host.running.session import Session
@@ -74,6 +76,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     log.refuse_missing(settings.log)
     start_time = time.perf_counter()
     with distributed.refused_together("start all again"):
+        refuse_place(settings)
         traced = trace(training, config)
         policy = policy_for(training, settings, name)
         new_path = "" if settings.resume else create_directory(settings.directory, name)
@@ -198,9 +201,7 @@ def train_program(
     """
     if training is None:
         program.refuse_other_preset(preset, config)
-        checks.config(config)
-        config = program.complete(config)
-        training = program.training(config)
+        config, training = complete(program, config)
     result = run(training, config, program.address, preset)
     settings: Config = config.run
     if not distributed.is_first():

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -20,8 +21,10 @@ from tests.envs.durotaxis.rewards import oracle
 from tests.envs.durotaxis.rewards.oracle import Ground, Happening, Node
 
 CAPACITY, CASES, HEIGHT = 24, 96, 400.0
+NODES = 570  # so that their children are on the ground, too
 MARKS = [None, "delete", "keep"]
 ENDINGS = [None, None, "crowded", "empty", "retreated", "arrived"]
+COMPONENTS = jax.jit(lambda weights, step: weights.components(step))
 
 
 def random_ground(rng, width: float) -> Ground:
@@ -188,6 +191,35 @@ def test_defaults_are_those_described(name: str):
 
 
 EPISODE, ROOMY = 24, 64
+
+
+def climb(columns: int, slope: str, base: str, delta: float) -> dict[str, float]:
+    """Components of a step in which a node in each column has a child `columns` to the right."""
+    nodes = [Node(x + 0.5, 200.0, None, 0) for x in range(NODES)]
+    h = dataclasses.replace(
+        random_happening(np.random.default_rng(0), 0),
+        nodes=nodes,
+        gone=[],
+        births={node: (node.x + columns, 200.0) for node in nodes},
+        ground=Ground(False, float(slope), float(base), 600.0),
+        delta=delta,
+        ending=None,
+    )
+    weights = registry.weights_of("combined", spawn=1.0, shaping_spawn=1.0, shaping_discount=0.0)
+    values = COMPONENTS(weights, step_of(h, False, capacity=len(nodes)))
+    return dict(zip(SETS["combined"].NAMES, values.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("slope", "base", "delta"), [("0.05", "1", "0.5"), ("0.1", "0.7", "2.5")])
+def test_rounding_does_not_decide_what_counts_as_stiffer(slope: str, base: str, delta: str):
+    """The gain of some columns is `delta` itself, which float32 misses in one of a dozen."""
+    enough = int(Fraction(delta) / Fraction(slope))
+    assert climb(enough, slope, base, float(delta))["spawn"] == pytest.approx(2.5 * NODES)
+    assert climb(enough - 1, slope, base, float(delta))["spawn"] == pytest.approx(-NODES)
+    for column in range(100, 110):
+        level = Fraction(slope) * column + Fraction(base)
+        stiff = climb(1, slope, base, float(level))["shaping_spawn"]
+        assert stiff == -(NODES - column)
 
 
 @jax.jit

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from jaxrl.evaluate import Episodes
 from train.host.errors import UsageError
-from train.host.files import metrics_file, provenance, run_directory
+from train.host.files import metrics_file, provenance, run_directory, whole_files
 from train.host.files.run_directory import RunDirectory
 from train.host.files.whole_files import write_whole
 from train.host.machine.progress import Display, clock, rate_text
@@ -168,12 +168,29 @@ def test_a_directory_in_use_is_refused(tmp_path: Path):
 
 
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch):
-    run_directory.refuse_unwritable(tmp_path / "a" / "b")
+    whole_files.refuse_unwritable(tmp_path / "a" / "b", "copy it")
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("file", "link"):
+        path = tmp_path / name
+        with pytest.raises(UsageError, match=f"a cannot be written, as {path} is no folder: copy"):
+            whole_files.refuse_unwritable(path / "a", "copy it")
     calls = []
     monkeypatch.setattr(os, "access", lambda path, mode: calls.append((path, mode)))
-    with pytest.raises(UsageError, match="cannot be written, and its scores are kept there: copy"):
-        run_directory.refuse_unwritable(tmp_path / "a" / "b")
-    assert calls == [(tmp_path, os.W_OK)]
+    with pytest.raises(UsageError, match="cannot be written: copy it"):
+        whole_files.refuse_unwritable(tmp_path / "a" / "b", "copy it")
+    with pytest.raises(UsageError, match="cannot be written: name a file in a folder that can"):
+        whole_files.refuse_no_file(tmp_path / "scores.json")
+    assert calls == [(tmp_path, os.W_OK)] * 2
+
+
+def test_no_run_without_a_name_begins_where_runs_is_a_file(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    RunDirectory.refuse_unusable("")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "runs").touch()
+    with pytest.raises(UsageError, match="runs is a file: name a directory that is new or empty"):
+        RunDirectory.refuse_unusable("")
 
 
 @pytest.mark.parametrize("directory", ["runs/a", "my runs/größer", "it's"])

@@ -36,7 +36,7 @@ from train.host.files import metrics_file
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.machine import jax_settings
 from train.host.running import preparation
-from train.host.running.run import Result, after_training, run
+from train.host.running.run import Result, after_training, run, train_program
 from train.host.training import Score
 
 
@@ -321,6 +321,23 @@ def test_sizes_that_do_not_fit_leave_nothing_behind(tmp_path: Path):
     ):
         run(training, config, tiny.PROGRAM.address)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_all_work(tmp_path: Path, capsys):
+    def work(*_):
+        raise AssertionError("there was work before the refusal")
+
+    (tmp_path / "file").touch()
+    directory = tmp_path / "file" / "run"
+    config = configure(directory=directory)
+    training = tiny.make_training(config)._replace(init=work)
+    with pytest.raises(UsageError, match=f"{directory} cannot be written, as .*file is no folder"):
+        run(training, config, tiny.PROGRAM.address)
+    program = tiny.PROGRAM._replace(complete=work)
+    with pytest.raises(UsageError, match=f"{directory} cannot be written"):
+        train_program(program, config, "slow")
+    assert main(program, ["plain", "--run.directory", str(directory)]) == 2
+    assert capsys.readouterr().err.startswith(f"{directory} cannot be written")
 
 
 def test_enough_episodes_end_a_run(tmp_path: Path):
