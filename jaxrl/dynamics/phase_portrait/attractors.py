@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.dynamics.phase_portrait import orbits
+from jaxrl.dynamics.phase_portrait import orbits, rhythm
 from jaxrl.dynamics.phase_portrait.fixed_points import Step
 from jaxrl.dynamics.phase_portrait.loops import SAMPLES, Loop, crossings_of, loop_of
 from jaxrl.dynamics.phase_portrait.region import Region, subsample
@@ -116,7 +116,7 @@ def lap_sizes(path: np.ndarray, period: float) -> np.ndarray | None:
     """Mean and deviation of each coordinate `[3, 2 d]` over whole laps, of a path `[T, d]`.
 
     In three stretches of equal length, together its last half, or three laps if it has no more;
-    None where it has fewer.
+    None where it has fewer, and where few steps a lap do not come to all parts of it in a stretch.
     """
     times = np.arange(len(path))
     length = max(1, int(len(path) / (6 * period))) * period
@@ -124,10 +124,20 @@ def lap_sizes(path: np.ndarray, period: float) -> np.ndarray | None:
     if bounds[0] < 0:
         return None
     powers = np.concatenate([path, path**2], axis=1)
+    if period < SAMPLES:
+        stretches = np.split(powers[len(path) - 3 * int(length) :], 3)
+        means = [rhythm.mean_over_phases(x, period) for x in stretches]
+        found_means = [x for x in means if x is not None]
+        return _sizes(np.stack(found_means)) if len(found_means) == len(means) else None
     integral = np.cumsum((powers[1:] + powers[:-1]) / 2, axis=0)
     integral = np.concatenate([np.zeros_like(powers[:1]), integral])
     ends = np.stack([np.interp(bounds, times, x) for x in integral.T], axis=-1)
-    mean, square = np.split(np.diff(ends, axis=0) / length, 2, axis=1)
+    return _sizes(np.diff(ends, axis=0) / length)
+
+
+def _sizes(powers: np.ndarray) -> np.ndarray:
+    """Mean and deviation of each coordinate, from means of them and of their squares `[3, 2 d]`."""
+    mean, square = np.split(powers, 2, axis=1)
     return np.concatenate([mean, np.sqrt(np.maximum(square - mean**2, 0))], axis=1)
 
 

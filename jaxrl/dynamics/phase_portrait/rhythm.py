@@ -46,6 +46,21 @@ def closed_curve(path: np.ndarray, count: int) -> tuple[float, np.ndarray] | Non
     return None
 
 
+def mean_over_phases(path: np.ndarray, period: float) -> np.ndarray | None:
+    """The mean `[d]` over a lap of a path `[T, d]` that repeats after `period` steps.
+
+    Each state counts for half of the way to its neighbours in phase, since a mean over steps swings
+    with the beat of steps and laps: of 2.01 steps a lap once in 200. None where a gap between
+    phases is too wide, unless the period is a whole number of steps, at which all states are.
+    """
+    phase = np.arange(len(path)) / period % 1
+    order = np.argsort(phase)
+    gaps = np.diff(phase[order], append=phase[order[0]] + 1)
+    if gaps.max() > WIDEST and period % 1:
+        return None
+    return (gaps + np.roll(gaps, 1)) / 2 @ path[order]
+
+
 def frequency_of(path: np.ndarray) -> float:
     """The frequency per step that is strongest in a path `[T, d]`, along its main axis.
 

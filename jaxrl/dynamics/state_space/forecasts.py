@@ -44,10 +44,44 @@ def particles(
 
     Consumes `key`.
     """
+    return _paths_from_belief(model, params, belief, u, *_noise(model, count, len(u), key))
+
+
+def centred_particles(
+    model: StateSpace, params: Params, belief: Belief, u: jax.Array, count: int, key: jax.Array
+) -> jax.Array:
+    """Draws the same, but from noise whose mean over the particles is 0 wherever it is added.
+
+    Where all laws are linear the mean of the particles is then exact, and elsewhere nearer to that
+    of infinitely many. For expectations: paths depend on each other a little. Consumes `key`.
+    """
+    start, noise = _noise(model, count, len(u), key)
+    # less one particle in the variance, as the mean is one that was estimated
+    larger = (count / max(count - 1, 1)) ** 0.5
+    centred = lambda x: larger * (x - jnp.mean(x, axis=-2, keepdims=True))
+    return _paths_from_belief(model, params, belief, u, centred(start), centred(noise))
+
+
+def _noise(
+    model: StateSpace, count: int, steps: int, key: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Standard normal noise of the start `[M, d]` and of the steps `[H, M, d]`; consumes `key`."""
     start_key, path_key = jax.random.split(key)
     start = jax.random.normal(start_key, (count, model.dims))
+    return start, jax.random.normal(path_key, (steps, count, model.dims))
+
+
+def _paths_from_belief(
+    model: StateSpace,
+    params: Params,
+    belief: Belief,
+    u: jax.Array,
+    start: jax.Array,
+    noise: jax.Array,
+) -> jax.Array:
+    """Paths `[H + 1, M, d]` of standard normal noise, of the start `[M, d]` and `[H, M, d]`."""
     start = belief.mean[None] + matmul(start, jnp.linalg.cholesky(belief.covariance).T)
-    return paths(model, params, start, u, path_key)
+    return _paths_with(model, params, start, u, noise)
 
 
 def paths(
@@ -57,8 +91,14 @@ def paths(
 
     Consumes `key`.
     """
+    return _paths_with(model, params, start, u, jax.random.normal(key, (len(u), *start.shape)))
+
+
+def _paths_with(
+    model: StateSpace, params: Params, start: jax.Array, u: jax.Array, noise: jax.Array
+) -> jax.Array:
+    """Paths `[H + 1, M, d]` with this standard normal noise `[H, M, d]`."""
     deviation = jnp.exp(params.log_process)[None]
-    noise = jax.random.normal(key, (len(u), *start.shape))
 
     def advance(z: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         u, noise = now
@@ -83,7 +123,9 @@ def forecast(
     From M = `count` particles of each; `levels` of quantiles are between 0 and 1.
     """
     path_key, draw_key = jax.random.split(key)
-    draw_particles = lambda *each: particles(model, params, each[0], each[1], count, each[2])
+    draw_particles = lambda *each: centred_particles(
+        model, params, each[0], each[1], count, each[2]
+    )
     states = jax.vmap(draw_particles)(beliefs, u, jax.random.split(path_key, len(u)))
     expected = channels.mean(model.is_count, params, states)  # [B, H + 1, M, n]
     level_array = jnp.asarray(levels, expected.dtype)
@@ -97,7 +139,7 @@ def moments(
     """Means and variances after B beliefs with the inputs `u` `[B, H, m]`; consumes `key`."""
 
     def belief_moments(belief: Belief, u: jax.Array, key: jax.Array) -> Moments:
-        states = particles(model, params, belief, u, count, key)
+        states = centred_particles(model, params, belief, u, count, key)
         expected = channels.mean(model.is_count, params, states)  # [H + 1, M, n]
         mean, spread = jnp.mean(expected, axis=1), jnp.var(expected, axis=1)
         channel_variance = jnp.where(

@@ -41,6 +41,30 @@ def test_forecasts_of_a_linear_model_are_gaussian():
             covariance = move @ covariance @ move.T + np.diag(np.exp(2 * p.log_process))
 
 
+def test_few_particles_have_the_moments_of_a_linear_model():
+    """The mean is exact whatever is drawn, and the variance right in the mean over draws."""
+    model, params = random_model()
+    belief, u = first_belief(params), jnp.asarray(np.random.default_rng(0).normal(size=(8, 2)))
+    one_belief, one_u = jax.tree.map(lambda x: x[None], (belief, u))
+    moments = lambda key: forecasts.moments(model, params, one_belief, one_u, 4, key)
+    drawn = jax.vmap(moments)(jax.random.split(jax.random.key(1), 1_000))
+    p = jax.tree.map(lambda x: np.asarray(x, float), params)
+    mean, covariance = (np.asarray(x, float) for x in belief)
+    move = np.eye(2) + p.transition
+    for k in range(len(u) + 1):
+        expected = p.matrix @ mean + p.offset
+        np.testing.assert_allclose(
+            drawn.mean[:, 0, k], np.broadcast_to(expected, (1_000, 5)), atol=1e-5
+        )
+        spread = np.einsum("ni,ij,nj->n", p.matrix, covariance, p.matrix)
+        variance = np.asarray(drawn.variance[:, 0, k], float) - np.exp(2 * p.log_noise)
+        error = variance.std(0) / len(variance) ** 0.5
+        assert (np.abs(variance.mean(0) - spread) < 4 * error).all()
+        if k < len(u):
+            mean = move @ mean + p.drift + p.effect @ np.asarray(u[k], float)
+            covariance = move @ covariance @ move.T + np.diag(np.exp(2 * p.log_process))
+
+
 def test_windows_are_drawn_evenly_from_all_there_are():
     model, params = random_model()
     record = simulate(model, params, 10)

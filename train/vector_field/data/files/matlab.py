@@ -1,4 +1,4 @@
-"""MATLAB files, v5 to v7: arrays, cells and structures as the arrays of an npz file.
+"""MATLAB files, v4 to v7: arrays, cells and structures as the arrays of an npz file.
 
 A cell of spike times, one vector for each unit, is spikes; a cell of matrices is episodes. A field
 of a structure is named with a dot, `data.y`. Axes: T steps, n channels, m inputs, E episodes.

@@ -103,9 +103,7 @@ def read_series(group: Any) -> Series:
     kind = group.attrs.get("neurodata_type", "")
     if (kind.decode() if isinstance(kind, bytes) else kind) == "IntervalSeries":
         values = (values > 0).astype(float)
-    values = values * float(data.attrs.get("conversion", 1.0)) + float(
-        data.attrs.get("offset", 0.0)
-    )
+    values = values * _factors(group, values.shape[1]) + float(data.attrs.get("offset", 0.0))
     if "timestamps" in group:
         times = np.asarray(group["timestamps"], float)
         if times.shape != (len(values),):
@@ -117,6 +115,23 @@ def read_series(group: Any) -> Series:
     start = group["starting_time"]
     rate = float(start.attrs["rate"])
     return Series(float(start[()]) + np.arange(len(values)) / rate, values)
+
+
+def _factors(group: Any, columns: int) -> np.ndarray:
+    """What stored numbers are multiplied by to be in the unit of the series, `[1]` or `[k]`.
+
+    Channels of an ElectricalSeries may have factors of their own beside that of the series.
+    """
+    factor = np.array([float(group["data"].attrs.get("conversion", 1.0))])
+    if "channel_conversion" not in group:
+        return factor
+    each = np.asarray(group["channel_conversion"], float).reshape(-1)
+    if each.size not in (1, columns):
+        raise ValueError(
+            f"{group.name} has {each.size} factors in channel_conversion for {columns} channels: "
+            "expected one for each"
+        )
+    return factor * each
 
 
 def spikes_of(units: Any) -> tuple[np.ndarray, np.ndarray, int]:

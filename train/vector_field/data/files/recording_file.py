@@ -4,7 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from train.host.errors import in_one_line
-from train.vector_field.data import packed
+from train.vector_field.data import matlab_versions, packed
 from train.vector_field.data.files import matlab, nwb, tables
 from train.vector_field.data.files.content import Content
 from train.vector_field.data.files.held_inputs import Series
@@ -12,7 +12,6 @@ from train.vector_field.data.files.names import Names
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 UTF_16 = b"\xff\xfe", b"\xfe\xff"
-MATLAB_5, MATLAB_7_3 = b"MATLAB 5.0", b"MATLAB 7.3"
 EXPECTED = (
     "expected an npz file with y [T, n] or [E, T, n], or spike_times and spike_units, and with "
     "u [T, m] or [E, T, m]; or a .mat, CSV or NWB file"
@@ -42,7 +41,7 @@ def read(path: str, names: Names, bin_width: float, inputs: str = "") -> Content
 def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple) -> Content:
     del version  # the cache alone needs it
     head = _first_bytes(path)
-    if head.startswith(MATLAB_7_3):
+    if head.startswith(matlab_versions.VERSION_7_3):
         raise ValueError(
             f"{path} is a MATLAB file of version 7.3: save it in MATLAB by save('{path}', '-v7')"
         )
@@ -51,10 +50,11 @@ def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple
         if packed.is_packed(path):
             _refuse_packed_arrays(path)
             return tables.read(path, names, bin_width, series)
-        if head.startswith(MATLAB_5) or head.startswith(HDF5):
+        is_matlab = matlab_versions.is_readable(head)
+        if is_matlab or head.startswith(HDF5):
             if inputs:
                 raise ValueError("its inputs stand in itself: leave out --inputs")
-            return (nwb if head.startswith(HDF5) else matlab).read(path, names, bin_width)
+            return (matlab if is_matlab else nwb).read(path, names, bin_width)
         if not _is_text(head):
             raise ValueError("its bytes are of no known format")
         return tables.read(path, names, bin_width, series)

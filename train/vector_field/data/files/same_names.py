@@ -11,6 +11,7 @@ from train.host.machine.progress import print_once
 from train.host.numbers import listing, quantity
 from train.vector_field.data.files.content import Content
 from train.vector_field.data.files.text_cells import in_order
+from train.vector_field.data.spike_times import num_units
 
 Arrays = dict[str, np.ndarray]
 
@@ -20,14 +21,25 @@ def match_names(paths: Sequence[str], contents: Sequence[Content]) -> list[Array
 
     Units are those of all files: one that is not in a file has no spikes there. Columns are in the
     order of the first file; where names differ they are left in their order, and a line says so.
+    Beside files whose units have numbers alone, names that are whole numbers are these.
 
-    Raises ValueError, in one line, for files of spikes that have no unit in common, and for columns
-    of which a part alone is in both files, in other places.
+    Raises ValueError, in one line, for files of spikes that have no unit in common, or more or
+    fewer names than there are numbers, and for columns of which a part alone is in both files, in
+    other places.
     """
     arrays = [dict(content.arrays) for content in contents]
     of_spikes = [k for k, x in enumerate(contents) if x.channels and "spike_times" in x.arrays]
     labels = [contents[k].channels for k in of_spikes]
-    places_of_files = _places_of_units([paths[k] for k in of_spikes], labels)
+    named = [paths[k] for k in of_spikes]
+    by_number = {
+        path: x.arrays
+        for path, x in zip(paths, contents, strict=True)
+        if "spike_times" in x.arrays and not x.channels
+    }
+    if of_spikes and by_number:
+        places_of_files = _numbers_of_units(named, labels, by_number)
+    else:
+        places_of_files = _places_of_units(named, labels)
     for k, (places, number) in zip(of_spikes, places_of_files, strict=True):
         arrays[k]["spike_units"] = places[arrays[k]["spike_units"]]
         arrays[k]["num_units"] = np.array(number)
@@ -63,6 +75,35 @@ def _places_of_units(
             )
         places.append((np.array([everyone.index(x) for x in own]), len(everyone)))
     return places
+
+
+def _numbers_of_units(
+    paths: Sequence[str], labels: Sequence[tuple[str, ...]], others: dict[str, Arrays]
+) -> list[tuple[np.ndarray, int]]:
+    """The same where `others` are files, by path, whose units have numbers alone, from 0 on.
+
+    Who is silent has no name in a table of spikes, so that names other than numbers fit no place
+    unless they are as many as there are units.
+    """
+    everyone, number = in_order(x for own in labels for x in own), num_units(others)
+    other = next(iter(others))
+    if all(x.isdecimal() and x.isascii() for x in everyone):
+        number = max(number, 1 + max(map(int, everyone)))
+        if number >= 2**31:
+            raise ValueError(f"{paths[0]} has a unit {number - 1}: number them from 0 on")
+        print_once(f"{', '.join(paths)}: units are those of {other} with these numbers, from 0 on")
+        return [(np.array([int(x) for x in own]), number) for own in labels]
+    if len(everyone) != number:
+        raise ValueError(
+            f"{', '.join(paths)} names {quantity(len(everyone), 'units')}, {listing(everyone)}, "
+            f"and {other} has {number}, by number alone: call them by their numbers there, from 0 "
+            "on, or they are sessions with channels of their own, --sessions"
+        )
+    print_once(
+        f"{', '.join(paths)}: {listing(everyone)} are taken for units 0 to {number - 1} of "
+        f"{other}, in this order: call them by their numbers there"
+    )
+    return _places_of_units(paths, labels)
 
 
 def _order_of_columns(

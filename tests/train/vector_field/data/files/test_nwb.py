@@ -83,6 +83,27 @@ def test_series_and_names(h5py, tmp_path):
         recordings.load(path, names=Names(y=("x",)))
 
 
+def test_numbers_are_in_the_unit_of_their_series(h5py, tmp_path):
+    """The format defines them as data × conversion × channel_conversion + offset."""
+    path, factors = tmp_path / "day.nwb", np.array([1.0, 2.0, 0.5, 4.0], np.float32)
+    stored = np.random.default_rng(3).integers(-900, 900, (50, 4)).astype(np.int16)
+    with h5py.File(path, "w") as file:
+        file.attrs["nwb_version"] = "2.7.0"
+        add_series(file, "acquisition/lfp", stored, "ElectricalSeries", rate=20.0)
+        file["acquisition/lfp/data"].attrs.update(conversion=0.25, offset=-3.0)
+        file["acquisition/lfp/channel_conversion"] = factors
+        file["acquisition/lfp/channel_conversion"].attrs["axis"] = 1
+    expected = np.array(
+        [[x * 0.25 * f - 3 for x, f in zip(r, factors, strict=True)] for r in stored]
+    )
+    np.testing.assert_allclose(recordings.load(str(path)).y[0], expected, rtol=1e-6)
+    with h5py.File(path, "a") as file:
+        del file["acquisition/lfp/channel_conversion"]
+        file["acquisition/lfp/channel_conversion"] = factors[:3]
+    with pytest.raises(ValueError, match="lfp has 3 factors in channel_conversion for 4 channels"):
+        recordings.load(str(path))
+
+
 def write_stimulus(h5py, path, values, times, kind="TimeSeries", rows=None) -> str:
     with h5py.File(path, "w") as file:
         file.attrs["nwb_version"] = "2.7.0"

@@ -38,6 +38,26 @@ def test_units_of_which_none_is_in_both_files_are_sessions(tmp_path):
         recordings.load(paths)
 
 
+def test_units_of_a_table_beside_numbered_ones_are_those_of_their_numbers(tmp_path, capsys):
+    """Unit 1 is silent in the table, and as many have spikes there as there are in the arrays."""
+    table = write_table(tmp_path / "a.csv", "unit,time", [(3, 0.5), (0, 1.5), (2, 2.5)])
+    arrays = str(tmp_path / "b.npz")
+    np.savez(arrays, spike_times=[0.5, 1.5], spike_units=[1, 2], u=np.zeros((3, 1)))
+    expected = np.zeros((2, 3, 4))
+    expected[0, [0, 1, 2], [3, 0, 2]] = expected[1, [0, 1], [1, 2]] = 1
+    np.testing.assert_array_equal(recordings.load([table, arrays]).y, expected)
+    np.testing.assert_array_equal(recordings.load([arrays, table]).y, expected[::-1])
+    assert f"{table}: units are those of {arrays} with these" in capsys.readouterr().err
+    named = write_table(tmp_path / "c.csv", "unit,time", [("b", 0.5), ("a", 1.5), ("c", 2.5)])
+    np.testing.assert_array_equal(recordings.load([named, arrays]).y[0].argmax(1), [1, 0, 2])
+    assert f"{named}: a, b, c are taken for units 0 to 2 of {arrays}" in capsys.readouterr().err
+    np.savez(arrays, spike_times=[0.5], spike_units=[1], u=np.zeros((3, 1)), num_units=4)
+    with pytest.raises(
+        ValueError, match=r"c\.csv names 3 units, a, b, c, and .*b\.npz has 4, by n"
+    ):
+        recordings.load([named, arrays])
+
+
 def test_a_spike_needs_a_unit(tmp_path):
     path = write_table(tmp_path / "spikes.csv", "unit,time", [(1, 0.5), ("", 1.5)])
     with pytest.raises(ValueError, match="1 spike without a unit in column unit: leave them out"):

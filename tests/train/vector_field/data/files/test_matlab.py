@@ -1,0 +1,157 @@
+"""MATLAB files hold the same data as an npz file of the same arrays."""
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.train.vector_field.data.files.formats import (
+    EPISODES,
+    TIMES,
+    U,
+    Y,
+    assert_same,
+    cell,
+    counts_of,
+    expected_of,
+    refuse,
+    save_mat,
+)
+from train.vector_field.data import recordings, step_time
+from train.vector_field.data.files.names import Names
+from train.vector_field.data.step_time import StepTime
+
+
+def test_matlab_arrays_in_all_directions(tmp_path):
+    expected = expected_of(tmp_path, y=Y, u=U)
+    load = lambda names=Names(), **variables: recordings.load(
+        save_mat(tmp_path, **variables), names=names
+    )
+    assert_same(load(y=Y, u=U), expected)
+    assert_same(load(y=Y.T, u=U.T), expected)
+    assert_same(load(session={"y": Y, "stim": U, "animal": "R7"}), expected)
+    assert_same(load(Names(y=("lfp",), u=("a", "b")), lfp=Y, a=U[:, :1], b=U[:, 1:]), expected)
+    assert_same(load(traces=Y, u=U, t=0.01 * np.arange(40)), expected)
+    assert_same(load(y=Y.T), expected_of(tmp_path, y=Y, u=np.zeros((40, 1))))
+    one = expected_of(tmp_path, y=Y[:, :1], u=U[:, :1])
+    assert_same(load(y=Y[:, 0], u=U[:, 0]), one)  # a row, as scipy writes vectors
+    y, u = EPISODES
+    several = expected_of(tmp_path, y=y, u=u)
+    assert_same(load(y=y, u=u), several)
+    assert_same(load(y=y.transpose(2, 1, 0), u=u.transpose(2, 1, 0)), several)
+    assert_same(load(y=cell(list(y)), u=cell([x.T for x in u])), several)
+    unequal = expected_of(
+        tmp_path, y=np.concatenate(y)[5:], u=np.concatenate(u)[5:], lengths=[25, 30, 30, 30]
+    )
+    assert_same(load(y=cell([y[0, 5:], *y[1:]]), u=cell([u[0, 5:], *u[1:]])), unequal)
+
+
+def test_matlab_time_is_the_longer_axis_with_as_many_inputs_as_channels(tmp_path):
+    y = Y[:, :2]
+    expected = expected_of(tmp_path, y=y, u=U)
+    for sides in ((y, U), (y.T, U.T), (y.T, U), (y, U.T)):
+        path = save_mat(tmp_path, y=sides[0], u=sides[1])
+        assert_same(recordings.load(path), expected)
+    episodes = save_mat(tmp_path, y=cell([y.T, y.T[:, :9]]), u=cell([U.T, U.T[:, :9]]))
+    joined = expected_of(
+        tmp_path, y=np.concatenate([y, y[:9]]), u=np.concatenate([U, U[:9]]), lengths=[40, 9]
+    )
+    assert_same(recordings.load(episodes), joined)
+
+
+def test_matlab_times_say_what_is_missing_and_how_long_a_step_is(tmp_path):
+    keep = np.r_[0:10, 13:40]
+    path = save_mat(tmp_path, y=Y[keep], u=U[keep], t=5 + 0.02 * keep, time_unit="s")
+    data = recordings.load(path)
+    np.testing.assert_array_equal(data.observed[0].all(1), np.isin(np.arange(40), keep))
+    np.testing.assert_allclose(data.y[0][keep], Y[keep], rtol=1e-6)
+    np.testing.assert_allclose(data.u[0, 10:13], np.repeat(U[9:10], 3, 0), rtol=1e-6)  # held
+    time = step_time.load([path], 1.0, None, "")
+    assert time.unit == "s"
+    assert time.length == pytest.approx(0.02)
+    path = save_mat(tmp_path, y=Y, u=U, fs=250)
+    assert step_time.load([path], 1.0, None, "ms") == StepTime(1 / 250, "ms")
+    path = save_mat(tmp_path, y=Y, u=U, fs=250, t=np.arange(40))  # which only number the rows
+    assert step_time.load([path], 1.0, None, "") == StepTime(1 / 250, "")
+    path = save_mat(tmp_path, y=Y, u=U, dt=0.5, t=0.02 * np.arange(40))
+    refuse(path, "a step lasts 0.5 by dt and 0.02 by t: leave one of them out")
+    path = save_mat(tmp_path, spikes=cell(TIMES), dt=0.02, fs=30_000)
+    with pytest.raises(ValueError, match=r"a step in .* is 0.02 and --env.bin-width, .* is 0.25"):
+        step_time.load([path], 0.25, None, "")
+    refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 3:23]), "t does not rise at row 20, from 19 to 3")
+    refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 20.5:40.5]), "t has uneven steps")
+    refuse(save_mat(tmp_path, y=Y, dt=-1.0), "dt is [-1.]")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_matlab_files_of_version_4(tmp_path, order):
+    """Written as its format says: a header, the name and the numbers, column by column."""
+    path, content = tmp_path / "old.mat", b""
+    for name, x in (("y", Y), ("u", U)):
+        header = struct.pack(f"{order}5i", 1000 * (order == ">"), *x.shape, 0, len(name) + 1)
+        content += header + name.encode() + b"\0" + x.T.astype(f"{order}f8").tobytes()
+    path.write_bytes(content)
+    assert_same(recordings.load(str(path)), expected_of(tmp_path, y=Y, u=U))
+    path.write_bytes(content[:300])
+    refuse(path, "old.mat cannot be read (")
+    path.write_bytes(content[1:])
+    refuse(path, "its bytes are of no known format")
+
+
+def test_matlab_cell_of_spike_times(tmp_path):
+    path = save_mat(tmp_path, spikes=cell(TIMES))
+    data = recordings.load(path, 0.25)
+    bins = int(max(x.max(initial=0) for x in TIMES) / 0.25) + 1
+    np.testing.assert_array_equal(data.y[0], counts_of(0.25, bins))
+    assert not data.u.any()
+    path = save_mat(tmp_path, spikes=cell(TIMES), stim=np.ones((16, 2)))
+    data = recordings.load(path, 0.25)
+    np.testing.assert_array_equal(data.y[0], counts_of(0.25, 16))
+    assert data.u.shape == (1, 16, 2)
+    units = np.repeat(np.arange(5), [len(x) for x in TIMES])
+    path = save_mat(
+        tmp_path, spike_times=np.concatenate(TIMES), spike_units=units, u=np.ones((16, 2))
+    )
+    assert_same(recordings.load(path, 0.25), data)
+    assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "")
+
+
+def test_matlab_cells_of_units_and_trials_are_refused(tmp_path):
+    table = np.empty((2, 3), object)
+    for k in np.ndindex(2, 3):
+        table[k] = np.array([0.1, 0.4, 0.9]) + sum(k)
+    path = save_mat(tmp_path, spikes=table)
+    refuse(path, "spikes is a cell of 2×3; expected one row of cells, a vector of spike times for")
+    assert recordings.load(save_mat(tmp_path, spikes=table[:1])).y.shape == (1, 3, 3)
+    units, trials = np.repeat(np.indices((2, 3)).reshape(2, -1), 3, 1)
+    arrays = {"spike_times": np.concatenate(table.ravel()), "u": np.zeros((3, 4, 1))}
+    path = save_mat(tmp_path, **arrays, spike_units=units, spike_episodes=trials)
+    assert recordings.load(path).y.shape == (3, 4, 2)  # the way out
+    fields = np.zeros((2, 3), [("times", object)])
+    fields["times"] = table
+    refuse(save_mat(tmp_path, unit=fields), "unit.times is a cell of 2×3", Names(y=("unit.times",)))
+
+
+def test_matlab_axes_of_episodes_are_told_where_shapes_do_not_say_which_is_which(tmp_path, capsys):
+    y = EPISODES[0]
+    assert recordings.load(save_mat(tmp_path, y=y)).y.shape == y.shape
+    assert "; y is read as 4 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
+    both = recordings.load(save_mat(tmp_path, y=y[:3], u=y[1:]))  # as many inputs as channels
+    assert both.y.shape == (3, 30, 5)
+    assert "; y is read as 3 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
+
+
+def test_matlab_names_that_are_not_clear_are_refused_with_the_candidates(tmp_path):
+    path = save_mat(tmp_path, lfp=Y, dff=Y[:, :2], label="x")
+    refuse(path, "which variable is y? There are lfp 40×3, dff 40×2: choose by --names.y")
+    refuse(path, "there is no variable LFP; there are lfp 40×3, dff 40×2", Names(y=("LFP",)))
+    assert recordings.load(path, names=Names(y=("lfp",))).y.shape == (1, 40, 3)
+    refuse(save_mat(tmp_path, y=Y, stim=U, input=U), "which variable is u?")
+    refuse(save_mat(tmp_path, y=cell([Y, Y]), u=U), "expected a cell of as many for u")
+    path = tmp_path / "new.mat"
+    path.write_bytes(b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(500) + b"\x89HDF\r\n\x1a\n")
+    refuse(path, "of version 7.3: save it in MATLAB by save(")
+    path = Path(save_mat(tmp_path, y=Y, u=U))
+    path.write_bytes(path.read_bytes()[:300])
+    refuse(path, "data.mat cannot be read (")

@@ -1,0 +1,172 @@
+"""CSV files hold the same data as an npz file of the same arrays."""
+
+import numpy as np
+import pytest
+
+from tests.train.vector_field.data.files.formats import (
+    EPISODES,
+    TIMES,
+    U,
+    Y,
+    assert_same,
+    counts_of,
+    expected_of,
+    refuse,
+    table,
+    write,
+)
+from train.vector_field.data import recordings, step_time
+from train.vector_field.data.files.names import Names
+from train.vector_field.data.step_time import StepTime
+
+
+def test_csv_of_channels(tmp_path):
+    expected = expected_of(tmp_path, y=Y, u=U)
+    header, columns = "a,b,c,stim1,stim2", [*Y.T, *U.T]
+    assert_same(recordings.load(write(tmp_path, table(header, *columns))), expected)
+    for separator in (";", "\t"):
+        text = "# a comment\n" + table(header, *columns, separator=separator)
+        assert_same(recordings.load(write(tmp_path, text)), expected)
+    keep = np.r_[0:10, 13:40]
+    timed = table(f"time (ms),{header}", 20.0 * keep, *(x[keep] for x in columns))
+    path = write(tmp_path, timed)
+    data = recordings.load(path)
+    np.testing.assert_array_equal(data.observed[0].all(1), np.isin(np.arange(40), keep))
+    assert step_time.load([path], 1.0, None, "") == StepTime(20.0, "ms")
+    names = Names(y=("c", "a"), u=("b",))
+    assert_same(
+        recordings.load(path, names=names).cut(slice(None), slice(10), np.array([10])),
+        expected_of(tmp_path, y=Y[:10, [2, 0]], u=Y[:10, 1:2]),
+    )
+    lines = table(header, *columns).splitlines()
+    lines[3] = ",".join(["", "NaN", *lines[3].split(",")[2:]])
+    data = recordings.load(write(tmp_path, "\n".join(lines)))
+    np.testing.assert_array_equal(np.argwhere(~data.observed[0]), [[2, 0], [2, 1]])
+
+
+def test_csv_of_trials(tmp_path):
+    y, u = EPISODES
+    trials, time = np.repeat([7, 3, 9, 8], 30), np.tile(np.arange(30) / 10, 4)
+    columns = [*np.concatenate(y).T, *np.concatenate(u).T]
+    text = table("trial,t,a,b,c,d,e,u0,u1", trials, time, *columns)
+    assert_same(recordings.load(write(tmp_path, text)), expected_of(tmp_path, y=y, u=u))
+    mixed = table("trial,a,u", [1, 2, 1], [0, 1, 2], [0, 0, 0])
+    refuse(write(tmp_path, mixed), "rows of one trial in trial are not together")
+
+
+def test_a_trial_of_one_row_does_not_say_how_long_a_step_is(tmp_path):
+    trials = ["a"] * 50 + ["b"]
+    lines = [f"{trial},{0.02 * i:.2f},{i % 7}.5" for i, trial in enumerate(trials)]
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(["trial,time (s),y", *lines]))
+    data = recordings.load(str(path))
+    np.testing.assert_array_equal(data.lengths, [50, 1])
+    length, unit = step_time.load([str(path)], 1.0, None, "")
+    assert unit == "s"
+    assert length == pytest.approx(0.02)
+
+
+def test_quoted_cells_may_hold_the_separator(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text('"time","rate, left","rate, right"\n0,"1.5",2\n1, "2.5" ,3\n2,0.5,1\n')
+    np.testing.assert_array_equal(recordings.load(str(path)).y[0], [[1.5, 2], [2.5, 3], [0.5, 1]])
+    path.write_text('time,y\n0,"1,5"\n1,"2,5"\n')
+    refuse(path, "column y has '1,5' in row 1; expected numbers, with points instead of decimal")
+    path.write_text('time,y\n0,"' + 200_000 * "1")
+    refuse(path, "its cells cannot be told apart")
+
+
+def test_csv_of_spikes_with_and_without_inputs(tmp_path):
+    names = [["n3", "n10", "b", "silent", "a"][k] for k in range(5)]
+    rows = sorted((t, names[k]) for k, times in enumerate(TIMES) for t in times)
+    path = write(tmp_path, table("neuron,time_s", [x[1] for x in rows], [x[0] for x in rows]))
+    bins = int(rows[-1][0] / 0.25) + 1
+    data = recordings.load(path, 0.25)
+    order = [names.index(x) for x in sorted(set(names) - {"silent"})]  # who never fired is unknown
+    np.testing.assert_array_equal(data.y[0], counts_of(0.25, bins)[:, order])
+    assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "s")
+    events = write(tmp_path, "time,light,force\n0.3,1,0\n0.8,0,0\n1.1,0,2\n1.2,0,4\n", "light.csv")
+    data = recordings.load(path, 0.25, inputs=(events,))
+    np.testing.assert_allclose(data.u[0, :6, 0], [0, 0.8, 1, 0.2, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(data.u[0, :6, 1], [0, 0, 0, 0, 1.6, 4], rtol=1e-6)
+    text = table("unit,time,trial", [0, 4, 0, 4], [0.1, 0.6, 0.2, 0.9], ["x", "x", "y", "y"])
+    data = recordings.load(write(tmp_path, text), 0.5)
+    np.testing.assert_array_equal(data.lengths, [2, 2])
+    np.testing.assert_array_equal(data.y, [[[1, 0], [0, 1]], [[1, 0], [0, 1]]])
+
+
+@pytest.mark.parametrize("name", ["frame", "n"])
+def test_columns_that_number_the_rows_are_no_channels(tmp_path, name, capsys):
+    numbers = np.arange(7, 47)
+    if name == "frame":
+        numbers[20:] += 3  # of which some were lost
+    path = write(tmp_path, table(f"{name},a,b,c", numbers, *Y.T))
+    np.testing.assert_allclose(recordings.load(path).y[0], Y, rtol=1e-6)
+    assert f"; left out: {name}, which numbers the rows\n" in capsys.readouterr().err
+    assert recordings.load(path, names=Names(y=(name, "a"))).y.shape == (1, 40, 2)
+    trials = table(f"trial,{name},a,b,c", np.repeat([1, 2], 20), np.tile(numbers[:20], 2), *Y.T)
+    data = recordings.load(write(tmp_path, trials))
+    np.testing.assert_allclose(data.y, Y.reshape(2, 20, 3), rtol=1e-6)
+    uneven = numbers + (np.arange(40) == 9) * (-2.5)
+    path = write(tmp_path, table(f"{name},a,b,c", uneven, *Y.T))
+    assert recordings.load(path).y.shape == (1, 40, 4)
+
+
+def test_columns_without_a_name_are_called_by_their_place(tmp_path, capsys):
+    """Pandas writes the numbers of rows under no name, and spreadsheets an empty column."""
+    path = write(tmp_path, table("t,,b", np.arange(40) / 10, *Y.T[:2]))
+    np.testing.assert_allclose(recordings.load(path).y[0], Y[:, :2], rtol=1e-6)
+    assert "y: column 2, b; " in capsys.readouterr().err
+    np.testing.assert_allclose(recordings.load(path, names=Names(y=("b",))).y[0], Y[:, 1:2], 1e-6)
+    path = write(tmp_path, table(",a,b,", np.arange(40), *Y.T[:2], [""] * 40), "b.csv")
+    np.testing.assert_allclose(recordings.load(path).y[0], Y[:, :2], rtol=1e-6)
+    assert "y: a, b; " in (line := capsys.readouterr().err)
+    assert line.endswith("; left out: column 1, which numbers the rows\n")
+
+
+def test_spikes_with_other_columns(tmp_path, capsys):
+    """Sorters write such tables."""
+    units, times = [3, 5, 3, 5], [0.1, 0.6, 0.2, 2.9]
+    path = write(tmp_path, table("unit,time_s,depth", units, times, [7, 8, 9, 6]))
+    message = "its columns unit and time_s are those of spikes, but there are others, depth: leave"
+    refuse(path, message)
+    data = recordings.load(path, names=Names(units="unit"))
+    np.testing.assert_array_equal(data.y, [[[2, 1], [0, 0], [0, 1]]])
+    assert "; left out: depth\n" in capsys.readouterr().err
+
+
+def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
+    times, trials = np.array([0.1, 0.6, 3, 9, 2, 7, 0.5, 8]), np.repeat([4, 5, 6, 7], 2)
+    for shift in (0, 10):
+        text = table("unit,time,trial", [0, 1] * 4, times + shift * (trials - 4), trials)
+        recordings.load(write(tmp_path, text, f"{shift}.csv"), 0.5)
+    lines = capsys.readouterr().err.splitlines()
+    assert "without any spike" not in lines[0]
+    assert "trial 7 begins with 30.5 without any spike, as times go on from trial" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n", "there are no rows"),
+        ("1,2\n3,4\n", "its first line holds numbers: expected the names of the columns"),
+        ("a,b\n1,2,3\n", "row 1 has 3 cells where the first line has 2"),
+        ("a,a\n1,2\n", "two columns are called 'a'"),
+        ("a;u\n1,5;2\n2;3\n", "with points instead of decimal commas"),
+        ("a,u\nx,2\n2,3\n", "column a has 'x' in row 1; expected numbers"),
+        ("a,u\n1_5,2\n2,3\n", "column a has '1_5' in row 1; expected numbers"),
+        ("# of a rig\na,u\n#N/A,2\n2,3\n", "column a has '#N/A' in row 1; expected numbers"),
+        ("t,a\n0,1\n1,2\n0.5,3\n", "t does not rise at row 2, from 1 to 0.5: sort the rows"),
+        ("t,time,a\n0,0,1\n", "t, time could all be time: choose, --names.time"),
+        ("u,light\n1,2\n", "no column is left for y"),
+        ("unit,time\n1,\n", "1 spikes have no finite time from 0 on"),
+    ],
+)
+def test_csv_that_cannot_be_is_refused_in_one_line(tmp_path, text, message):
+    refuse(write(tmp_path, text), message)
+
+
+def test_a_table_of_another_encoding_is_refused_with_a_way_out(tmp_path):
+    for encoding in ("latin-1", "utf-16"):
+        (tmp_path / "a.csv").write_text("a µV,u\n1,2\n2,3\n", encoding)
+        refuse(tmp_path / "a.csv", "it is no text in UTF-8: if it is a table, save it as UTF-8")
