@@ -13,7 +13,7 @@ from train.host.entrance import ROOT
 from train.host.files.run_directory import CHECKPOINTS, RunDirectory
 from train.host.machine import jax_settings
 from train.host.machine.jax_settings import PRECISION
-from train.host.plain_config import flatten, plain
+from train.host.plain_config import differences, flatten, plain
 
 BLOCK = 1 << 20
 """Bytes of a file that are read at once."""
@@ -44,6 +44,18 @@ def files_of(config: Any) -> dict[str, str]:
         if entries and not name.startswith("run."):
             checksums[name] = ", ".join(entries)
     return checksums
+
+
+def changed_files(checkpoints: Path, files: dict[str, str]) -> str:
+    """`; NAME: saved -> current since …` of what `files_of` tells otherwise than the newest
+    checkpoint in a folder does; empty: nothing. For messages on states that do not fit any more."""
+    try:
+        saved = checkpoint.read_meta(checkpoints).get("files", files)
+    except checkpoint.CheckpointError:
+        return ""
+    changes = differences(saved, files)
+    advice = "since the run was saved: put back what it learned from, or begin a run of its own"
+    return f"; {'; '.join(changes)} {advice}" if changes else ""
 
 
 def _with_checksum(path: Path) -> str:

@@ -12,6 +12,7 @@ from jaxrl.numerics.precision import in_float32
 from train.host.compilation import compiled
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
+from train.host.files.provenance import changed_files, files_of
 from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import rebuild
 from train.host.program import Program, Run, find
@@ -33,7 +34,8 @@ def load(directory: str | Path, best: bool = False) -> Run:
         like = jax.eval_shape(compiled.init_all(training.init, starts), starts)
         state, _, updates = checkpoint.restore(run_directory.checkpoints, like)
     except (ValueError, checkpoint.CheckpointError) as error:
-        raise UsageError(in_one_line(error)) from error
+        changes = changed_files(run_directory.checkpoints, files_of(config))
+        raise UsageError(in_one_line(error) + changes) from error
     agents = agents_of(state.agent, config.run.num_seeds)
     if not best:
         return run._replace(updates=updates, agents=agents, state=state)
