@@ -86,7 +86,12 @@ def commit(folder: Path = ROOT) -> str | None:
     top = git_answer(folder, "rev-parse", "--show-toplevel")
     if not top or Path(top).resolve() != folder.resolve():
         return None
-    return git_answer(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    # `describe --dirty` would write the index, and leave its lock where it is stopped.
+    changes = git_answer(
+        folder, "--no-optional-locks", "status", "--porcelain", "--untracked-files=no"
+    )
+    head = git_answer(folder, "rev-parse", "HEAD")
+    return f"{head}-dirty" if head and changes else head
 
 
 def git_answer(folder: Path, *arguments: str) -> str | None:

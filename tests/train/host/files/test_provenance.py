@@ -71,6 +71,25 @@ def test_a_run_that_goes_on_says_which_file_was_changed(
     assert checkpoint.read_meta(run / "checkpoints")["files"] != saved
 
 
+def test_a_run_that_is_loaded_says_which_file_was_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """As for scores of what it learned from, which would be of something else."""
+    run, file = tmp_path / "run", tmp_path / "data.npy"
+    file.write_bytes(b"as it was")
+    assert start(f"--run.directory={run}", "--data", file) == 0
+    monkeypatch.setattr(saved_runs, "find", lambda name, where: PROGRAM)
+    before = files_of(Config(data=(str(file),)))["data"]
+    saved_runs.load(run)
+    assert not caplog.records
+    file.write_bytes(b"as it is now")
+    after = files_of(Config(data=(str(file),)))["data"]
+    saved_runs.load(run)
+    (warning,) = caplog.records
+    assert warning.levelno == logging.WARNING
+    assert warning.getMessage().startswith(f"data: {before} -> {after} since {run} was saved")
+
+
 def test_a_state_that_does_not_fit_a_changed_file_is_refused_with_what_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
