@@ -171,6 +171,7 @@ def test_positions_number_the_ids(tmp_path):
             {"states": IDS, "ends": IDS},
             "hold 2; expected .*, 1 at the last of an episode and else 0",
         ),
+        ({"states": IDS, "positions": np.full((5, 2), 1e300)}, "positions in .* beyond 1e"),
         ({"states": IDS, "ends": IDS[:2] * 0}, r"ends in .* have shape \(2,\); expected \(7,\)"),
         ({"states": IDS, "ends": 0 * IDS, "lengths": [7]}, "has both ends and lengths"),
         ({"states": IDS, "lengths": [3, 3]}, "integers from 1 on that add up to 7 states"),
