@@ -16,12 +16,12 @@ from train.host.compilation import compiled
 from train.host.errors import INTERRUPTED, REFUSED, UsageError
 from train.host.files import metrics_file
 from train.host.machine import signals
-from train.host.plain_config import rebuild
+from train.host.plain_config import rebuild, with_field
 from train.host.program import find
 from train.host.running import saved_runs
 from train.host.running.run import run
 from train.sweep import __main__ as command
-from train.sweep import batches, build, files
+from train.sweep import batches, build, files, plan
 
 RATES = ("0.005", "0.02")
 VARY = f"agent.learning_rate={','.join(RATES)}"
@@ -243,6 +243,29 @@ def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("name", "preset", "field", "right", "wrong"),
+    [
+        ("durotaxis", "linear", "env.threshold_nodes", (50.0, 60.0), 200.0),
+        ("snake", "rainbow", "agent.value_low", (-10.0, -20.0), 200.0),
+    ],
+)
+def test_every_configuration_is_refused_as_a_run_of_its_own(
+    name, preset, field, right, wrong, place
+):
+    """What contradicts another field is refused wherever it stands among the values."""
+    program = find(name, "here")
+    config = program.presets[preset].config
+    with pytest.raises(ValueError, match=r"expected") as alone:
+        program.training(with_field(config, field, wrong))
+    values = [*right[:place], wrong, *right[place:]]
+    trials = plan.trials([{field: value} for value in values], [0, 1])
+    with pytest.raises(UsageError) as refused:
+        plan.groups(program, config, preset, trials)
+    assert str(refused.value) == f"{field}={wrong:g}: {alone.value}"
 
 
 @pytest.mark.parametrize(
