@@ -5,11 +5,14 @@ import dataclasses
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from jaxrl import checkpoint
 from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
 from train.host.compilation import compiled
@@ -243,6 +246,27 @@ def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_each_batch_takes_as_many_devices_as_divide_its_members(finished_sweep, tmp_path):
+    """Two of two for a batch of four members, and one of two for a confirmation on three seeds."""
+    directory, flags = tmp_path / "s", ["--devices", "2", "--confirm", "3", "--vary", VARY]
+    start = [sys.executable, "-m", "train.sweep", "tests.train.tiny", "plain", "--seeds", "2"]
+    process = subprocess.run(
+        [*start, "--directory", str(directory), *flags],
+        cwd=Path(__file__).resolve().parents[3],
+        env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    for name, count in (("batches", 2), ("confirmation", 1)):
+        assert checkpoint.read_meta(directory / name / "000" / "checkpoints")["devices"] == count
+    alone = [row["score"] for row in table(finished_sweep) if row["agent.replay"] == "7"]
+    scores = [float(row["score"]) for row in table(directory)]
+    assert scores == pytest.approx([float(score) for score in alone], rel=1e-5)
+    assert saved_runs.load(directory / "best").config.run.devices == "auto"
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
