@@ -90,14 +90,13 @@ def max_members(program: Program, group: Group) -> int:
 def on_shared_devices(config: Any, members: int) -> Any:
     """`config` with as many of `--devices N` as can share so many members equally.
 
-    How many members a batch has depends on the memory, and of the confirmation on its seeds. Raises
-    UsageError where there are fewer devices than N.
+    How many members a batch has depends on the memory, and of the confirmation on its seeds. A
+    sweep that is resumed takes no flags, so where there are fewer than N it has those there are.
     """
     request = config.run.devices
     if not request.isdecimal():
         return config
-    devices.refuse_missing(int(request))
-    count, _ = devices.mesh_shape(int(request), members, 1)
+    count, _ = devices.mesh_shape(min(int(request), len(jax.devices())), members, 1)
     return with_run_fields(config, devices=str(count))
 
 

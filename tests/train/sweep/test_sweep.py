@@ -229,6 +229,7 @@ class TestRandom:
         (["--vary", VARY, "--vary", VARY], "varied twice"),
         (["--random", "3"], "give one"),
         (["--run.num-seeds", "3"], "--seeds"),
+        (["--devices", "4096"], "--devices 4096: there are"),
         (["--run.log", "tensorboard"], "--run.log is for a single run: leave it out of a sweep"),
         (
             ["--run.seed=2147483645", "--vary", VARY],
@@ -267,6 +268,18 @@ def test_each_batch_takes_as_many_devices_as_divide_its_members(finished_sweep, 
     scores = [float(row["score"]) for row in table(directory)]
     assert scores == pytest.approx([float(score) for score in alone], rel=1e-5)
     assert saved_runs.load(directory / "best").config.run.devices == "auto"
+
+
+def test_a_sweep_goes_on_where_there_are_fewer_devices(finished_sweep, tmp_path):
+    """It was begun on more than there are here, and a sweep that is resumed takes no flags."""
+    directory = tmp_path / "s"
+    shutil.copytree(finished_sweep, directory)
+    shutil.rmtree(directory / "batches" / "001")
+    plan_path = directory / files.PLAN
+    plan_path.write_text(plan_path.read_text().replace("devices: auto", "devices: '4096'"))
+    assert "4096" in plan_path.read_text()
+    assert command.main(["--resume", str(directory)]) == 0
+    assert table(directory) == table(finished_sweep)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
