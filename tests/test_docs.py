@@ -90,6 +90,20 @@ def test_numbers_of_the_front_page_stand_on_the_page_that_it_names():
     assert len(rows) > 5
 
 
+def test_kernels_of_the_wide_presets_are_those_of_the_table_of_all_presets():
+    """Rounded there: half of the last digit that is shown may be between them."""
+    page = (DOCS / "accelerators.md").read_text()
+    lines = page.partition("<!-- table: accelerators -->")[2].splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if "| NVIDIA H100" in line]
+    kernels = {row[0].strip("`"): float(row[4]) for row in cells if len(row) > 4 and row[4]}
+    shown = re.findall(r"^\| `(\w+:\w+)_wide`.* ([\d.]+) for ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(shown) > 5
+    for preset, *numbers in shown:
+        for number, name in zip(numbers, (f"{preset}_wide", preset), strict=True):
+            unit = 10.0 ** -len(number.partition(".")[2])
+            assert abs(float(number) - kernels[name]) < 0.51 * unit, f"{name}: {number}"
+
+
 def test_commands_name_runs_that_a_reader_can_have():
     """A run is RUN or `runs/...`, not a folder of the author's."""
     named = re.compile(
