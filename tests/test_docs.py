@@ -1,8 +1,10 @@
 """The pages agree with the measurements, their links lead somewhere, and nothing is left out."""
 
 import importlib
+import json
 import re
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -102,6 +104,19 @@ def test_kernels_of_the_wide_presets_are_those_of_the_table_of_all_presets():
         for number, name in zip(numbers, (f"{preset}_wide", preset), strict=True):
             unit = 10.0 ** -len(number.partition(".")[2])
             assert abs(float(number) - kernels[name]) < 0.51 * unit, f"{name}: {number}"
+
+
+def test_a_plan_of_the_sequence_vae_takes_what_was_measured_last():
+    record = json.loads((ROOT / "bench/results/vector_field_speed.json").read_text())[-1]
+    cases = [case for value in record.values() if isinstance(value, list) for case in value]
+    rates = {(x["name"], x["experiments"]): median(x["steps_per_second"]) for x in cases}
+    plan, every_step = rates["plan", 1], rates["sequence VAE, d_optimal, every step", 1]
+    shown = re.search(
+        r"takes ([\d.]+) ms, so with one at [\w\s]+ ([\d,]+) steps a second",
+        (DOCS / "speed.md").read_text(),
+    )
+    assert shown
+    assert shown.groups() == (f"{1_000 / plan:.1f}", f"{every_step:,.0f}")
 
 
 def test_commands_name_runs_that_a_reader_can_have():
