@@ -98,9 +98,9 @@ def test_kernels_of_the_wide_presets_are_those_of_the_table_of_all_presets():
     lines = page.partition("<!-- table: accelerators -->")[2].splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if "| NVIDIA H100" in line]
     kernels = {row[0].strip("`"): float(row[4]) for row in cells if len(row) > 4 and row[4]}
-    shown = re.findall(r"^\| `(\w+:\w+)_wide`.* ([\d.]+) for ([\d.]+) \|$", page, re.MULTILINE)
-    assert len(shown) > 5
-    for preset, *numbers in shown:
+    rows = re.findall(r"^\| `(\w+:\w+)_wide`.* ([\d.]+) for ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(rows) > 5
+    for preset, *numbers in rows:
         for number, name in zip(numbers, (f"{preset}_wide", preset), strict=True):
             unit = 10.0 ** -len(number.partition(".")[2])
             assert abs(float(number) - kernels[name]) < 0.51 * unit, f"{name}: {number}"
@@ -111,12 +111,12 @@ def test_a_plan_of_the_sequence_vae_takes_what_was_measured_last():
     cases = [case for value in record.values() if isinstance(value, list) for case in value]
     rates = {(x["name"], x["experiments"]): median(x["steps_per_second"]) for x in cases}
     plan, every_step = rates["plan", 1], rates["sequence VAE, d_optimal, every step", 1]
-    shown = re.search(
+    sentence = re.search(
         r"takes ([\d.]+) ms, so with one at [\w\s]+ ([\d,]+) steps a second",
         (DOCS / "speed.md").read_text(),
     )
-    assert shown
-    assert shown.groups() == (f"{1_000 / plan:.1f}", f"{every_step:,.0f}")
+    assert sentence
+    assert sentence.groups() == (f"{1_000 / plan:.1f}", f"{every_step:,.0f}")
 
 
 def test_commands_name_runs_that_a_reader_can_have():
