@@ -1,8 +1,10 @@
 """The pages agree with the measurements, their links lead somewhere, and nothing is left out."""
 
 import importlib
+import json
 import re
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -88,6 +90,33 @@ def test_numbers_of_the_front_page_stand_on_the_page_that_it_names():
         missing = [number for number in (*ranges, *numbers) if number not in page]
         assert not missing, f"{details} has no {missing}"
     assert len(rows) > 5
+
+
+def test_kernels_of_the_wide_presets_are_those_of_the_table_of_all_presets():
+    """Rounded there: half of the last digit that is shown may be between them."""
+    page = (DOCS / "accelerators.md").read_text()
+    lines = page.partition("<!-- table: accelerators -->")[2].splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if "| NVIDIA H100" in line]
+    kernels = {row[0].strip("`"): float(row[4]) for row in cells if len(row) > 4 and row[4]}
+    rows = re.findall(r"^\| `(\w+:\w+)_wide`.* ([\d.]+) for ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(rows) > 5
+    for preset, *numbers in rows:
+        for number, name in zip(numbers, (f"{preset}_wide", preset), strict=True):
+            unit = 10.0 ** -len(number.partition(".")[2])
+            assert abs(float(number) - kernels[name]) < 0.51 * unit, f"{name}: {number}"
+
+
+def test_a_plan_of_the_sequence_vae_takes_what_was_measured_last():
+    record = json.loads((ROOT / "bench/results/vector_field_speed.json").read_text())[-1]
+    cases = [case for value in record.values() if isinstance(value, list) for case in value]
+    rates = {(x["name"], x["experiments"]): median(x["steps_per_second"]) for x in cases}
+    plan, every_step = rates["plan", 1], rates["sequence VAE, d_optimal, every step", 1]
+    sentence = re.search(
+        r"takes ([\d.]+) ms, so with one at [\w\s]+ ([\d,]+) steps a second",
+        (DOCS / "speed.md").read_text(),
+    )
+    assert sentence
+    assert sentence.groups() == (f"{1_000 / plan:.1f}", f"{every_step:,.0f}")
 
 
 def test_commands_name_runs_that_a_reader_can_have():

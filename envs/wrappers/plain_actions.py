@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnax.environments import environment, spaces
+from jax.core import Tracer
 
 from envs.spaces import Composite, children, map_parts
 from envs.wrappers.wrapper import Wrapper
@@ -23,7 +24,8 @@ class PlainActions(Wrapper):
         return key, convert_action(self.env.action_space(self.inner(params)), action)
 
     def action_space(self, params: Any = None) -> Any:
-        return plain_space(super().action_space(params))
+        with jax.ensure_compile_time_eval():  # bounds that are arrays, where a function is traced
+            return plain_space(super().action_space(params))
 
 
 def has_plain_actions(env: environment.Environment, params: Any) -> bool:
@@ -37,9 +39,14 @@ def is_plain(space: Any) -> bool:
         return all(is_plain(part) for part in children(space).values())
     if isinstance(space, spaces.Box):
         is_float, is_int = (np.dtype(space.dtype) == x for x in (np.float32, np.int32))
-        begins_at_0 = is_int and not np.any(np.asarray(space.low))
+        begins_at_0 = is_int and is_known(space.low) and not np.any(np.asarray(space.low))
         return len(space.shape) == 1 and (is_float or begins_at_0)
     return not isinstance(space, spaces.Discrete) or np.dtype(space.dtype) == np.int32
+
+
+def is_known(bound: Any) -> bool:
+    """Whether a bound is numbers; within a jitted function what depends on parameters is none."""
+    return not isinstance(bound, Tracer)
 
 
 def plain_space(space: Any) -> Any:
@@ -52,12 +59,12 @@ def plain_space(space: Any) -> Any:
         return spaces.Discrete(space.n)
     if not isinstance(space, spaces.Box) or is_plain(space):
         return space
-    low, high = (
-        np.broadcast_to(np.asarray(x), space.shape).ravel() for x in (space.low, space.high)
-    )
+    bounds = space.low, space.high
+    arrays = np if all(map(is_known, bounds)) else jnp  # float64 has all integers of 32 bits
+    low, high = (arrays.broadcast_to(arrays.asarray(x), space.shape).ravel() for x in bounds)
     if jnp.issubdtype(space.dtype, jnp.floating):
         return spaces.Box(jnp.asarray(low), jnp.asarray(high), low.shape, jnp.float32)
-    span = jnp.asarray(high.astype(np.float64) - low.astype(np.float64))
+    span = jnp.asarray(high.astype(float) - low.astype(float))
     return spaces.Box(jnp.zeros_like(span), span, span.shape, jnp.int32)
 
 
@@ -74,5 +81,5 @@ def convert_part(space: Any, action: Any) -> Any:
         return action
     action = jnp.reshape(action, space.shape)
     if not jnp.issubdtype(space.dtype, jnp.floating):
-        action = action + jnp.asarray(np.asarray(space.low).astype(np.int32))
+        action = action + jnp.asarray(space.low).astype(jnp.int32)
     return action.astype(space.dtype)

@@ -11,9 +11,9 @@ from gymnax.environments import spaces
 
 from envs.checker import check_contract, env_checker
 from envs.gymnasium_adapter.spaces import gymnasium_space, to_numpy
-from envs.wrappers import FlattenObservation, FrameStack, PlainActions
+from envs.wrappers import FlattenObservation, FrameStack, LastAction, PlainActions, StickyActions
 from envs.wrappers.plain_actions import convert_action, is_plain, plain_space
-from tests.envs.recorder import Parts, Recorder
+from tests.envs.recorder import Limits, Parts, Recorder
 from tests.envs.wrappers.games import CARTPOLE, play, short
 
 
@@ -72,6 +72,36 @@ def test_plain_actions_are_what_the_space_says(form):
     assert space_action["b"] == 1
     inner = plain_space(whole).spaces
     assert inner["a"].spaces[0].shape == (len(action),)
+
+
+@pytest.mark.parametrize("of_params", [False, True])
+@pytest.mark.parametrize("dtype", [jnp.int32, jnp.float32])
+def test_bounds_may_be_arrays_made_or_parameters_traced_where_a_step_is_compiled(dtype, of_params):
+    class Bounded(Recorder):
+        def action_space(self, params=None):
+            most = (params or self.default_params).lifetime if of_params else 1000
+            return spaces.Box(jnp.array([[10.0], [most - 5.0]]), most, (2, 1), dtype)
+
+        def transition(self, chance, state, action, params):
+            after, *rest = super().transition(chance, state, action.sum(), params)
+            return after, *rest
+
+    env = LastAction(StickyActions(PlainActions(Bounded()), 0.0))
+    step = jax.jit(env.step)  # parameters are traced
+    for lifetime in (1000, 2000):
+        params = env.default_params.replace(env=Limits(lifetime=lifetime))
+        _, state = env.reset(jax.random.key(0), params)
+        action = jnp.array([4, 3], dtype)
+        obs, *_ = step(jax.random.key(1), state, action, params)
+        most = lifetime if of_params else 1000
+        low = (10 + most - 5) if dtype == jnp.int32 else 0
+        clipped = np.clip([4, 3], [10, most - 5], most) if dtype == jnp.float32 else [4, 3]
+        np.testing.assert_array_equal(obs, [7 + low, 1, *clipped])
+        space = jax.jit(lambda p: (env.action_space(p).low, env.action_space(p).high))(params)
+        ends = ([10, most - 5], [most, most])
+        is_integer = dtype == jnp.int32
+        expected = np.subtract(ends, ends[0]) if is_integer else ends
+        np.testing.assert_array_equal(space, expected)
 
 
 def test_plain_actions_reach_the_environment():
