@@ -14,7 +14,13 @@ from envs.vector_field.fields import FIELDS
 from envs.vector_field.params import Params
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import affine_alignment, aligned_velocity
-from jaxrl.dynamics.learners import field_learner, field_model, sequence_vae, state_space_learner
+from jaxrl.dynamics.learners import (
+    field_learner,
+    field_model,
+    sequence_vae,
+    state_space_acting,
+    state_space_learner,
+)
 from jaxrl.dynamics.learners.sequence_vae import Knowledge
 from jaxrl.dynamics.networks import latent_filter, latent_information
 from jaxrl.dynamics.networks.latent import SequenceVAE
@@ -182,7 +188,7 @@ def state_space(
             partial(choice.beliefs, models, config.prediction, agent.params.choice),
             own_velocity(agent),
             partial(choice.emission_mean, models, agent.params.choice),
-            state_space_learner.predictive_model(models, agent.params),
+            state_space_acting.predictive_model(models, agent.params),
         ),
         bases=tuple(names) if len(models) > 1 else (),
         basis=lambda agent: agent.params.choice.place,
