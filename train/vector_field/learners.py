@@ -25,7 +25,8 @@ from jaxrl.dynamics.learners.sequence_vae import Knowledge
 from jaxrl.dynamics.networks import latent_filter, latent_information
 from jaxrl.dynamics.networks.latent import SequenceVAE
 from jaxrl.dynamics.planning import stimulation
-from jaxrl.dynamics.planning.stimulation import Constants, PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
+from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.state_space.online import choice

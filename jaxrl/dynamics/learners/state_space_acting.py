@@ -18,8 +18,9 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners.state_space_config import Config
 from jaxrl.dynamics.model_choice import select
 from jaxrl.dynamics.planning import distillation, standstill, stimulation
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
 from jaxrl.dynamics.planning.standstill import Standstill
-from jaxrl.dynamics.planning.stimulation import Policy, PredictiveModel, Stimulus
+from jaxrl.dynamics.planning.stimulation import Policy, Stimulus
 from jaxrl.dynamics.state_space.filter import correct, first_belief
 from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.state_space.online import choice

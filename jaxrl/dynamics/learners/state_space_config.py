@@ -7,7 +7,7 @@ from flax import struct
 
 from jaxrl import checks
 from jaxrl.checks import Count, Positive, Range
-from jaxrl.dynamics.planning import standstill, stimulation
+from jaxrl.dynamics.planning import standstill, stimulation, stimulation_config
 from jaxrl.dynamics.state_space.field_posterior import Prior
 from jaxrl.dynamics.state_space.filter import Prediction
 from jaxrl.dynamics.state_space.model import StateSpace, check
@@ -56,4 +56,4 @@ def check_config(config: Config, models: Sequence[StateSpace]) -> None:
     sizes = {(x.dims, x.num_inputs, len(x.is_count), x.effect) for x in models}
     if len(sizes) > 1:
         raise ValueError("models differ in more than their fields: give them the same sizes")
-    stimulation.check_goal(config.policy, len(models[0].is_count))
+    stimulation_config.check_goal(config.policy, len(models[0].is_count))

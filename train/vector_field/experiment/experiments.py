@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from envs.vector_field import VectorField
 from envs.vector_field.params import Params
 from jaxrl import loop
-from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.planning import plan_objectives, stimulation
 from jaxrl.loop import TrainState
 from jaxrl.numerics.tracing import trace_once
 from jaxrl.types import PyTree, Transition
@@ -241,7 +241,7 @@ def advance(
 def mean_distance(goal: tuple[float, ...], path: jax.Array) -> jax.Array:
     """Mean distance of the states `[T, d]` from a goal."""
     goal_policy = stimulation.Config(kind="planned", objective="goal", goal=goal)
-    return jnp.mean(stimulation.distances(goal_policy, path))
+    return jnp.mean(plan_objectives.distances(goal_policy, path))
 
 
 def freeze_stopped(

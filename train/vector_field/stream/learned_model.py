@@ -14,7 +14,7 @@ from jaxrl import checkpoint
 from jaxrl.checkpoint import CheckpointError
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners import state_space_acting
-from jaxrl.dynamics.planning.stimulation import PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
 from jaxrl.dynamics.state_space.online import choice
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
