@@ -75,6 +75,7 @@ def visits_of(config: Config, problem: Problem, agent: AgentState) -> np.ndarray
     layout, parts = problem.layout, config.env.truth_cells
     visited_coordinates = np.asarray(agent.walk.data.state)[np.asarray(agent.walk.data.left) > 0]
     size = layout.height // parts, layout.width // parts
-    rows, cols = (continuous.positions(visited_coordinates, *size) * parts).astype(int).T
+    cells = (continuous.positions(visited_coordinates, *size) * parts).astype(int)
+    rows, cols = np.minimum(cells, np.array(layout.free.shape) - 1).T  # rounding may lead outside
     states = layout.index[rows, cols]
     return np.bincount(states[states >= 0], minlength=layout.num_states)

@@ -145,8 +145,8 @@ def refuse_other_shape(trained_game: Game, game: Game) -> None:
 def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
     """The evaluation of all agents of a run in another game, with the steps per food."""
     changes = {"evaluation_games": options.games, "evaluation_greedy": not options.sampled}
-    if options.max_steps is not None:
-        changes["evaluation_steps"] = options.max_steps
+    if options.max_steps is not None or options.sizes:  # no other limit cuts these games first
+        changes["evaluation_steps"] = game.max_steps_in_episode
     config = replace(saved_runs.with_run_fields(run.config, **changes), env=game)
     keys = scores.evaluation_keys(options.key, run.seeds)
     evaluation = make_training(config).evaluate(run.agents, run.seeds, keys)

@@ -85,7 +85,9 @@ class Config:
     ] = field(default_factory=self_play.Config)
     opponent: Annotated[str, needs("curriculum.has_guest", why="no stage has a guest")] = ""
     """A trained snake to be met as `guest`: a run directory, a policy file, or a name that `python
-    -m train.policies list` shows. Its network may be any. Keep the file until the run has ended."""
+    -m train.policies list` shows. Of a run of several seeds it is the first; `python -m
+    train.policies export` makes a file of another. Its network may be any. Keep the file until the
+    run has ended."""
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
     run: PlayConfig = field(
         default_factory=lambda: PlayConfig(total_steps=10_000_000, evaluate_every=10)

@@ -23,8 +23,10 @@ from jaxrl.checks import Seed
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
+from train.host.numbers import quantity
 from train.host.plain_config import check_options
 from train.host.scoring import scores
+from train.host.scoring.matches import CompiledMatch
 from train.host.training import Games
 from train.two_snake import tournament as arena
 from train.two_snake import trained
@@ -44,7 +46,8 @@ ROUNDS = 2000
 class Options:
     """Every player meets every other one, half of the games from each side of the board.
 
-    Networks may differ; board, observation and the meals that win must be the same.
+    Each seed of a run is a player. Networks may differ; board, observation and the meals that win
+    must be the same.
     """
 
     players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
@@ -70,9 +73,11 @@ def main(arguments: list[str]) -> int:
 
 def load_players(options: Options) -> list[Player]:
     """The players. Raises UsageError for fewer than two, and for those that cannot meet."""
-    if len(options.players) < 2:
-        raise UsageError(f"got {len(options.players)} players; give at least two")
-    players = [trained.load(name, options.best) for name in options.players]
+    players = [x for name in options.players for x in trained.load_all(name, options.best)]
+    if len(players) < 2:
+        raise UsageError(
+            f"got {quantity(len(players), 'players')}; give at least two, or a run of several seeds"
+        )
     first = _shared_settings(players[0].config)
     for player in players[1:]:
         if (other := _shared_settings(player.config)) != first:
@@ -102,13 +107,20 @@ def _shared_settings(config: AnyConfig) -> dict[str, Any]:
 def play_matches(
     players: Sequence[Player], games: int, key: jax.Array
 ) -> dict[tuple[int, int], Any]:
-    """The points of the first player of each pair, `[N]`: 1 for a win, a half for a draw, 0."""
+    """The points of the first player of each pair, `[N]`: 1 for a win, a half for a draw, 0.
+
+    Pairs of the same two configurations, such as the seeds of runs, share what is compiled.
+    """
     results, pairs = {}, list(itertools.combinations(range(len(players)), 2))
+    compiled: dict[tuple[AnyConfig, AnyConfig], CompiledMatch] = {}
     for (i, j), pair_key in zip(pairs, jax.random.split(key, len(pairs)), strict=True):
         one, other = players[i], players[j]
         run = replace(one.config.run, evaluation_games=games, evaluation_greedy=True)
         config = replace(one.config, run=run)
-        match = arena.compile_games(config, one.learned, other.config, other.learned)
+        both = one.config, other.config
+        if both not in compiled:
+            compiled[both] = arena.compile_games(config, one.learned, other.config, other.learned)
+        match = compiled[both]
         sides, names = Sides(one.learned, other.learned), (one.name, other.name)
         episodes = arena.matches(config, match, sides, pair_key, [RIVAL], names)[RIVAL]
         outcome = scores.scored_games(episodes).outcome

@@ -26,14 +26,21 @@ def load(name: str, best: bool = False) -> Player:
     `best` takes the policy of a run that was best while training. Raises UsageError if there is no
     such snake.
     """
+    return load_all(name, best)[0]
+
+
+def load_all(name: str, best: bool = False) -> list[Player]:
+    """The snakes of all seeds of a run, or the one of a policy, as for `load`."""
     is_run = RunDirectory(Path(name)).has_config
     run = saved_policies.load_source(name, best)
     if run.program.name != "two_snake":
         raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")
     title = saved_policies.name_of(name, None) if is_run else saved_policies.name_of(None, name)
-    if len(run.seeds) > 1:
-        title += f", seed {run.seeds[0]}"
-    return Player(title, run.config, parameters(run.agents[0]))
+    titles = [f"{title}, seed {seed}" for seed in run.seeds] if len(run.seeds) > 1 else [title]
+    return [
+        Player(title, run.config, parameters(agent))
+        for title, agent in zip(titles, run.agents, strict=True)
+    ]
 
 
 def parameters(player: AgentState) -> Any:

@@ -89,7 +89,9 @@ class ContinuousMaze(Environment):
         cell_key, place_key = jax.random.split(chance)
         cell = params.cells[jax.random.randint(cell_key, (), 0, len(params.cells))]
         position = cell + jax.random.uniform(place_key, (2,))
-        return State(position, jnp.zeros((), jnp.int32))
+        # a sum that was rounded up would be in the next tile, perhaps in a wall for ever
+        inside = jnp.nextafter((cell + 1).astype(jnp.float32), 0.0)
+        return State(jnp.minimum(position, inside), jnp.zeros((), jnp.int32))
 
     def transition(
         self, chance: jax.Array, state: State, action: jax.Array, params: Params

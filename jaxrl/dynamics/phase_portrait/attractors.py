@@ -127,8 +127,8 @@ def lap_sizes(path: np.ndarray, period: float) -> np.ndarray | None:
     if period < SAMPLES:
         stretches = np.split(powers[len(path) - 3 * int(length) :], 3)
         means = [rhythm.mean_over_phases(x, period) for x in stretches]
-        found_means = [x for x in means if x is not None]
-        return _sizes(np.stack(found_means)) if len(found_means) == len(means) else None
+        known_means = [x for x in means if x is not None]
+        return _sizes(np.stack(known_means)) if len(known_means) == len(means) else None
     integral = np.cumsum((powers[1:] + powers[:-1]) / 2, axis=0)
     integral = np.concatenate([np.zeros_like(powers[:1]), integral])
     ends = np.stack([np.interp(bounds, times, x) for x in integral.T], axis=-1)

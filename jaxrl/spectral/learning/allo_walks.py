@@ -42,8 +42,7 @@ def record_rollout(config: Config, state: State, rollout: Transition) -> State:
     transitions = _transitions(config, rollout)
     walk = pair_replay.add(state.walk, *transitions)
     if config.importance:
-        rollout_walk = reweighted.record(reweighted.empty_walk(*state.law.shape), *transitions)
-        return state._replace(walk=walk, law=reweighted.visit_ratio(rollout_walk))
+        return state._replace(walk=walk, law=pair_replay.visit_ratio(walk, *state.law.shape))
     return state._replace(walk=walk)
 
 

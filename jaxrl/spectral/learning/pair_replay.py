@@ -124,14 +124,29 @@ def weighted_states(
     return state, visit_ratio[state, left - 1]
 
 
+def visit_ratio(ring: uniform.Replay, num_states: int, num_steps: int) -> jax.Array:
+    """How many times more often the other policy is in each state, `[S, T]`.
+
+    `reweighted.visit_ratio` of all rollouts of `num_steps` T that a weighted ring holds, for states
+    numbered below S: weights are of any of them, so that the newest alone would not do.
+    """
+    first, last = _number_states(ring, num_states)
+    empty = reweighted.empty_walk(num_states + 1, num_steps)
+    counts = reweighted.record(empty, first, last, ring.data.left <= 1, ring.data.ratio)
+    return reweighted.visit_ratio(
+        reweighted.WeightedCounts(
+            counts.steps[:num_states, :num_states],
+            counts.visits[:num_states],
+            counts.starts[:num_states],
+        )
+    )
+
+
 def law(ring: uniform.Replay, discount: float | jax.Array, num_states: int) -> jax.Array:
     """The distribution of sampled pairs `[S, S]`, for states numbered below S; it sums to 1."""
-    data, dummy_state = ring.data, num_states
-    is_written = data.left > 0  # rows that nothing was written to hold zeros
-    first, last = (jnp.where(is_written, x, dummy_state) for x in (data.state, data.next_state))
-    counts = pairs.count(first, last, data.left == 1, discount, dummy_state + 1)[
-        :dummy_state, :dummy_state
-    ]
+    first, last = _number_states(ring, num_states)
+    counts = pairs.count(first, last, ring.data.left == 1, discount, num_states + 1)
+    counts = counts[:num_states, :num_states]
     return counts / counts.sum()
 
 
@@ -139,3 +154,13 @@ def visits(ring: uniform.Replay, num_states: int) -> jax.Array:
     """How many recorded transitions left each state, int32 `[S]`, where states are numbers."""
     is_written = (ring.data.left > 0).astype(jnp.int32)
     return jnp.zeros(num_states, jnp.int32).at[ring.data.state].add(is_written)
+
+
+def _number_states(ring: uniform.Replay, num_states: int) -> tuple[jax.Array, jax.Array]:
+    """`(s, s')` of all rows, `[capacity, N]`; both are S where nothing was written.
+
+    Such rows hold zeros, which is the number of a state.
+    """
+    is_written = ring.data.left > 0
+    first = jnp.where(is_written, ring.data.state, num_states)
+    return first, jnp.where(is_written, ring.data.next_state, num_states)

@@ -4,6 +4,7 @@ Every sequence of actions occurs as often as the behaviour policy takes it, so t
 must be the law of the uniform walk exactly.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import jax
@@ -11,8 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.networks.mlp import MLP
 from jaxrl.spectral import laplacian, pairs, reweighted
-from jaxrl.spectral.learning import objectives, pair_replay
+from jaxrl.spectral.learning import allo, allo_walks, objectives, pair_replay
+from jaxrl.spectral.learning.encoder import Encoder
+from jaxrl.types import Transition
+from tests.jaxrl.spectral.learning.allo_parts import SMALL
 
 T, S, A, DISCOUNT = 3, 3, 2, 0.7
 NEXT = np.array([[1, 2], [2, 2], [0, 1]])  # successor of state and action, not symmetric
@@ -112,6 +117,36 @@ def test_sampled_pairs_have_these_weights(rollout):
     states, weight = pair_replay.weighted_states(ring, jax.random.key(1), count, visit)
     share = np.bincount(states, np.asarray(weight, float), minlength=S)
     np.testing.assert_allclose(share / share.sum(), UNIFORM.sum(axis=1), atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("starts", "kept"), [((2, 0, 1, 2), 3), ((0, 1, 2), 5)], ids=["overwritten", "part written"]
+)
+def test_weights_are_those_of_all_rollouts_that_are_remembered(rollout, starts, kept):
+    """A rollout for the trajectories from each state: together, and only so, they are all."""
+    num_envs = rollout[0].shape[1] // S
+    sampled = replace(SMALL, expectation="sampled", importance=True, num_features=2)
+    config = replace(sampled, capacity=kept * T * num_envs)
+    walk = lambda obs, key: (jnp.int32(0), jnp.float32(0))
+    network = Encoder(MLP((8,)), 3)
+    agent = allo.make(network, config, A, jnp.eye(S), num_envs, T, walk)
+
+    @jax.jit
+    def remember():
+        state = agent.init(jax.random.key(0), jnp.int32(0))
+        for start in starts:
+            columns = slice(start * num_envs, (start + 1) * num_envs)
+            first, second, done, ratio = (x[:, columns] for x in rollout)
+            zeros = jnp.zeros(first.shape)
+            part = Transition(first, zeros, zeros, second, done, done & False, ratio)
+            state = allo_walks.record_rollout(config, state, part)
+        return state
+
+    state = remember()
+    data = state.walk.data
+    weight = jnp.where(data.left > 0, state.law[data.state, data.left - 1], 0)
+    share = np.bincount(data.state.ravel(), np.asarray(weight, float).ravel(), minlength=S)
+    np.testing.assert_allclose(share / share.sum(), UNIFORM.sum(axis=1), atol=2e-6)
 
 
 @pytest.mark.slow

@@ -1,8 +1,11 @@
 """`python -m train.allo` from the outside: a small run, what it leaves, and what it refuses."""
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import chex
 import jax
@@ -13,7 +16,7 @@ from PIL import Image
 from jaxrl.spectral.learning import allo_state, allo_walks
 from tests.train.host import crashes
 from train import evaluate, render
-from train.allo import scene, scores
+from train.allo import pictures, scene, scores
 from train.allo.config import PRESETS, Config, learning_config, make_network
 from train.allo.program import PROGRAM
 from train.allo.training import make_problem, make_training
@@ -248,6 +251,21 @@ def test_a_few_steps_of_other_learners_are_finite(flags, regions, tmp_path):
     assert content["regions"] == regions
     assert np.count_nonzero(np.array(content["true_eigenvalues"]) < 1e-9) == len(regions)
     assert np.isfinite(content["seeds"][0]["ceiling"])
+
+
+def test_visits_at_the_edge_of_a_maze_without_walls_are_in_its_last_cell(tmp_path):
+    """A position just inside, rounded as what the network sees, is the edge itself."""
+    maze = tmp_path / "maze.txt"
+    maze.write_text("..\n..")
+    config = parse_config(f"continuous --maze-file {maze} --env.truth-cells=4")
+    config = replace(config, agent=replace(config.agent, num_features=3))
+    coordinates = np.array([[[1, 1], [-1, -1], [1, -1], [0.1, 0.1]]], np.float32)
+    data = SimpleNamespace(
+        state=coordinates, left=np.array([[1, 1, 1, 0]])
+    )  # the last was not recorded
+    agent: Any = SimpleNamespace(walk=SimpleNamespace(data=data))
+    visits = pictures.visits_of(config, make_problem(config), agent)
+    assert np.flatnonzero(visits).tolist() == [0, 56, 63]
 
 
 @pytest.mark.slow

@@ -5,7 +5,9 @@ wall after `cols - cols // 2` steps, whatever it eats on the way.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +17,12 @@ from PIL import Image
 
 from envs.snake.pictures.drawing import LOOKS
 from jaxrl.evaluate import Episodes
+from tests.train import untrained
 from tests.train.snake.snake_runs import UPDATES, make_run
 from train import evaluate, render
+from train.host.scoring import limits
 from train.policies import export
-from train.snake import pictures
+from train.snake import evaluation, pictures
 
 SMALL = "--env.rows 6 --env.cols 7 --loop.num_envs 4 --network.hidden 4 --env.observation"
 
@@ -61,6 +65,28 @@ def test_a_table_of_sizes_says_how_games_end_on_each(run, capsys):
         assert row["death_wall"]["mean"] == 1
         meals = row["score"]["mean"] * 20
         assert row["steps_per_food"] == (pytest.approx(row["steps"] / meals) if meals else None)
+
+
+def test_games_of_sizes_are_cut_by_the_limit_of_their_board_alone(monkeypatch):
+    """Neither by the limit of the run's own games, nor by the 100,000 steps of any other game."""
+    run = untrained.snake()
+    settings = replace(run.config.run, evaluation_steps=7)
+    run = run._replace(config=replace(run.config, run=settings))
+    longest = []
+
+    def make_training(config):
+        own, chosen = config.env.max_steps_in_episode, config.run.evaluation_steps
+        longest.append(limits.most_steps(own, chosen))
+        return SimpleNamespace(evaluate=lambda *_: SimpleNamespace(content={"seeds": []}))
+
+    monkeypatch.setattr(evaluation, "make_training", make_training)
+    options = evaluation.Options(sizes=(4, 32))
+    for size in options.sizes:
+        game = evaluation.requested_game(run.config.env, size, size, options)
+        evaluation.play(run, game, options)
+    assert longest == [1_600, 102_400]
+    evaluation.play(run, run.config.env, evaluation.Options())
+    assert longest[-1] == 7
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -90,7 +91,8 @@ def test_players_with_other_networks_and_algorithms_meet(order: int, few_resampl
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["x"], "got 1 players"),
+        ([], "got 0 players"),
+        (["two-snakes"], "got 1 player; give at least two"),
         (["nowhere", "nobody"], "nowhere"),
         (["snake-10x10", "snake-10x10"], "expected players of train.two_snake"),
         (["a", "b", "--games", "0"], "games is 0"),
@@ -105,6 +107,19 @@ def test_players_of_other_boards_cannot_meet(monkeypatch):
     run = untrained.two_snakes()
     larger = replace(run.config, env=replace(run.config.env, rows=8))
     configs = {"a": run.config, "b": larger}
-    monkeypatch.setattr(trained, "load", lambda name, best: Player(name, configs[name], ()))
+    monkeypatch.setattr(trained, "load_all", lambda name, best: [Player(name, configs[name], ())])
     with pytest.raises(ranking.UsageError, match="b has another board than a"):
         ranking.load_players(ranking.Options(("a", "b")))
+
+
+def test_each_seed_of_a_run_is_a_player(monkeypatch):
+    run = untrained.two_snakes()
+    settings = replace(run.config.run, seed=3, num_seeds=2)
+    agents = [run.agents[0], jax.tree.map(lambda x: x + 1, run.agents[0])]
+    seeds = run._replace(config=replace(run.config, run=settings), agents=agents)
+    monkeypatch.setattr(trained.saved_policies, "load_source", lambda name, best: seeds)
+    players = ranking.load_players(ranking.Options(("duel",)))
+    assert [player.name for player in players] == ["duel, seed 3", "duel, seed 4"]
+    for player, agent in zip(players, agents, strict=True):
+        chex.assert_trees_all_equal(player.learned, parameters(agent))
+    assert trained.load("duel").name == "duel, seed 3"

@@ -38,7 +38,7 @@ NEAR = 0.01
 
 
 def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
-    """Raises ValueError for actions that no learner here takes."""
+    """Raises ValueError for actions that no learner here takes, and for too many goals."""
     problem = environment_training.make_problem(run.config)
     scale, task = make_scale(problem, run), problem.walks.task
     network, look = make_network(config, problem, scale), make_look(problem, run, scale)
@@ -114,11 +114,11 @@ def goal_tasks(
     walk_steps = run.config.env.walk_steps
     values = one_step_eigenvalues(spectrum, problem.agent.discount, walk_steps)
     weights = potentials.commute_weights(jnp.asarray(values, jnp.float32), SAMPLES)
-    goals = np.random.default_rng(config.run.seed).permutation(SAMPLES)[: config.goals]
+    goals = draw_goals(np.asarray(samples.place), config.goals, config.run.seed)
     is_numbered = environment_training.is_discrete(problem.walks)
     per_farthest = lambda squares: 1 / jnp.maximum(jnp.max(squares), 1e-12)
     pairs = []
-    for i, place in enumerate(goals.tolist()):
+    for i, place in enumerate(goals):
         goal = jax.tree.map(lambda x, place=place: x[place], samples)
         line = jnp.sum(jnp.square(samples.place - goal.place[None]), axis=1)
         times = matmul(jnp.square(samples.features - goal.features[None]), weights)
@@ -137,6 +137,23 @@ def goal_tasks(
         nowhere = np.zeros(0)  # there are no cells to have a potential
         pairs += [(Task(nowhere, i, arm, f"goal {i + 1}, {arm}"), of_arm[arm]) for arm in ARMS]
     return pairs
+
+
+def draw_goals(places: np.ndarray, count: int, seed: int) -> list[int]:
+    """The numbers of `count` random places of `[M, P]`, of which no two are the same.
+
+    Raises ValueError if there are fewer.
+    """
+    goals: dict[bytes, int] = {}
+    for place in np.random.default_rng(seed).permutation(len(places)).tolist():
+        if len(goals) < count:
+            goals.setdefault(places[place].tobytes(), place)
+    if len(goals) < count:
+        raise ValueError(
+            f"goals is {count}, but {len(places):,} observations of walks are {len(goals):,} "
+            "different ones: ask for fewer"
+        )
+    return list(goals.values())
 
 
 def option_tasks(config: SpaceConfig, samples: Sight) -> list[tuple[Task, Pay]]:

@@ -87,11 +87,13 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
 
 
 def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
-    """Each goal in every arm."""
+    """Each goal in every arm. Raises ValueError for more goals than there are cells."""
     if not config.goals:
         return []
     features, values = learned_features(run, problem)
     count = len(features)
+    if config.goals > count:
+        raise ValueError(f"goals is {config.goals}, but the space has {count} cells: ask for fewer")
     goals = np.random.default_rng(config.run.seed).permutation(count)[: config.goals]
     moves = csgraph.shortest_path(problem.chain, unweighted=True, indices=goals)
     nearest = true_nearness(np.atleast_2d(moves))

@@ -9,7 +9,8 @@ from train.host.running import saved_runs
 
 
 def make_tasks(config: SpaceConfig) -> Tasks:
-    """Raises UsageError for a run that cannot be used, and ValueError for its actions."""
+    """Raises UsageError for a run that cannot be used, and ValueError for its actions and for
+    more goals than it has places."""
     run = load(config.learned)
     if config.options >= (d := run.config.agent.num_features):
         raise UsageError(

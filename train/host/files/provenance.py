@@ -13,7 +13,7 @@ from train.host.entrance import ROOT
 from train.host.files.run_directory import CHECKPOINTS, RunDirectory
 from train.host.machine import jax_settings
 from train.host.machine.jax_settings import PRECISION
-from train.host.plain_config import flatten, plain
+from train.host.plain_config import differences, flatten, plain
 
 BLOCK = 1 << 20
 """Bytes of a file that are read at once."""
@@ -46,6 +46,18 @@ def files_of(config: Any) -> dict[str, str]:
     return checksums
 
 
+def changed_files(checkpoints: Path, files: dict[str, str]) -> str:
+    """`; NAME: saved -> current since …` of what `files_of` tells otherwise than the newest
+    checkpoint in a folder does; empty: nothing. For messages on states that do not fit any more."""
+    try:
+        saved = checkpoint.read_meta(checkpoints).get("files", files)
+    except checkpoint.CheckpointError:
+        return ""
+    changes = differences(saved, files)
+    advice = "since the run was saved: put back what it learned from, or begin a run of its own"
+    return f"; {'; '.join(changes)} {advice}" if changes else ""
+
+
 def _with_checksum(path: Path) -> str:
     """The path of a file, or of a run by its newest checkpoint, with a CRC-32; empty: neither."""
     try:
@@ -74,7 +86,12 @@ def commit(folder: Path = ROOT) -> str | None:
     top = git_answer(folder, "rev-parse", "--show-toplevel")
     if not top or Path(top).resolve() != folder.resolve():
         return None
-    return git_answer(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    # `describe --dirty` would write the index, and leave its lock where it is stopped.
+    changes = git_answer(
+        folder, "--no-optional-locks", "status", "--porcelain", "--untracked-files=no"
+    )
+    head = git_answer(folder, "rev-parse", "HEAD")
+    return f"{head}-dirty" if head and changes else head
 
 
 def git_answer(folder: Path, *arguments: str) -> str | None:

@@ -1,6 +1,7 @@
 """Loads finished and running runs for other commands: configuration and agents."""
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,21 @@ from jaxrl.numerics.precision import in_float32
 from train.host.compilation import compiled
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
+from train.host.files.provenance import changed_files, files_of
 from train.host.files.run_directory import RunDirectory
-from train.host.plain_config import rebuild
+from train.host.plain_config import differences, rebuild
 from train.host.program import Program, Run, find
 from train.host.scoring import best as best_policies
 from train.host.scoring.scores import agents_of
+
+_log = logging.getLogger(__name__)
 
 
 @in_float32
 def load(directory: str | Path, best: bool = False) -> Run:
     """The newest whole checkpoint of a run. Raises UsageError if there is none.
+
+    Warns of files that have changed since then and of which its configuration tells.
 
     With `best`, a run in `best/` of the directory, of the policies that were best while training.
     """
@@ -31,9 +37,13 @@ def load(directory: str | Path, best: bool = False) -> Run:
         training = program.training(config)
         starts = config.run.members.starts
         like = jax.eval_shape(compiled.init_all(training.init, starts), starts)
-        state, _, updates = checkpoint.restore(run_directory.checkpoints, like)
+        state, meta, updates = checkpoint.restore(run_directory.checkpoints, like)
     except (ValueError, checkpoint.CheckpointError) as error:
-        raise UsageError(in_one_line(error)) from error
+        changes = changed_files(run_directory.checkpoints, files_of(config))
+        raise UsageError(in_one_line(error) + changes) from error
+    files = files_of(config)
+    for change in differences(meta.get("files", files), files):
+        _log.warning("%s since %s was saved: it is read as it is now", change, run.directory)
     agents = agents_of(state.agent, config.run.num_seeds)
     if not best:
         return run._replace(updates=updates, agents=agents, state=state)

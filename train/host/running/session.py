@@ -15,6 +15,7 @@ from train.host.compilation import compiled
 from train.host.errors import Interrupted, NonFiniteError
 from train.host.files import metrics_file, policy_files
 from train.host.files.log import Log
+from train.host.files.provenance import changed_files
 from train.host.files.rows import Counters, chunk_rows, mean_score, trim_report, updated_counters
 from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.files.snapshots import SnapshotWriter
@@ -227,7 +228,7 @@ class Session:
     def load(self) -> tuple[RunState, Counters]:
         """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
         if checkpoint.steps(self.directory.checkpoints):
-            state, meta, _ = checkpoint.restore(self.directory.checkpoints, self.programs.like)
+            state, meta = self._restore()
             jax_settings.refuse_other_draws(self.directory.path, meta)
             counters = Counters(**meta["counters"])
             current = {name: self.meta[name] for name in SOURCES}
@@ -249,6 +250,15 @@ class Session:
         self.log.begin(self.record.rows)
         self._saved = counters
         return state, counters
+
+    def _restore(self) -> tuple[RunState, dict[str, Any]]:
+        """The state and the meta of the newest checkpoint. Raises CheckpointError."""
+        folder = self.directory.checkpoints
+        try:
+            return checkpoint.restore(folder, self.programs.like)[:2]
+        except checkpoint.CheckpointError as error:
+            changes = changed_files(folder, self.meta["files"])
+            raise checkpoint.CheckpointError(f"{error}{changes}") from error
 
     def restore(
         self, counters: Counters, seconds: float, problem: Problem

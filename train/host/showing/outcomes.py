@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from train.host.files import series
@@ -84,21 +85,29 @@ def draw_endings(
 ) -> Path | None:
     """Writes `endings.png`: how the games of each chunk of a training ended, stacked over steps.
 
-    `endings` are those of the `Training`; means over the seeds. None where no game has ended.
+    `endings` are those of the `Training`; means over the seeds. A chunk in which no game ended is
+    left white. None where no game has ended.
     """
-    steps, shares = ending_shares(read_metrics(directory), list(endings))
-    if not len(steps):
+    rows = read_metrics(directory)
+    chunks, shares = ending_shares(rows, list(endings))
+    if not len(chunks):
         return None
+    ends = np.array(sorted({row["steps"] for row in rows}), float)  # of all chunks
+    all_shares = np.full((len(ends), len(endings)), np.nan)
+    all_shares[np.searchsorted(ends, chunks)] = shares
     figure = pictures.titled_figure((9, 4), title)
     axes = figure.subplots()
-    scale = pictures.style_axes(axes, unit, pictures.STEPS, float(steps[-1]))
-    # each share is that of the chunk that ends there
-    x, y = np.append(0, steps) / scale, np.append(shares[:1], shares, axis=0)
-    axes.stackplot(x, y.T, labels=list(endings.values()), colors=COLOURS, step="pre", linewidth=0)
-    axes.set_xlim(0, steps[-1] / scale)
+    scale = pictures.style_axes(axes, unit, pictures.STEPS, float(ends[-1]))
+    x = np.repeat(np.append(0, ends), 2)[1:-1] / scale  # where each chunk begins, where it ends
+    y = np.repeat(all_shares, 2, axis=0)
+    axes.stackplot(x, y.T, labels=list(endings.values()), colors=COLOURS, linewidth=0)
+    axes.set_xlim(0, ends[-1] / scale)
     axes.set_ylim(0, 1)
     axes.set_ylabel("share of the games that ended")
-    pictures.legend_below(figure, axes.get_legend_handles_labels()[0])
+    handles = axes.get_legend_handles_labels()[0]
+    if len(chunks) < len(ends):
+        handles.append(Patch(facecolor="white", edgecolor=pictures.GREY, label="no game ended"))
+    pictures.legend_below(figure, handles)
     path = directory / "endings.png"
     pictures.save(figure, path)
     return path

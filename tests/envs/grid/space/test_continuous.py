@@ -69,6 +69,17 @@ def test_the_environment_keeps_its_walls():
     assert np.abs(np.asarray(next_obs)).max() <= 1
 
 
+def test_walks_begin_in_free_tiles_where_float32_is_coarse():
+    """Free tiles and walls in turn, so far from 0 that numbers are 1/256 of a tile apart."""
+    free = np.zeros((1, 60_000), bool)
+    free[:, ::2] = True
+    env = ContinuousMaze(layouts.Layout(free), 0.5)
+    params = env.default_params
+    start = jax.jit(jax.vmap(lambda key: env.start(key, params).position))
+    tiles = np.floor(start(jax.random.split(jax.random.key(0), 10_000))).astype(int)
+    assert free[tuple(tiles.T)].all()
+
+
 def test_the_fine_chain_has_the_moments_of_the_moves():
     """From the middles of fine cells in the open and beside walls, against very many moves."""
     parts, rng = 8, np.random.default_rng(1)

@@ -14,7 +14,7 @@ from tests.train.goals.space.test_space import goals
 from tests.train.snake.snake_runs import make_run
 from train.allo import encoders
 from train.allo import program as allo
-from train.goals.space import tasks_of_run
+from train.goals.space import environment_tasks, tasks_of_run
 from train.goals.space.space_config import SpaceConfig
 
 SMALL = (
@@ -51,6 +51,18 @@ def write_run(folder: Path, name: str) -> Path:
 @pytest.fixture(scope="module")
 def ring_run(folder) -> Path:
     return write_run(folder, "Steered")
+
+
+def test_goals_are_different_places():
+    """Many observations of few places; those of many places are taken in the order drawn."""
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(12, size=500)
+    goals = environment_tasks.draw_goals(np.eye(12, dtype=np.float32)[numbers], 12, seed=3)
+    assert sorted(numbers[goals]) == list(range(12))
+    with pytest.raises(ValueError, match="500 observations of walks are 12 different ones"):
+        environment_tasks.draw_goals(np.eye(12, dtype=np.float32)[numbers], 13, seed=3)
+    goals = environment_tasks.draw_goals(rng.normal(size=(500, 2)), 4, seed=3)
+    assert goals == np.random.default_rng(3).permutation(500)[:4].tolist()
 
 
 @pytest.mark.slow

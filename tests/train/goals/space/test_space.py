@@ -184,3 +184,9 @@ def test_paths_begin_in_the_same_places_in_all_tasks(untrained_run):
     )
     over = np.any(np.isnan(paths), axis=-1)
     assert (over[..., 1:] >= over[..., :-1]).all()
+
+
+@pytest.mark.slow
+def test_more_goals_than_cells_are_refused(untrained_run, capsys):
+    assert goals(str(untrained_run), "--goals=577", "--options=1") == 2
+    assert "goals is 577, but the space has 576 cells" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 import logging
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,10 @@ import pytest
 from jaxrl import checkpoint
 from tests.train import tiny
 from train.host.command_line import command
+from train.host.errors import UsageError
 from train.host.files.provenance import files_of
 from train.host.program import Preset
+from train.host.running import saved_runs
 
 
 @dataclass(frozen=True)
@@ -67,3 +69,49 @@ def test_a_run_that_goes_on_says_which_file_was_changed(
         x.endswith("since the run was saved: it may not continue bit for bit") for x in warnings
     )
     assert checkpoint.read_meta(run / "checkpoints")["files"] != saved
+
+
+def test_a_run_that_is_loaded_says_which_file_was_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """As for scores of what it learned from, which would be of something else."""
+    run, file = tmp_path / "run", tmp_path / "data.npy"
+    file.write_bytes(b"as it was")
+    assert start(f"--run.directory={run}", "--data", file) == 0
+    monkeypatch.setattr(saved_runs, "find", lambda name, where: PROGRAM)
+    before = files_of(Config(data=(str(file),)))["data"]
+    saved_runs.load(run)
+    assert not caplog.records
+    file.write_bytes(b"as it is now")
+    after = files_of(Config(data=(str(file),)))["data"]
+    saved_runs.load(run)
+    (warning,) = caplog.records
+    assert warning.levelno == logging.WARNING
+    assert warning.getMessage().startswith(f"data: {before} -> {after} since {run} was saved")
+
+
+def test_a_state_that_does_not_fit_a_changed_file_is_refused_with_what_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """A program whose state has the size of a file: a run goes on with it, or is loaded."""
+
+    def make_training(config: Config):
+        size = len(Path(config.data[0]).read_bytes())
+        return tiny.PROGRAM.training(replace(config, agent=replace(config.agent, replay=size)))
+
+    program = PROGRAM._replace(training=make_training)
+    file, run = tmp_path / "data.npy", tmp_path / "run"
+    file.write_bytes(b"six...")
+    flags = ["--run.evaluation-games=0", "--data", str(file), f"--run.directory={run}"]
+    assert command.main(program, flags) == 0
+    before = f"data: {file} ({crc32(file)})"
+    file.write_bytes(b"seven..")
+    change = f"; {before} -> {file} ({crc32(file)}) since the run was saved: put back what"
+    capsys.readouterr()
+    assert command.main(program, ["--resume", str(run), "--run.total-steps=330"]) == 2
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if "another state" in x]
+    assert change in line
+    monkeypatch.setattr(saved_runs, "find", lambda name, where: program)
+    with pytest.raises(UsageError) as error:
+        saved_runs.load(run)
+    assert change in str(error.value)

@@ -131,6 +131,23 @@ def test_the_commit_of_a_repository_around_the_library_is_not_its_own(tmp_path, 
     assert provenance.commit(library) == (None if holds_more else head.strip())
 
 
+def test_a_changed_library_is_told_with_its_commit_and_nothing_of_git_is_written(tmp_path):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    file = tmp_path / "module.py"
+    file.write_text("a = 1\n")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "begun"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    os.utime(file, (1, 1))  # git would note that the file is the same for all that
+    index = (tmp_path / ".git" / "index").read_bytes()
+    assert provenance.commit(tmp_path) == head.strip()
+    (tmp_path / "notes").write_text("not of the library")
+    assert provenance.commit(tmp_path) == head.strip()
+    file.write_text("a = 2\n")
+    assert provenance.commit(tmp_path) == f"{head.strip()}-dirty"
+    assert (tmp_path / ".git" / "index").read_bytes() == index
+
+
 def test_runs_of_one_second_get_directories_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

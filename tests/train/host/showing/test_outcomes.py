@@ -62,6 +62,24 @@ def test_both_pictures_are_drawn(tmp_path):
     assert len(colours_of(path)) > 5
 
 
+def test_chunks_in_which_no_game_ended_are_white(tmp_path):
+    """The second and the last of five."""
+    shares = [(1.0, 0.0), (None, None), (0.0, 1.0), (1.0, 0.0), (None, None)]
+    lines = [row(0, 10 * i, won=a, wall=b) for i, (a, b) in enumerate(shares, 1)]
+    with metrics_file.MetricsFile(tmp_path) as record:
+        record.append([{"updates": 1, **line} for line in lines])
+    path = outcomes.draw_endings(tmp_path, ENDINGS, "title")
+    assert path is not None
+    with Image.open(path) as image:
+        pixels = np.asarray(image.convert("RGB"))
+    line = pixels[len(pixels) // 2]
+    inside = np.flatnonzero(line.sum(axis=1) < 150)[0]  # the axis on the left, which is black
+    width = line.shape[0] - inside
+    won, wall, white = (0, 158, 115), (0, 114, 178), (255, 255, 255)
+    drawn = [tuple(line[inside + int(width * (i + 0.5) / 5.1)].tolist()) for i in range(5)]
+    assert drawn == [won, white, wall, won, white]
+
+
 def colours_of(path) -> set[str]:
     with Image.open(path) as image:
         pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
