@@ -77,7 +77,7 @@ def check_size(height: int, width: int) -> None:
 
 def _rows(text: str) -> list[tuple[int, list[str]]]:
     """The line number, from 1, and the tiles of every row; all of them are equally wide."""
-    lines = list(enumerate(text.replace("\r\n", "\n").split("\n"), start=1))
+    lines = list(enumerate(re.split(r"\r\n?|\n", text), start=1))
     filled_lines = [number for number, line in lines if line.strip()]
     if not filled_lines:
         raise ValueError("the maze is empty; expected rows of tiles, such as '#..#'")

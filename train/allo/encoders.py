@@ -49,7 +49,12 @@ class Encoder:
         self._agent = allo_state.State(agent.learner, (), (), (), agent.readout)
         self.eigenvalues = self._eigenvalues() if has_duals else None
         self._compiled = {
-            space.name: jax.jit(partial(self._features, space)) for space in self._spaces
+            space.name: jax.jit(
+                partial(self._features, space)
+                if space.prepare is None
+                else self._features_of_inputs
+            )
+            for space in self._spaces
         }
 
     @property
@@ -67,16 +72,17 @@ class Encoder:
         numbers that are not finite, and for states that do not exist.
         """
         space = self._space_of(states)
-        array, count = InputSpec("states", space.template).arrays(states)
+        array, count = InputSpec("states", space.input_template).arrays(states)
         batch = array if count is not None else array[None]
         space.refuse(batch)
-        features = self._in_parts(space, batch)
+        features = self._in_parts(space, space.prepare(batch) if space.prepare else batch)
         return features if count is not None else features[0]
 
     def features(self, state: jax.Array) -> jax.Array:
         """The same of one state, `[d]`: a pure function for programs of one's own under `jit`.
 
-        Nothing is checked.
+        Nothing is checked. A state is float32, so that vectors far from 0 have lost their last
+        digits; `encode` takes them as float64.
         """
         return self._features(self._space_of(state), self._agent, state[None])[0]
 
@@ -87,7 +93,9 @@ class Encoder:
         return (fitting or list(self._spaces))[0]
 
     def _features(self, space: StateSpace, agent: AgentState, states: jax.Array) -> jax.Array:
-        obs = jax.vmap(space.observe)(states)
+        return self._features_of_inputs(agent, jax.vmap(space.observe)(states))
+
+    def _features_of_inputs(self, agent: AgentState, obs: jax.Array) -> jax.Array:
         if self._learning.directed:
             return allo_state.eigenpairs(self._network, agent, obs)[1][:, : self.num_features]
         return allo_state.features(self._network, self._learning, agent, obs)

@@ -14,6 +14,9 @@ from envs.grid.layouts import Layout
 from envs.grid.space import continuous
 from envs.grid.space.continuous_frames import Colours, frame_shape
 
+FARTHEST = 1e30
+"""Of the range that was recorded: a vector beyond is a mistake, and near what float32 can hold."""
+
 
 class StateSpace(NamedTuple):
     """A way in which states are given."""
@@ -24,6 +27,15 @@ class StateSpace(NamedTuple):
     """The network's input for one state; a pure function."""
     refuse: Callable[[np.ndarray], None] = lambda states: None
     """Raises ValueError, in one line, if one of the states `[N, ...]` does not exist."""
+    prepare: Callable[[np.ndarray], np.ndarray] | None = None
+    """The network's input for states `[N, ...]` of float64, where float32 would lose digits;
+    None: `observe` makes it of each."""
+
+    @property
+    def input_template(self) -> jax.ShapeDtypeStruct:
+        """The template of a state before it is prepared."""
+        dtype = self.template.dtype if self.prepare is None else np.float64
+        return jax.ShapeDtypeStruct(self.template.shape, dtype)
 
 
 def cells(layout: Layout, inputs: np.ndarray) -> StateSpace:
@@ -86,9 +98,20 @@ def ids(inputs: np.ndarray, occurs: np.ndarray) -> StateSpace:
 
 
 def vectors(middle: np.ndarray, scale: float) -> StateSpace:
-    """Vectors as they were recorded, float32 `[D]`; the network sees (x - middle) / scale."""
+    """Vectors as they were recorded, `[D]`; the network sees (x - middle) / scale.
+
+    The difference is taken in float64: of vectors far from 0, such as places on a map of the Earth
+    in metres, float32 keeps little of what differs between them.
+    """
     template = jax.ShapeDtypeStruct(middle.shape, jnp.float32)
-    return StateSpace("vector", template, lambda x: (x - middle) / np.float32(scale))
+    centre, unit = middle.astype(np.float32), np.float32(scale)
+
+    def refuse(states: np.ndarray) -> None:
+        is_near = np.all(np.abs(states / scale - middle / scale) < FARTHEST, axis=1)
+        refuse_first(states, is_near, f"numbers within {FARTHEST:g} ranges of the recorded ones")
+
+    prepare = lambda states: ((states - middle) / scale).astype(np.float32)
+    return StateSpace("vector", template, lambda x: (x - centre) / unit, refuse, prepare)
 
 
 def refuse_first(states: np.ndarray, exists: np.ndarray, expected: str) -> None:

@@ -233,10 +233,6 @@ def name_of(weights: RewardSet) -> str:
 def check(config: Config) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
     checks.config(config)
-    first = config.curriculum.first_width
-    if first is not None:
-        length = placement.place(config.env.goal, config.env.width, config.env.height).length
-        checks.number("curriculum.first_width", first, most=length)
     if holds_spawn(config):
         check_held(config.env)
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.durotaxis import actions, rules
+from envs.durotaxis import actions, rules, substrate
 from envs.durotaxis.env import Durotaxis, Params, State
 from envs.durotaxis.pictures import drawing, scenery
 from envs.durotaxis.rewards.registry import Ending
@@ -145,8 +145,13 @@ def cut(
 
 
 def with_slope(state: State, params: Params, slope: float) -> State:
-    """The state on ground of another slope, per px."""
-    return replace(state, law=replace(state.law, slope=jnp.float32(slope)))
+    """The state on ground of another slope, per px.
+
+    Raises ValueError for one with which the stiffness of exponential ground overflows.
+    """
+    law = replace(state.law, slope=jnp.float32(slope))
+    substrate.check(law, params.width, params.height, params.field)
+    return replace(state, law=law)
 
 
 def episode(env: Durotaxis, params: Params, colony: Colony, limit: int, look: Look) -> Episode:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from envs.durotaxis import actions
 from envs.durotaxis.env import Durotaxis, Params
+from jaxrl import checks
 from jaxrl.agents import ppo
 from jaxrl.loop import Curriculum, LoopMetrics, make_loop
 from jaxrl.networks.graph import (
@@ -57,11 +58,14 @@ def make_curriculum(config: Config, params: Params) -> Curriculum | None:
     """The goal moves away, or spawn parameters are held, or both; None where neither does.
 
     Its course is the number of updates. What is held is among the parameters of the policy, so a
-    policy that is kept or exported acts as it did.
+    policy that is kept or exported acts as it did. Raises ValueError for a goal that would begin
+    beyond the ground, whose size a measured field sets.
     """
     first, holds = config.curriculum.first_width, holds_spawn(config)
     if first is None and not holds:
         return None
+    if first is not None:
+        checks.number("curriculum.first_width", first, most=params.width)
     total = config.run.total_updates(config.loop.steps_per_update)
 
     def params_at(updates: jax.Array) -> Params:

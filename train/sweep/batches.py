@@ -26,6 +26,7 @@ from train.host.numbers import quantity
 from train.host.plain_config import plain
 from train.host.program import Program
 from train.host.running.preparation import compile_within_memory, trace
+from train.host.running.saved_runs import with_run_fields
 from train.host.running.session import Session
 from train.host.scoring.games import GamesEvaluation
 from train.host.scoring.matches import Match
@@ -73,17 +74,30 @@ def max_members(program: Program, group: Group) -> int:
     All arrays of one member's program together are more than it needs. If so much fits for every
     member, that is enough; otherwise the compiler is asked what one member needs.
     """
-    free = memory.free_bytes()
+    free, config = memory.free_bytes(), on_shared_devices(group.config, 1)
     if free is None or len(group.trials) == 1:
         return len(group.trials)
     one = group._replace(trials=group.trials[:1])
-    traced = trace(training_of(program, one), one.config, members_of(one))
+    traced = trace(training_of(program, one), config, members_of(one))
     upper_bound = sum(map(memory.size_of, jax.tree.leaves(traced.like)))
     upper_bound += sum(map(memory.size_of, memory.arrays(traced.chunk.jaxpr.jaxpr)))
     if upper_bound * len(group.trials) <= SHARE * free:
         return len(group.trials)
     needed_bytes = memory.program_bytes(traced.compile().chunk) or upper_bound
     return max(1, int(SHARE * free // needed_bytes))
+
+
+def on_shared_devices(config: Any, members: int) -> Any:
+    """`config` with as many of `--devices N` as can share so many members equally.
+
+    How many members a batch has depends on the memory, and of the confirmation on its seeds. A
+    sweep that is resumed takes no flags, so where there are fewer than N it has those there are.
+    """
+    request = config.run.devices
+    if not request.isdecimal():
+        return config
+    count, _ = devices.mesh_shape(min(int(request), len(jax.devices())), members, 1)
+    return with_run_fields(config, devices=str(count))
 
 
 def members_of(group: Group) -> Members:
@@ -99,7 +113,8 @@ def train(
 
     Raises Interrupted after a signal, once all is saved.
     """
-    training, members, config = training_of(program, group), members_of(group), group.config
+    training, members = training_of(program, group), members_of(group)
+    config = on_shared_devices(group.config, len(members.seeds))
     directory.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     traced = trace(training, config, members)

@@ -15,6 +15,7 @@ from train.host.command_line.saved_config import split_config_flag
 from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import UsageError, in_one_line
 from train.host.files.run_directory import RunDirectory
+from train.host.machine import devices
 from train.host.machine.progress import plain_console, print_line
 from train.host.numbers import quantity
 from train.host.plain_config import field_of, flag, plain, rebuild
@@ -74,6 +75,8 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     refuse_large_seeds(run.seed, options)
     config = with_run_fields(config, num_seeds=1)  # some presets have several
     config = without_scores(config, fields_in(flags))
+    if config.run.devices.isdecimal():
+        devices.refuse_missing(int(config.run.devices))
     RunDirectory.refuse_unusable(options.directory)  # before a long look at data
     try:
         config = program.complete(config)

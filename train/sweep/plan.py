@@ -197,15 +197,25 @@ def groups(program: Program, config: Any, preset: str, members: Sequence[Trial])
     groups_by_key: dict[str, Group] = {}
     for trial in members:
         fixed = {name: x for name, x in trial.values.items() if name not in traced_names}
-        check(program, config_of(config, trial.values), preset)
         base = config_of(config, fixed)
         groups_by_key.setdefault(repr(fixed), Group(base, traced_names, [])).trials.append(trial)
-    for group in groups_by_key.values():
-        try:
-            program.training(config_of(group.config, group.trials[0].values))
-        except ValueError as error:
-            raise UsageError(f"{values_text(group.trials[0].values)}: {error}") from error
+    configurations = {trial.configuration: trial.values for trial in members}.values()
+    for values in configurations:
+        check(program, config_of(config, values), preset)
+    for values in configurations:
+        refuse_unfit(program, config, values)
     return list(groups_by_key.values())
+
+
+def refuse_unfit(program: Program, config: Any, values: Mapping[str, Any]) -> None:
+    """Raises UsageError for values with which the program refuses to be trained.
+
+    Each configuration is asked for: the numbers of members are traced, which nothing can refuse.
+    """
+    try:
+        program.training(config_of(config, values))
+    except ValueError as error:
+        raise UsageError(f"{values_text(values)}: {error}") from error
 
 
 def check(program: Program, config: Any, preset: str) -> None:

@@ -163,6 +163,7 @@ class Sweep:
         """
         target = files.best(self.directory)
         changes = {"seed": seed, "num_seeds": 1, "directory": str(target), "resume": ""}
+        changes["devices"] = "auto"  # each member was trained on one
         config = replace(config, run=replace(config.run, **changes))
         target.path.mkdir(exist_ok=True)
         target.write_config(self.program.address, self.preset, config)

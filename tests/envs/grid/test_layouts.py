@@ -31,10 +31,12 @@ def test_plain_text():
     [
         "xx\n. ",
         "XX\r\n. \r\n",
+        "XX\r. \r",  # as old Macs, and some spreadsheets, write lines
         "\n\n##\n. \n\n   \n",
         "##\n..",
         "#,X\n ,.\n",
         "x,#\r\n., .\r\n",
+        "x,#\r., .\r",
     ],
 )
 def test_spellings_of_one_maze(text):

@@ -120,13 +120,16 @@ def test_sampled_pairs_have_these_weights(rollout):
 
 
 @pytest.mark.parametrize(
-    ("starts", "kept"), [((2, 0, 1, 2), 3), ((0, 1, 2), 5)], ids=["overwritten", "part written"]
+    ("starts", "room"), [((2, 0, 1, 2), 3), ((0, 1, 2), 5)], ids=["overwritten", "part written"]
 )
-def test_weights_are_those_of_all_rollouts_that_are_remembered(rollout, starts, kept):
-    """A rollout for the trajectories from each state: together, and only so, they are all."""
+def test_weights_are_those_of_all_rollouts_that_are_remembered(rollout, starts, room):
+    """A rollout for the trajectories from each state: together, and only so, they are all.
+
+    The replay has room for so many rollouts.
+    """
     num_envs = rollout[0].shape[1] // S
     sampled = replace(SMALL, expectation="sampled", importance=True, num_features=2)
-    config = replace(sampled, capacity=kept * T * num_envs)
+    config = replace(sampled, capacity=room * T * num_envs)
     walk = lambda obs, key: (jnp.int32(0), jnp.float32(0))
     network = Encoder(MLP((8,)), 3)
     agent = allo.make(network, config, A, jnp.eye(S), num_envs, T, walk)

@@ -119,6 +119,23 @@ def test_ids_that_never_occurred_are_refused(tmp_path):
             encoder.encode(ids)
 
 
+def test_vectors_far_from_0_are_encoded_as_those_near_it(tmp_path):
+    steps = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    steps[:2] = [[-1, -1], [1, 1]]
+    states = steps + np.array([4e5, 5.3e6])  # metres on a map: float32 has halves of them there
+    np.savez(tmp_path / "far.npz", states=states)
+    encoder = make_encoder(
+        f"continuous --transitions={tmp_path}/far.npz --network.observation=coordinates {SMALL}"
+    )
+    expected = by_hand(encoder, steps)
+    np.testing.assert_allclose(encoder.encode(states), expected, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode(states[3]), expected[3], atol=1e-5)
+    with pytest.raises(ValueError, match=r"states is nan at \[0, 1\]; expected finite numbers"):
+        encoder.encode([[4e5, np.nan]])
+    with pytest.raises(ValueError, match=r"state 1 is .*; expected numbers within 1e\+30 ranges"):
+        encoder.encode([[4e5, 5.3e6], [4e5, 1e300]])
+
+
 def test_a_frame_is_encoded_as_the_position_that_it_shows():
     encoder = make_encoder(
         f"frames --env.maze=GridMaze-9 --network.tile=2 --network.channels 4 {SMALL}"

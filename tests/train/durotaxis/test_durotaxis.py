@@ -165,6 +165,21 @@ def test_a_measured_field_brings_its_own_size(tmp_path: Path):
     assert params.field.dtype == np.float32
 
 
+@pytest.mark.parametrize(("goal", "length"), [("right", 900), ("up", 60)])
+def test_a_goal_on_measured_ground_moves_away_to_the_edge_of_the_field(tmp_path, goal, length):
+    """From any place of the field on, which may be larger or smaller than the default ground."""
+    np.save(tmp_path / "field.npy", np.linspace(1, 5, 60 * 900).reshape(60, 900))
+    flags = f"curriculum {OF_ANY_WIDTH} --env.field-file={tmp_path / 'field.npy'} --env.goal={goal}"
+    config = parse_config(f"{flags} --curriculum.first-width={length - 10}")
+    make_training(config)
+    curriculum = make_curriculum(config, make_env(config.env)[1])
+    assert curriculum
+    assert [float(curriculum.params(x).width) for x in (0, 99)] == [length - 10, length]
+    wider = parse_config(f"{flags} --curriculum.first-width={length + 10}")
+    with pytest.raises(ValueError, match=f"is {length + 10}.0, expected a number at most {length}"):
+        make_training(wider)
+
+
 def test_a_mean_takes_the_place_of_messages():
     config = parse_config(SMALL)
     env, _, _ = make_parts(config)

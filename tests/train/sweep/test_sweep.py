@@ -5,23 +5,26 @@ import dataclasses
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from jaxrl import checkpoint
 from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
 from train.host.compilation import compiled
 from train.host.errors import INTERRUPTED, REFUSED, UsageError
 from train.host.files import metrics_file
 from train.host.machine import signals
-from train.host.plain_config import rebuild
+from train.host.plain_config import rebuild, with_field
 from train.host.program import find
 from train.host.running import saved_runs
 from train.host.running.run import run
 from train.sweep import __main__ as command
-from train.sweep import batches, build, files
+from train.sweep import batches, build, files, plan
 
 RATES = ("0.005", "0.02")
 VARY = f"agent.learning_rate={','.join(RATES)}"
@@ -226,6 +229,7 @@ class TestRandom:
         (["--vary", VARY, "--vary", VARY], "varied twice"),
         (["--random", "3"], "give one"),
         (["--run.num-seeds", "3"], "--seeds"),
+        (["--devices", "4096"], "--devices 4096: there are"),
         (["--run.log", "tensorboard"], "--run.log is for a single run: leave it out of a sweep"),
         (
             ["--run.seed=2147483645", "--vary", VARY],
@@ -243,6 +247,62 @@ def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_each_batch_takes_as_many_devices_as_divide_its_members(finished_sweep, tmp_path):
+    """Two of two for a batch of four members, and one of two for a confirmation on three seeds."""
+    directory, flags = tmp_path / "s", ["--devices", "2", "--confirm", "3", "--vary", VARY]
+    start = [sys.executable, "-m", "train.sweep", "tests.train.tiny", "plain", "--seeds", "2"]
+    process = subprocess.run(
+        [*start, "--directory", str(directory), *flags],
+        cwd=Path(__file__).resolve().parents[3],
+        env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    for name, count in (("batches", 2), ("confirmation", 1)):
+        assert checkpoint.read_meta(directory / name / "000" / "checkpoints")["devices"] == count
+    alone = [row["score"] for row in table(finished_sweep) if row["agent.replay"] == "7"]
+    scores = [float(row["score"]) for row in table(directory)]
+    assert scores == pytest.approx([float(score) for score in alone], rel=1e-5)
+    assert saved_runs.load(directory / "best").config.run.devices == "auto"
+
+
+def test_a_sweep_goes_on_where_there_are_fewer_devices(finished_sweep, tmp_path):
+    """It was begun on more than there are here, and a sweep that is resumed takes no flags."""
+    directory = tmp_path / "s"
+    shutil.copytree(finished_sweep, directory)
+    shutil.rmtree(directory / "batches" / "001")
+    plan_path = directory / files.PLAN
+    plan_path.write_text(plan_path.read_text().replace("devices: auto", "devices: '4096'"))
+    assert "4096" in plan_path.read_text()
+    assert command.main(["--resume", str(directory)]) == 0
+    assert table(directory) == table(finished_sweep)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("name", "preset", "field", "right", "wrong"),
+    [
+        ("durotaxis", "linear", "env.threshold_nodes", (50.0, 60.0), 200.0),
+        ("snake", "rainbow", "agent.value_low", (-10.0, -20.0), 200.0),
+    ],
+)
+def test_every_configuration_is_refused_as_a_run_of_its_own(
+    name, preset, field, right, wrong, place
+):
+    """What contradicts another field is refused wherever it stands among the values."""
+    program = find(name, "here")
+    config = program.presets[preset].config
+    with pytest.raises(ValueError, match=r"expected") as alone:
+        program.training(with_field(config, field, wrong))
+    values = [*right[:place], wrong, *right[place:]]
+    trials = plan.trials([{field: value} for value in values], [0, 1])
+    with pytest.raises(UsageError) as refused:
+        plan.groups(program, config, preset, trials)
+    assert str(refused.value) == f"{field}={wrong:g}: {alone.value}"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     if points is not None:
         seed = f"{title}, seed {config.run.seeds[0]}"
         draw["eigenvectors"] = lambda path: scatter(
-            points, arrays["learned"][0], truth.values, path, seed
+            points, arrays["learned"][0], arrays["learned_eigenvalues"][0], path, seed
         )
     for stem, write in draw.items():
         paths.append(directory / f"{stem}.png")
@@ -82,7 +82,10 @@ def learned_features(problem: Problem, agent: AgentState) -> np.ndarray:
 def scatter(
     points: np.ndarray, features: np.ndarray, values: np.ndarray, path: Path, title: str
 ) -> None:
-    """Draws learned eigenvectors `[m, d]` as colours at points `[m, 2 or 3]`; NaN is left out."""
+    """Draws learned eigenvectors `[m, d]` as colours at points `[m, 2 or 3]`; NaN is left out.
+
+    `values` `[d]` are their own λ.
+    """
     is_known = np.isfinite(features).all(axis=1)
     points, features = points[is_known], features[is_known]
     sample_indices = np.random.default_rng(0).permutation(len(points))[:POINTS]

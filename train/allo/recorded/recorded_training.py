@@ -20,7 +20,7 @@ from jaxrl.spectral.learning import allo, allo_state, allo_walks, pair_replay
 from jaxrl.types import AgentState
 from train.allo import scores
 from train.allo.config import Config, check, learning_config, make_network
-from train.allo.recorded import parts, recordings
+from train.allo.recorded import id_positions, parts, recordings
 from train.allo.recorded.cells import Cells, divide
 from train.allo.recorded.recorded_scores import measures, table
 from train.allo.recorded.recordings import Recording
@@ -120,8 +120,10 @@ def make_problem(config: Config) -> Problem:
         inputs, cells = (), divide(recording.state, recording.next_state, d)
         points, first, second = cells.middles, cells.first_cells, cells.second_cells
     things = "ids" if recording.num_ids else "cells that vectors are divided into"
-    warning = parts.warning(config.transitions, first, second, things)
-    if warning:
+    warnings = [parts.warning(config.transitions, first, second, things)]
+    if recording.num_ids and observation != "one_hot":
+        warnings += [id_positions.warning(config.transitions, points, recording.occurs)]
+    for warning in filter(None, warnings):
         print_once(warning)
     with show_activity(f"counting the pairs of {len(first):,} transitions"):
         law = recorded_pairs.pair_law(first, second, recording.left, agent.discount, len(points))
@@ -159,10 +161,7 @@ def inputs_of(recording: Recording, observation: str) -> np.ndarray:
     if observation == "one_hot":
         return np.eye(recording.num_ids, dtype=np.float32)
     assert recording.positions is not None
-    places = recording.positions.astype(float)
-    low, high = places.min(axis=0), places.max(axis=0)
-    scale = (high - low).max() / 2 or 1.0
-    return ((places - (low + high) / 2) / scale).astype(np.float32)
+    return id_positions.inputs_of(recording.positions)
 
 
 def replay_and_law(problem: Problem) -> tuple[Any, Any]:

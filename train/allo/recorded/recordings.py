@@ -1,8 +1,8 @@
 """Files of recorded trajectories: what they must hold, and what is refused.
 
 An .npz file with `states`: integers are ids of states 0..S-1, other numbers are vectors of D
-coordinates. Its shape is `[T]`, `[T, 1]` or `[E, T]` for ids, `[T, D]` or `[E, T, D]` for vectors:
-T moments of one trajectory, or of each of E. Optional arrays are
+coordinates. Its shape is `[T]` or `[E, T]` for ids, which may end in an axis of 1, `[T, D]` or
+`[E, T, D]` for vectors: T moments of one trajectory, or of each of E. Optional arrays are
 
 * `successors`, of the same shape: the state after each of `states`. A trajectory then goes on only
   where the successor is the next state.
@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxrl.spectral import recorded_pairs
+from train.allo.recorded import id_positions
 from train.host.files import array_files
 from train.host.machine.progress import print_once
 from train.host.numbers import listing, quantity
@@ -45,8 +46,8 @@ class Recording(NamedTuple):
     left: np.ndarray  # int32 [n], transitions left in the trajectory, this one included
     places: np.ndarray  # int32 [m] or float32 [m, D]: all recorded states, in the file's order
     num_ids: int  # S; 0 for vectors
-    positions: np.ndarray | None  # float32 [S, 2 or 3], as given
-    middle: np.ndarray  # float32 [D]: a vector x is seen as (x - middle) / scale
+    positions: np.ndarray | None  # float64 [S, 2 or 3], as given
+    middle: np.ndarray  # float64 [D]: a vector x is seen as (x - middle) / scale
     scale: float
 
     @property
@@ -111,10 +112,14 @@ def load(path: str) -> Recording:
     # Numbers as the network takes them.
     left = recorded_pairs.transitions_left(ends)
     if is_ids:
-        recording = _make_id_recording(path, first, second, left, places, _positions(path, arrays))
+        recording = _make_id_recording(
+            path, first, second, left, places, id_positions.read(path, arrays, LARGEST)
+        )
     else:
+        if "positions" in arrays:
+            print_once(f"{path}: not read: positions; they are of ids, and states are vectors")
         recording = _make_vector_recording(path, first, second, left, places)
-    _print_once(_line(path, states.shape, recording))
+    _print_once(_line(path, states, recording))
     return recording
 
 
@@ -124,20 +129,34 @@ def _print_once(line: str) -> None:
     print(line)
 
 
-def _line(path: str, shape: tuple[int, ...], recording: Recording) -> str:
-    """What a recording was taken for; whole coordinates look like ids of many short episodes."""
+def _line(path: str, states: np.ndarray, recording: Recording) -> str:
+    """What a recording was taken for.
+
+    Whole coordinates look like ids of many short episodes, ids saved as floats like vectors.
+    """
     contents = (
         f"{recording.num_ids:,} ids"
         if recording.num_ids
-        else f"vectors of {recording.places.shape[1]:,} numbers"
+        else f"vectors of {quantity(recording.places.shape[1], 'numbers')}"
     )
     amount = f"{quantity(len(recording.left), 'transitions')} in "
     amount += quantity(recording.trajectories, "trajectories")
-    hint = "; if they are coordinates, save states.astype(float)"
-    is_like_places = recording.num_ids > 0 and len(shape) == 2 and shape[1] in (2, 3)
+    hint = ""
+    if recording.num_ids > 0 and states.ndim == 2 and states.shape[1] in (2, 3):
+        hint = "; if they are coordinates, save states.astype(float)"
+    if recording.num_ids == 0 and _are_like_ids(states):
+        hint = "; if they are ids of episodes in rows, save states.astype(int)"
     count = int(np.sum(recording.occurs))
     occurring = f"; {count:,} of {recording.num_ids:,} ids occur" * (count < recording.num_ids)
-    return f"{path}: {amount}, between {contents}{hint * is_like_places}{occurring}"
+    return f"{path}: {amount}, between {contents}{hint}{occurring}"
+
+
+def _are_like_ids(states: np.ndarray) -> bool:
+    """Whether vectors could be ids `[E, T]`: whole, none negative, and no two or three to a row."""
+    if states.ndim != 2 or states.shape[1] <= 3 or states.dtype.kind != "f":
+        return False
+    ids = array_files.to_integers(states)
+    return ids is not None and ids.min() >= 0 and 1 < ids.max() < MOST_IDS
 
 
 def read(path: str) -> dict[str, np.ndarray]:
@@ -157,8 +176,9 @@ def read(path: str) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} has no array 'states'; {EXPECTED}")
     if arrays["states"].size == 0:
         raise ValueError(f"states in {path} are empty; {EXPECTED}")
-    if arrays["states"].dtype.kind in "iu" and arrays["states"].shape[1:] == (1,):
-        arrays["states"] = arrays["states"][:, 0]
+    states = arrays["states"]
+    if states.dtype.kind in "iu" and states.ndim in (2, 3) and states.shape[-1] == 1:
+        arrays["states"] = states[..., 0]
     if "successors" in arrays:
         arrays["successors"] = _successors(path, arrays["states"], arrays["successors"])
     return arrays
@@ -188,11 +208,13 @@ def endings(
         raise ValueError(f"{path} has both ends and lengths; expected one of them")
     if "ends" in arrays:
         end_flags = array_files.reshape_unit_axes(arrays["ends"], axes)
-        if end_flags is None or not np.isin(end_flags, (0, 1)).all():
-            raise ValueError(
-                f"ends in {path} have shape {arrays['ends'].shape}; expected {axes}, 1 at the last "
-                "of an episode and else 0"
-            )
+        expected = f"{axes}, 1 at the last of an episode and else 0"
+        if end_flags is None:
+            shape = arrays["ends"].shape
+            raise ValueError(f"ends in {path} have shape {shape}; expected {expected}")
+        others = end_flags[~np.isin(end_flags, (0, 1))]
+        if others.size:
+            raise ValueError(f"ends in {path} hold {others[0]}; expected {expected}")
         ends = end_flags.astype(bool)
     if "lengths" in arrays:
         ends, counts = _endings_by_length(path, arrays["lengths"], axes)
@@ -248,19 +270,6 @@ def _vectors(path: str, name: str, values: np.ndarray) -> np.ndarray:
     return vectors
 
 
-def _positions(path: str, arrays: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Where ids are, float32; None if the file does not say."""
-    if "positions" not in arrays:
-        return None
-    places = arrays["positions"]
-    if places.ndim != 2 or places.shape[1] not in (2, 3) or not np.isfinite(places).all():
-        raise ValueError(
-            f"positions in {path} have shape {places.shape}; expected [S, 2] or [S, 3] of finite "
-            "numbers"
-        )
-    return places.astype(np.float32)
-
-
 def _make_id_recording(
     path: str,
     first: np.ndarray,
@@ -280,7 +289,7 @@ def _make_id_recording(
     if num_ids < 2:
         raise ValueError(f"{path} holds one state only; expected at least two ids")
     first, second = first.astype(np.int32), second.astype(np.int32)
-    empty = np.zeros(0, np.float32)
+    empty = np.zeros(0)
     return Recording(first, second, left, places.astype(np.int32), num_ids, positions, empty, 1.0)
 
 
@@ -316,5 +325,4 @@ def _make_vector_recording(path: str, *parts: np.ndarray) -> Recording:
         print_once(warning)
     scaled = [((x - middle) / scale).astype(np.float32) for x in (first, second, places)]
     left = left.astype(np.int32)
-    middle = middle.astype(np.float32)
     return Recording(scaled[0], scaled[1], left, scaled[2], 0, None, middle, scale)

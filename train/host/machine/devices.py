@@ -58,6 +58,12 @@ def refuse_none() -> None:
         raise UsageError(f"JAX has no device{cause} ({reason}): {advice}") from error
 
 
+def refuse_missing(count: int) -> None:
+    """Raises UsageError if there are fewer devices than `count`."""
+    if count > len(jax.devices()):
+        raise UsageError(f"--devices {count}: there are {len(jax.devices())}; give that, or all")
+
+
 def mesh_of(request: str, members: int, blocks: int) -> Mesh | None:
     """The mesh for the requested devices, "auto", "all" or a number; None for one device.
 
@@ -71,8 +77,7 @@ def mesh_of(request: str, members: int, blocks: int) -> Mesh | None:
         is_cpu = devices[0].platform == "cpu"
         request = str(mesh_shape(len(devices), members, 1)[0] if is_cpu else 1)
     count = len(devices) if request == "all" else int(request)
-    if count > len(devices):
-        raise UsageError(f"--devices {count}: there are {len(devices)}; give that, or all")
+    refuse_missing(count)
     shape = mesh_shape(count, members, blocks)
     size = shape[0] * shape[1]
     is_alone = jax.process_count() == 1

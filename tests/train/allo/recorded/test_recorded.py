@@ -152,6 +152,25 @@ def test_a_run_is_evaluated_drawn_and_resumed(finished_run, walks_file, tmp_path
     chex.assert_trees_all_equal(*arrays)
 
 
+def test_the_map_of_eigenvectors_tells_their_own_eigenvalues(walks_file, tmp_path, monkeypatch):
+    config = parse_config(f"--transitions={walks_file} {SMALL}")
+    agent = recorded_training.make_training(config).init(jax.random.key(0)).agent
+    figures = []
+    monkeypatch.setattr(
+        recorded_pictures.pictures, "save", lambda figure, _: figures.append(figure)
+    )
+    for name in ("similarity_curves", "eigenvalue_curves"):
+        monkeypatch.setattr(recorded_pictures.curves, name, lambda *_: None)
+    monkeypatch.setattr(recorded_pictures.loss_curves, "loss_curves", lambda *_: None)
+    monkeypatch.setattr(recorded_pictures.metrics_file, "read_metrics", lambda _: [])
+    recorded_pictures.draw_all(tmp_path, config, [agent])
+    with np.load(tmp_path / "eigenvectors.npz") as arrays:
+        learned, true = arrays["learned_eigenvalues"][0], arrays["true_eigenvalues"]
+    titles = [axes.get_title(loc="left") for axes in figures[0].axes]
+    assert titles == [f"{i + 1}, λ {x:.4f}" for i, x in enumerate(np.abs(learned))]
+    assert learned.max() == 0 < 0.1 < true.max()  # as multipliers begin with 0
+
+
 @pytest.mark.slow
 def test_a_run_on_vectors(tmp_path):
     """A walk along a line: its eigenfunctions are cosines, whatever the data are called."""

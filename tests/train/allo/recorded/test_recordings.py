@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from train.allo.recorded import recordings
+from train.allo.recorded import id_positions, recordings
 
 IDS = np.array([0, 1, 2, 3, 4, 0, 2])
 VECTORS = np.stack([IDS, IDS**2], axis=1).astype(float)
@@ -167,7 +167,11 @@ def test_positions_number_the_ids(tmp_path):
         ({"states": 0 * IDS}, "holds one state only"),
         ({"states": IDS, "successors": IDS[1:]}, r"shape \(6,\); expected \(7,\), as states"),
         ({"states": IDS, "successors": IDS + 0.5}, "successors in .* are float64 from 0.5"),
-        ({"states": IDS, "ends": IDS}, "expected .*, 1 at the last of an episode and else 0"),
+        (
+            {"states": IDS, "ends": IDS},
+            "hold 2; expected .*, 1 at the last of an episode and else 0",
+        ),
+        ({"states": IDS, "positions": np.full((5, 2), 1e300)}, "positions in .* beyond 1e"),
         ({"states": IDS, "ends": IDS[:2] * 0}, r"ends in .* have shape \(2,\); expected \(7,\)"),
         ({"states": IDS, "ends": 0 * IDS, "lengths": [7]}, "has both ends and lengths"),
         ({"states": IDS, "lengths": [3, 3]}, "integers from 1 on that add up to 7 states"),
@@ -198,3 +202,41 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "text.npz").write_text("no arrays")
     with pytest.raises(ValueError, match=r"cannot be read \(.*; expected an .npz file"):
         recordings.load(str(tmp_path / "text.npz"))
+
+
+def test_positions_far_from_0_are_all_different_to_the_network(tmp_path):
+    steps = np.array([[0, 0], [0.25, 0], [0.25, 0.25], [0.5, 0.25], [1, 0.5]])
+    recording = save_and_load(tmp_path, states=IDS, positions=steps + np.array([4e5, 5.3e6]))
+    assert recording.positions is not None
+    inputs = id_positions.inputs_of(recording.positions)
+    np.testing.assert_allclose(inputs, (steps - [0.5, 0.25]) / 0.5, atol=1e-6)
+    assert id_positions.warning("data", inputs, recording.occurs) == ""
+
+
+def test_ids_that_occur_in_the_same_place_are_named():
+    positions = np.array([[0, 0], [0, 1], [0, 0], [0, 1], [2, 2]], float)
+    occurs = np.array([True, True, True, False, True])  # of 1 and 3, which are alike, one occurs
+    warning = id_positions.warning("data", id_positions.inputs_of(positions), occurs)
+    assert warning.startswith("data: 2 ids have the same position as another one (0, 2), and the")
+
+
+@pytest.mark.parametrize("axes", [(7, 1), (1, 7, 1), (7, 1, 1)])
+def test_ids_may_end_in_an_axis_of_one(tmp_path, axes):
+    if axes == (7, 1, 1):  # episodes of one state
+        with pytest.raises(ValueError, match="holds no transition"):
+            save_and_load(tmp_path, states=IDS.reshape(axes))
+    else:
+        assert transitions(save_and_load(tmp_path, states=IDS.reshape(axes))) == WHOLE
+
+
+def test_ids_saved_as_floats_are_told(tmp_path, capsys):
+    ids = np.random.default_rng(0).integers(0, 6, (12, 7)).astype(float)
+    for states, is_told in ((ids, True), (ids[:, :2], False), (ids / 2, False), (-ids, False)):
+        save_and_load(tmp_path, states=states)
+        output = capsys.readouterr().out
+        assert ("if they are ids of episodes in rows, save states.astype(int)" in output) == is_told
+
+
+def test_positions_of_vectors_are_told_not_to_be_read(tmp_path, capsys):
+    save_and_load(tmp_path, states=VECTORS, positions=VECTORS)
+    assert "not read: positions; they are of ids" in capsys.readouterr().err

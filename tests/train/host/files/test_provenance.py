@@ -74,7 +74,7 @@ def test_a_run_that_goes_on_says_which_file_was_changed(
 def test_a_run_that_is_loaded_says_which_file_was_changed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    """As for scores of what it learned from, which would be of something else."""
+    """Its scores would be of something else than it learned from."""
     run, file = tmp_path / "run", tmp_path / "data.npy"
     file.write_bytes(b"as it was")
     assert start(f"--run.directory={run}", "--data", file) == 0

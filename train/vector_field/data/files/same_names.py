@@ -23,9 +23,9 @@ def match_names(paths: Sequence[str], contents: Sequence[Content]) -> list[Array
     order of the first file; where names differ they are left in their order, and a line says so.
     Beside files whose units have numbers alone, names that are whole numbers are these.
 
-    Raises ValueError, in one line, for files of spikes that have no unit in common, or more or
-    fewer names than there are numbers, and for columns of which a part alone is in both files, in
-    other places.
+    Raises ValueError, in one line, for files of spikes that have no unit in common, more or fewer
+    names than there are numbers, or two names of one number, and for columns of which a part alone
+    is in both files, in other places.
     """
     arrays = [dict(content.arrays) for content in contents]
     of_spikes = [k for k, x in enumerate(contents) if x.channels and "spike_times" in x.arrays]
@@ -88,6 +88,7 @@ def _numbers_of_units(
     everyone, number = in_order(x for own in labels for x in own), num_units(others)
     other = next(iter(others))
     if all(x.isdecimal() and x.isascii() for x in everyone):
+        _refuse_one_number(everyone, paths, other)
         number = max(number, 1 + max(map(int, everyone)))
         if number >= 2**31:
             raise ValueError(f"{paths[0]} has a unit {number - 1}: number them from 0 on")
@@ -104,6 +105,16 @@ def _numbers_of_units(
         f"{other}, in this order: call them by their numbers there"
     )
     return _places_of_units(paths, labels)
+
+
+def _refuse_one_number(names: Sequence[str], paths: Sequence[str], other: str) -> None:
+    """Raises ValueError for two names of one number, as 1 and 01: they would be one unit."""
+    for k, name in enumerate(names):
+        if same := [x for x in names[:k] if int(x) == int(name)]:
+            raise ValueError(
+                f"{', '.join(paths)} has the units {same[0]} and {name}, both number {int(name)} "
+                f"beside {other}, whose units have numbers alone: give each unit one number there"
+            )
 
 
 def _order_of_columns(

@@ -33,7 +33,7 @@ from train.vector_field.recorded.state_space import (
 )
 
 STEPS, MORE_STEPS = 120, 400
-"""Gradient steps of each fit, and of those that decide between the likeliest delay and the next:
+"""Gradient steps of each fit, and of those that decide between the delays that are likely then:
 before a fit has learned how the state moves, an earlier input looks likelier."""
 USUAL_DIMS = 2
 SURE = 5.0
@@ -63,11 +63,11 @@ def choose(
         candidates = [with_delay(delay) for delay in range(most + 1)]
         likelihoods = likelihoods_of(config, training, candidates, STEPS)
         gains[:, k] = (likelihoods - likelihoods[:1]).sum(1)
-        best = likeliest(likelihoods)
-        if best:
-            near = range(best - 1, min(best + 1, most) + 1)
-            sums = likelihoods_of(config, training, [*map(with_delay, near)], MORE_STEPS).sum(1)
-            delays[k] = near[int(np.nan_to_num(sums, nan=-np.inf).argmax())]
+        left = still_likely(likelihoods.sum(1))
+        if len(left) > 1:
+            candidates = [*map(with_delay, left)]
+            likelihoods = likelihoods_of(config, training, candidates, MORE_STEPS)
+            delays[k] = left[likeliest(likelihoods)]
     return tuple(delays), table(gains, delays)
 
 
@@ -103,8 +103,29 @@ def _likelihood_after_fit(
     return jax.vmap(run)(record).log_likelihood
 
 
+def still_likely(sums: np.ndarray) -> list[int]:
+    """Which delays more steps decide between, from their log-likelihoods `[D]` after few of them.
+
+    They are none, and the peaks with those beside them. An input that nearly repeats itself has
+    several peaks: half a period off it fits with the other sign. Peaks less than half as far above
+    the least likely delay as the best do not count. None alone where it makes no sure difference.
+    """
+    finite = sums[np.isfinite(sums)]
+    if not finite.size or (len(finite) == len(sums) and np.ptp(sums) <= SURE):
+        return [0]
+    sums = np.nan_to_num(sums, nan=-np.inf)
+    is_high = sums >= (finite.max() + finite.min()) / 2
+    beside = np.pad(sums, 1, constant_values=-np.inf)
+    peaks = np.flatnonzero(is_high & (sums >= beside[:-2]) & (sums >= beside[2:]))
+    near = (peaks[:, None] + np.arange(-1, 2)).ravel()
+    return sorted({0, *near[(near >= 0) & (near < len(sums))].tolist()})
+
+
 def likeliest(likelihoods: np.ndarray) -> int:
-    """The delay of the largest sum over steps `[D, T]`; 0 unless another is surely likelier."""
+    """The row of the largest sum over steps `[D, T]`; 0 unless another is surely likelier.
+
+    Row 0 is that of no delay.
+    """
     sums = np.nan_to_num(likelihoods.sum(1), nan=-np.inf)
     best = int(sums.argmax())
     return best if sums[best] > sums[0] + SURE else 0
@@ -115,8 +136,8 @@ def table(gains: np.ndarray, delays: list[int]) -> Table:
     chosen = ", ".join(map(str, delays))
     result = Table(
         title="log-likelihood of the training data by the delay of inputs",
-        caption=f"in nats, more than without a delay, after {STEPS} gradient steps; of the best "
-        f"and those beside it {MORE_STEPS} decide; taken: {chosen}",
+        caption=f"in nats, more than without a delay, after {STEPS} gradient steps; of the peaks "
+        f"and what is beside them {MORE_STEPS} decide; taken: {chosen}",
     )
     result.add_column("steps", justify="right")
     for k in range(gains.shape[1]):

@@ -58,6 +58,15 @@ def test_units_of_a_table_beside_numbered_ones_are_those_of_their_numbers(tmp_pa
         recordings.load([named, arrays])
 
 
+def test_two_names_of_one_number_are_no_one_unit(tmp_path):
+    table = write_table(tmp_path / "a.csv", "unit,time", [("01", 0.5), ("1", 1.5), ("2", 2.5)])
+    arrays = str(tmp_path / "b.npz")
+    np.savez(arrays, spike_times=[0.5, 1.5], spike_units=[1, 2], u=np.zeros((3, 1)))
+    assert recordings.load(table).y.shape[-1] == 3  # by itself it has three units
+    with pytest.raises(ValueError, match=r"a\.csv has the units 01 and 1, both number 1 beside "):
+        recordings.load([arrays, table])
+
+
 def test_a_spike_needs_a_unit(tmp_path):
     path = write_table(tmp_path / "spikes.csv", "unit,time", [(1, 0.5), ("", 1.5)])
     with pytest.raises(ValueError, match="1 spike without a unit in column unit: leave them out"):

@@ -9,6 +9,7 @@ import pytest
 from tests.recordings.systems import record
 from train.vector_field import fitted, program
 from train.vector_field.config import Config
+from train.vector_field.data.recordings import join_episodes
 from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import dynamics_fit, dynamics_problem
 from train.vector_field.recorded.choices import delays
@@ -57,6 +58,34 @@ def test_the_likeliest_delay_must_be_surely_likelier_than_none():
     assert delays.likeliest(failed) == 2
     failed[0] = np.nan
     assert delays.likeliest(failed) == 2
+
+
+@pytest.mark.parametrize(("few", "many", "expected"), [(2, 8, 8), (0, 6, 6), (2, 2, 2), (0, 1, 1)])
+def test_a_delay_half_a_period_off_is_told_from_the_true_one(monkeypatch, few, many, expected):
+    """A rhythm of 12 steps fits as well 6 steps later: few steps favour one, many the other."""
+    tried = []
+
+    def likelihoods(config, training, candidates, steps):
+        tried.append(candidates)
+        delay = np.array([x for (x,) in candidates])
+        favoured = few if steps == delays.STEPS else many
+        near = 100 * np.cos(2 * np.pi / 6 * (delay - favoured)) - 7 * (delay != favoured)
+        return np.repeat(near[:, None] / 40, 40, axis=1)
+
+    monkeypatch.setattr(delays, "likelihoods_of", likelihoods)
+    config = replace(PRESETS["recordings"].config.state_space, most_delay=10)
+    config = replace(PRESETS["recordings"].config, data=("late.npz",), state_space=config)
+    data = join_episodes([(np.zeros((40, 1)), np.arange(40.0)[:, None])])
+    assert delays.choose(config, data, print)[0] == (expected,)
+    assert len(tried[1]) < len(tried[0])
+
+
+def test_an_input_that_makes_no_sure_difference_has_no_delay_to_decide_on():
+    assert delays.still_likely(np.array([0.0, 2, 1, 4, 2])) == [0]
+    assert delays.still_likely(np.array([0.0, 2, 60, 40, 20, 35, 10])) == [0, 1, 2, 3, 4, 5, 6]
+    assert delays.still_likely(np.array([0.0, 2, 60, 9, 0, 9, 0])) == [0, 1, 2, 3]
+    assert delays.still_likely(np.array([0, 2, np.nan, 90, 3])) == [0, 2, 3, 4]
+    assert delays.still_likely(np.full(3, np.nan)) == [0]
 
 
 @pytest.fixture(scope="module")
