@@ -232,7 +232,7 @@ def test_values_can_be_read_off_the_axis_of_rewards(values, scale, labels):
 def test_a_live_colony_stays_on_ground_of_finite_stiffness():
     """A slope of which float32 cannot hold e^(0.2 · 599) is refused: its picture would be blank."""
     for ground, slope in (("linear", 0.2), ("exponential", 0.14)):
-        config = experiment(ground=ground, num_founders=2, capacity=4, threshold_nodes=4.0)
+        config = Experiment(ground=ground, num_founders=2, capacity=4, threshold_nodes=4.0)
         env, params = make_env(replace(config, slope=0.02))
         _, state = env.reset(jax.random.key(0), params)
         steeper = scene.with_slope(state, params, slope)
