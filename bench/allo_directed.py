@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.snake_speed import append, machine
 from train.allo.config import PRESETS
-from train.allo.problem import Maze
+from train.allo.maze import Maze
 from train.allo.training import make_training
 from train.host.running.run import run
 

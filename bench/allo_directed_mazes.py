@@ -16,7 +16,7 @@ import numpy as np
 from bench.allo_directed import measure
 from bench.directed_mazes import MAZES
 from bench.snake_speed import append, machine
-from train.allo.problem import Maze
+from train.allo.maze import Maze
 
 RESULTS = Path(__file__).parent / "results" / "allo_directed_mazes.json"
 

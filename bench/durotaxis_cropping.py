@@ -15,7 +15,7 @@ import numpy as np
 from jaxrl import loop
 from jaxrl.types import Agent
 from jaxrl.wrappers import graph_cropping
-from train.durotaxis.config import PRESETS
+from train.durotaxis.presets import PRESETS
 from train.durotaxis.training import make_curriculum, make_parts
 
 

@@ -21,7 +21,8 @@ from bench.snake_speed import append, machine
 from jaxrl import evaluate
 from jaxrl.numerics import statistics
 from jaxrl.types import Agent
-from train.durotaxis.config import PRESETS, Config, make_env
+from train.durotaxis.config import Config, make_env
+from train.durotaxis.presets import PRESETS
 from train.durotaxis.training import make_training
 from train.host.files.metrics_file import read_metrics
 from train.host.running.run import run

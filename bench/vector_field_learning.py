@@ -17,7 +17,7 @@ from bench.snake_speed import append, machine
 from jaxrl.dynamics import bases, rbf
 from jaxrl.dynamics.planning import icem
 from jaxrl.dynamics.planning.stimulation import Config as Policy
-from jaxrl.dynamics.planning.stimulation import Weights
+from jaxrl.dynamics.planning.stimulation_config import Weights
 from train.host.files.metrics_file import read_metrics
 from train.host.running.run import run
 from train.host.showing.pictures import interval

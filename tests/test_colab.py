@@ -265,7 +265,7 @@ def test_a_sound_checkout_installs_nothing(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.slow
-def test_a_failing_pip_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_failing_pip_is_quoted(tmp_path: Path):
     with pytest.raises(SystemExit, match=r"install .*nothing\.whl failed"):
         setup.run_pip("install", "--no-index", str(tmp_path / "nothing.whl"))
 

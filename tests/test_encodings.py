@@ -108,7 +108,7 @@ def test_what_is_right_passes(call: str):
 
 
 @pytest.mark.slow
-def test_a_page_holds_the_same_bytes_in_every_locale(tmp_path: Path):
+def test_a_page_holds_the_same_bytes_in_every_locale():
     code = (
         "import sys\n"
         "from train.report import page\n"

@@ -16,6 +16,7 @@ from flax import struct
 from jaxrl.checks import NonNegative, Positive, Share
 from jaxrl.dependent_fields import unless
 from jaxrl.losses import returns
+from jaxrl.losses.distributions import Distribution
 from jaxrl.types import PyTree, Transition
 
 
@@ -136,7 +137,7 @@ def weights_of(config: Config, num_components: int) -> jax.Array:
 
 
 def loss(
-    policy: Any, value: jax.Array, batch: Batch, config: Config
+    policy: Distribution, value: jax.Array, batch: Batch, config: Config
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """-L^CLIP + c₁ L^VF - c₂ S (Schulman et al. 2017, eq. 9), and its parts.
 

@@ -108,7 +108,7 @@ def test_wells_are_changed_as_often_as_kramers_says():
 
 @pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_a_recording_can_be_read(name, tmp_path, monkeypatch):
+def test_a_recording_can_be_read(name, tmp_path):
     file = tmp_path / "recording.npz"
     command.main([name, "--seed", "3", "--small", "--out", str(file)])
     data, recording = recordings.load(str(file)), record(name, 3, small=True)

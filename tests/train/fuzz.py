@@ -132,12 +132,12 @@ LOADERS = {
     "maze": Loader(
         "maze.txt",
         read_maze,
-        lambda: b"####\n#..#\n####\n",
+        lambda: MAZE,
         utf8(inside.TILES | inside.LARGE),
     ),
     "field": Loader(
         "field.npy",
-        lambda folder: read_field(str(folder / "field.npy")),
+        read_npy,
         inside.npy,
         inside.npy_files(),
     ),
@@ -149,13 +149,13 @@ LOADERS = {
     ),
     "recorded data": Loader(
         "data.npz",
-        lambda folder: recordings.load(str(folder / "data.npz")),
+        read_npz,
         inside.npz,
         inside.npz_files(),
     ),
     "spike times": Loader(
         "data.npz",
-        lambda folder: recordings.load(str(folder / "data.npz")),
+        read_npz,
         inside.spikes,
         inside.npz_files(),
     ),

@@ -15,7 +15,7 @@ from jaxrl.networks.mlp import MLP
 from jaxrl.spectral.learning import allo
 from jaxrl.spectral.learning.allo_config import outputs
 from jaxrl.spectral.learning.encoder import Encoder, Fourier, TwoSided
-from train.allo.problem import Maze, make_layout
+from train.allo.maze import Maze, make_layout
 from train.allo.space.frame_input import FrameInput
 from train.host import training as settings
 from train.host.program import Preset

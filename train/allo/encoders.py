@@ -22,7 +22,8 @@ from jaxrl.types import AgentState
 from train.allo import states
 from train.allo.config import Config, learning_config, make_network
 from train.allo.environment import environment_training
-from train.allo.problem import inputs_of, make_layout
+from train.allo.maze import make_layout
+from train.allo.problem import inputs_of
 from train.allo.recorded import recorded_training, recordings
 from train.allo.states import StateSpace
 from train.host.errors import UsageError

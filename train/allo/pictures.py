@@ -10,10 +10,10 @@ import numpy as np
 from envs.grid.space import continuous
 from jaxrl.spectral.learning import allo_state, allo_walks
 from jaxrl.types import AgentState
-from train.allo import curves, loss_curves, maps
 from train.allo import scores as similarity
 from train.allo.config import Config, learning_config
 from train.allo.directed import directed_pictures
+from train.allo.drawings import curves, loss_curves, maps
 from train.allo.problem import Problem
 from train.allo.training import make_problem, network_of
 from train.host.files import metrics_file, whole_files

@@ -6,9 +6,10 @@ from typing import Any
 import jax
 
 from train.durotaxis import evaluation, pictures, scene, spawn_pictures
-from train.durotaxis.config import PRESETS, Config, idle
+from train.durotaxis.config import Config, idle
 from train.durotaxis.episodes import playing
 from train.durotaxis.episodes.shown import look_of
+from train.durotaxis.presets import PRESETS
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host.numbers import quantity
 from train.host.program import Evaluator, Program, Run, Views

@@ -23,7 +23,7 @@ from jaxrl.dynamics.networks.fields import (
 )
 from jaxrl.dynamics.networks.latent import SequenceVAE
 from jaxrl.dynamics.networks.recognition import GRURecognition, LSTMRecognition, MLPRecognition
-from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.planning import stimulation, stimulation_config
 from jaxrl.dynamics.state_space.model import Field, Network, StateSpace
 from train.vector_field import learners
 from train.vector_field.config import BASES, Config
@@ -59,8 +59,8 @@ def policy(config: Config, name: str) -> stimulation.Config:
     if name == "myopic":
         return replace(base_policy, kind="myopic")
     objectives = name.split("+")
-    if {*objectives} <= {*stimulation.OBJECTIVES}:
-        stimulation.check_objectives(tuple(objectives))
+    if {*objectives} <= {*stimulation_config.OBJECTIVES}:
+        stimulation_config.check_objectives(tuple(objectives))
         return replace(base_policy, kind="planned", objective=name)
     raise ValueError(
         f"policy {name!r} is unknown; expected off, random, hold20, bang50, myopic, d_optimal, "

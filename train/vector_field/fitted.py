@@ -33,7 +33,8 @@ from train.vector_field.data.input_delays import delays_of
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import parts_of
-from train.vector_field.experiment import experiments, scores
+from train.vector_field.experiment import scores
+from train.vector_field.experiment.policy_groups import select_experiment
 from train.vector_field.factories import make_env, make_learner, make_model, policies_of
 from train.vector_field.fitted_models import fit_functions
 from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
@@ -209,9 +210,7 @@ def gather_information(
 def experiment_model(run: Run, s: int, p: int, f: int) -> FittedModel:
     """The learner of seed `s`, policy `p` and field `f`, and where its experiment ended."""
     config, learner, env = run.config, make_learner(run.config), make_env(run.config)
-    group = next(g for g in experiments.groups(policies_of(config)) if config.policies[p] in g[0])
-    place = group.policies.index(config.policies[p])
-    agent = jax.tree.map(lambda x: x[place, f], run.agents[s][group.policies[0]])
+    agent = select_experiment(policies_of(config), run.agents[s], config.policies[p], f)
     bound = np.broadcast_to(np.asarray(learner.world(agent).action_bound), (env.num_inputs,))
     latent = config.learner == "sequence_vae"
     dims = config.model.grid.dims if latent else config.env.dimension

@@ -4,7 +4,7 @@ from typing import get_args
 
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.learners import field_model
-from jaxrl.dynamics.planning.stimulation import OBJECTIVES
+from jaxrl.dynamics.planning.stimulation_config import OBJECTIVES
 from train.host.plain_config import names_below
 from train.vector_field.config import BASES, Config
 from train.vector_field.factories import policy, resize_bases

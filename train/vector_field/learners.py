@@ -14,12 +14,19 @@ from envs.vector_field.fields import FIELDS
 from envs.vector_field.params import Params
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import affine_alignment, aligned_velocity
-from jaxrl.dynamics.learners import field_learner, field_model, sequence_vae, state_space_learner
+from jaxrl.dynamics.learners import (
+    field_learner,
+    field_model,
+    sequence_vae,
+    state_space_acting,
+    state_space_learner,
+)
 from jaxrl.dynamics.learners.sequence_vae import Knowledge
 from jaxrl.dynamics.networks import latent_filter, latent_information
 from jaxrl.dynamics.networks.latent import SequenceVAE
 from jaxrl.dynamics.planning import stimulation
-from jaxrl.dynamics.planning.stimulation import Constants, PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
+from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.state_space.online import choice
@@ -182,7 +189,7 @@ def state_space(
             partial(choice.beliefs, models, config.prediction, agent.params.choice),
             own_velocity(agent),
             partial(choice.emission_mean, models, agent.params.choice),
-            state_space_learner.predictive_model(models, agent.params),
+            state_space_acting.predictive_model(models, agent.params),
         ),
         bases=tuple(names) if len(models) > 1 else (),
         basis=lambda agent: agent.params.choice.place,

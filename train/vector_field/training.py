@@ -17,6 +17,7 @@ from train.host.training import Score, Training
 from train.vector_field.config import Config
 from train.vector_field.config_checks import check
 from train.vector_field.experiment import experiments, scores
+from train.vector_field.experiment.policy_groups import join_groups
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.experiment.stopping import StopRule
 from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
@@ -105,7 +106,7 @@ def field_snapshot(config: Config, learner: Learner, state: State) -> dict[str, 
     points = grid_points(config.box, config.env.dimension, config.plane)
     look = partial(agent_snapshot, learner, points=points, plane=config.plane)
     group_fields = {name: jax.vmap(jax.vmap(look))(agent) for name, agent in state.agent.items()}
-    velocity, deviation = experiments.join_groups(policies_of(config), group_fields)
+    velocity, deviation = join_groups(policies_of(config), group_fields)
     return {"velocity": velocity, "deviation": deviation}
 
 
@@ -136,7 +137,7 @@ def goal_of(config: Config) -> tuple[float, ...]:
 def samples(config: Config, state: State) -> dict[str, jax.Array]:
     """The newest samples of all experiments, `[P, F, R, ...]`; policies in their order."""
     group_samples = {name: experiment.recent for name, experiment in state.experiments.items()}
-    return experiments.join_groups(policies_of(config), group_samples)._asdict()
+    return join_groups(policies_of(config), group_samples)._asdict()
 
 
 def samples_of(run: Run) -> dict[str, np.ndarray] | None:

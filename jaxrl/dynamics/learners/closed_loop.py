@@ -15,18 +15,17 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.dynamics.learners.state_space_learner import (
+from jaxrl.dynamics.learners.state_space_acting import (
     FRESH,
     UNFITTED,
-    Config,
     Knowledge,
     Memory,
     Policies,
-    absorb_sample,
     choose_input,
     perceive,
-    sample_of,
 )
+from jaxrl.dynamics.learners.state_space_config import Config
+from jaxrl.dynamics.learners.state_space_learner import absorb_sample, sample_of
 from jaxrl.dynamics.model_choice import select
 from jaxrl.dynamics.state_space.filter import first_belief
 from jaxrl.dynamics.state_space.model import StateSpace

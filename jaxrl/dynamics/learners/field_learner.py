@@ -31,8 +31,9 @@ from jaxrl.dynamics.learners.field_model import (
     weight_variance,
     wrap,
 )
-from jaxrl.dynamics.planning import distillation, stimulation
-from jaxrl.dynamics.planning.stimulation import Constants, Extras, PredictiveModel, Stimulus
+from jaxrl.dynamics.planning import distillation, stimulation, stimulation_config
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
+from jaxrl.dynamics.planning.stimulation import Constants, Extras, Stimulus
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.numerics.linalg import matmul
 from jaxrl.types import Agent, Metrics, Transition
@@ -292,6 +293,6 @@ def check_config(config: Config, system: System) -> None:
     for each in candidates(config):
         bases.check(each.functions)
     stimulation.check_config(config.policy)
-    stimulation.check_goal(config.policy, dims_of(config, system))
+    stimulation_config.check_goal(config.policy, dims_of(config, system))
     if system.family is not None and not system.family_start:
         raise ValueError("a family of fields needs the prior mean of its parameters: family_start")

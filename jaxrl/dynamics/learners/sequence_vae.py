@@ -25,8 +25,9 @@ from jaxrl.dynamics import kalman, sequence_elbo
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.networks import latent_filter, latent_information
 from jaxrl.dynamics.networks.latent import SequenceVAE, Window
-from jaxrl.dynamics.planning import distillation, stimulation
-from jaxrl.dynamics.planning.stimulation import Constants, Extras, PredictiveModel, Stimulus
+from jaxrl.dynamics.planning import distillation, stimulation, stimulation_config
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
+from jaxrl.dynamics.planning.stimulation import Constants, Extras, Stimulus
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.numerics.batched_cond import cond_any
 from jaxrl.replay import uniform
@@ -122,7 +123,7 @@ def make(config: Config, model: SequenceVAE, constants: Constants) -> Agent:
     policy = stimulation.make(
         config.policy, partial(predictive_model, config, model), constants.low, constants.high
     )
-    stimulation.check_goal(config.policy, model.decoder.channels)
+    stimulation_config.check_goal(config.policy, model.decoder.channels)
     num_inputs = len(constants.low)
 
     # What an agent begins with: parameters, an empty replay, and a filter for each stream.

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import jax
 
-from jaxrl.dynamics.planning import fisher, icem, input_limits, stimulation
+from jaxrl.dynamics.planning import fisher, icem, input_limits, plan_objectives
 from jaxrl.dynamics.planning.input_limits import Limits
-from jaxrl.dynamics.planning.stimulation import PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel, design_of
 from jaxrl.numerics.linalg import matmul
 
 MOST_NUMBERS = 2**22
@@ -33,8 +33,8 @@ def nats(model: PredictiveModel, z: jax.Array, plan: jax.Array) -> jax.Array:
     the model expects from `z` `[d]`; at least 0. The matrix that is factorised has a row for each
     number of the plan's states, or for each parameter, whichever are fewer.
     """
-    states = stimulation.path(model, z, plan)[:-1]
-    design = jax.vmap(partial(stimulation.design_of, model))(states, plan)
+    states = plan_objectives.path(model, z, plan)[:-1]
+    design = jax.vmap(partial(design_of, model))(states, plan)
     outputs = len(z) if design.ndim == 2 else 1
     rows = matmul(design.reshape(-1, design.shape[-1]), model.root)
     rows = rows.T if len(rows) > rows.shape[1] else rows  # det(I + A B) = det(I + B A)

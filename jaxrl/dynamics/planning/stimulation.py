@@ -2,125 +2,25 @@
 
 Without a model: no input, random inputs, or random inputs that are held (`hold`). With the model
 learned so far: the input that leads to the largest predictive variance (`myopic`), or the plan
-that is best for one or several objectives (`planned`): expected information of its observations
-about the parameters, distance from a goal, novelty of its states.
+that is best for one or several objectives (`planned`, see `plan_objectives`).
 
-Axes: d latent dimensions, m inputs, H steps of a plan, N candidates, p parameters.
+Axes: d latent dimensions, m inputs, H steps of a plan, N candidates.
 """
 
 from collections.abc import Callable
-from functools import partial, reduce
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from flax import struct
 
-from jaxrl import checks
-from jaxrl.checks import Count, NonNegative
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.planning import distillation, fisher, icem
-from jaxrl.numerics import linalg
+from jaxrl.dynamics.planning import icem
+from jaxrl.dynamics.planning.plan_objectives import plan_cost
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
+from jaxrl.dynamics.planning.stimulation_config import Config, check_config
 from jaxrl.numerics.batched_cond import cond_any
 from jaxrl.types import PyTree
-
-Kind = Literal["hold", "myopic", "planned"]
-OBJECTIVES = ("d_optimal", "a_optimal", "disagreement", "goal", "rnd")
-
-
-@struct.dataclass
-class Weights:
-    """Of the objectives of a plan, whose units differ; each counts where the policy names it."""
-
-    d_optimal: NonNegative = 1.0
-    """Of D-optimality, in nats (times 2)."""
-    a_optimal: NonNegative = 1.0
-    """Of A-optimality."""
-    disagreement: NonNegative = 1.0
-    """Of the sum of the field's predictive variances along the path."""
-    goal: NonNegative = 1.0
-    """Of the sum of the distances from the goal along the path, which is a cost."""
-    rnd: NonNegative = 1.0
-    """Of the sum of the novelties along the path."""
-
-
-@struct.dataclass
-class Config:
-    """How inputs are chosen."""
-
-    kind: Kind = struct.field(pytree_node=False, default="planned")
-    """Random inputs, the input of largest predictive variance, or the most informative plan."""
-    hold_steps: Count = 1
-    """hold: steps for which a random input is held."""
-    at_edge: bool = False
-    """hold: draw inputs on the edge of the box, in a random direction, not uniformly inside."""
-    strength: NonNegative = 1.0
-    """hold: share of the largest input; 0 for none."""
-    lookahead: Count = struct.field(pytree_node=False, default=5)
-    """myopic: steps ahead that are predicted, each candidate being held."""
-    objective: str = struct.field(pytree_node=False, default="d_optimal")
-    """planned: d_optimal (decrease of the log-determinant of the parameters' covariance), a_optimal
-    (of its trace), disagreement (predictive variance of the field along the path), goal (nearness
-    to a goal) or rnd (novelty, by random network distillation); several joined by +, weighted."""
-    weights: Weights = Weights()
-    """planned: how much each objective counts."""
-    goal: tuple[float, ...] = (0.0,)
-    """goal: where the state should be, or, for a sequence VAE, what should be observed; a number
-    for each component, or one for all."""
-    rnd: distillation.Config = distillation.Config()
-    """rnd: the networks."""
-    propagate: bool = struct.field(pytree_node=False, default=False)
-    """planned: include the effect of the parameters on later states, observed with noise."""
-    every: Count = struct.field(pytree_node=False, default=2)
-    """planned: steps between two states whose information is counted, from that after so many steps
-    on and not later than the plan's last; `propagate` counts all of them."""
-    replan_steps: Count = 5
-    """planned: steps taken of a plan before the next one is made."""
-    action_cost: NonNegative = 0.0
-    """myopic, planned: cost of the squared input, per step."""
-    planner: icem.Config = icem.Config(initial_std=1.0, colour=2.5)
-    """planned: the search."""
-
-    @property
-    def objectives(self) -> tuple[str, ...]:
-        """Objectives of a plan; empty for other kinds."""
-        return tuple(self.objective.split("+")) if self.kind == "planned" else ()
-
-
-class PredictiveModel(NamedTuple):
-    """What a policy needs of a model: predicted states, and how informative they would be."""
-
-    step: Callable[[jax.Array, jax.Array], jax.Array]
-    """`(z [d], u [m]) -> z [d]`, the expected next state."""
-    design: Callable[[jax.Array], jax.Array]
-    """`z [d] -> [p]` or `[d, p]`: derivative of the next state by the parameters; one row if each
-    output has parameters of its own but the same regressors."""
-    root: jax.Array
-    """S `[p, p]`: S Sᵀ is the covariance of the parameters, in units of the next state's noise."""
-    relative_noise: jax.Array
-    """Variance with which a next state is observed, in the same units: 1 if exactly, since then
-    only the noise of the step, their unit, hides where the field led."""
-    observation_information: Callable[[jax.Array], jax.Array]
-    """`z [d] -> [d, d]`: information of one observation, M = HᵀR⁻¹H, in those units."""
-    predictive_variance: Callable[[jax.Array], jax.Array]
-    """`z [d] ->` predictive variance of the field there, in any unit."""
-    novelty: Callable[[jax.Array], jax.Array] | None = None
-    """`z [d] ->` how new the state is; needed for the objective rnd."""
-    place: Callable[[jax.Array], jax.Array] = lambda z: z
-    """`z [d] -> [k]`: the coordinates in which a goal is given."""
-    input_design: Callable[[jax.Array, jax.Array], jax.Array] | None = None
-    """`(z [d], u [m]) ->` what an input adds to `design`, if its effect is uncertain, too."""
-    remaining: Callable[[jax.Array], jax.Array] | None = None
-    """`z [d] -> [d, d]`: I - K H, the share of a predicted state's error that its observation
-    leaves; then `observation_information` is that of an innovation. None: all of it."""
-
-
-def design_of(model: PredictiveModel, z: jax.Array, u: jax.Array) -> jax.Array:
-    """Derivative of the next state after `z` `[d]` with the input `u` `[m]` by the parameters."""
-    if model.input_design is None:
-        return model.design(z)
-    return model.design(z) + model.input_design(z, u)
-
 
 ModelOf = Callable[[PyTree], PredictiveModel]
 
@@ -246,133 +146,3 @@ def directions(num_inputs: int) -> jax.Array:
         rays = jax.random.normal(jax.random.key(0), (16, num_inputs))
     rays = rays / jnp.max(jnp.abs(rays), axis=1, keepdims=True)
     return jnp.concatenate([jnp.zeros((1, num_inputs)), rays, rays / 2])
-
-
-def plan_cost(config: Config, model: PredictiveModel, z: jax.Array, plans: jax.Array) -> jax.Array:
-    """Cost `[N]` of plans `[N, H, m]` from state `z [d]`: action cost minus what is gained."""
-    gain = jax.vmap(partial(plan_gain, config, model), in_axes=(0, None))(plans, z)
-    return config.action_cost * jnp.sum(plans**2, axis=(1, 2)) - gain
-
-
-def path(model: PredictiveModel, z: jax.Array, actions: jax.Array) -> jax.Array:
-    """The expected states `[H + 1, d]` from `z` with the actions `[H, m]`, `z` first."""
-
-    def step(z: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:
-        after = model.step(z, u)
-        return after, after
-
-    # on accelerators a round of a loop takes longer than its arithmetic
-    roll_out = lambda unroll: lambda z, actions: jax.lax.scan(step, z, actions, unroll=unroll)[1]
-    later_states = jax.lax.platform_dependent(z, actions, cpu=roll_out(1), default=roll_out(True))
-    return jnp.concatenate([z[None], later_states])
-
-
-def plan_gain(
-    config: Config, model: PredictiveModel, actions: jax.Array, z: jax.Array
-) -> jax.Array:
-    """Weighted sum of the objectives of the plan `actions` `[H, m]` from `z` `[d]`; a scalar."""
-    states = path(model, z, actions)
-    parts = [
-        getattr(config.weights, name) * objective(config, name, model, actions, states)
-        for name in config.objectives
-    ]
-    return reduce(jnp.add, parts)
-
-
-def objective(
-    config: Config, name: str, model: PredictiveModel, actions: jax.Array, states: jax.Array
-) -> jax.Array:
-    """One objective of the path `states` `[H + 1, d]`, to be maximised; a scalar.
-
-    Raises ValueError for rnd with a model that does not know how new a state is.
-    """
-    if name == "disagreement":
-        return jnp.sum(jax.vmap(model.predictive_variance)(states[1:]))
-    if name == "goal":
-        return -jnp.sum(distances(config, jax.vmap(model.place)(states[1:])))
-    if name == "rnd":
-        if model.novelty is None:
-            raise ValueError("the objective rnd needs a model that knows how new a state is")
-        return jnp.sum(jax.vmap(model.novelty)(states[1:]))
-    return information(config, name, model, actions, states)
-
-
-def distances(config: Config, places: jax.Array) -> jax.Array:
-    """`[T]`: how far from the goal `places` `[T, k]` are."""
-    goal = jnp.broadcast_to(jnp.stack([jnp.asarray(x) for x in config.goal]), places.shape[-1:])
-    square = jnp.sum((places - goal[None]) ** 2, axis=-1)
-    return jnp.sqrt(square)
-
-
-def information(
-    config: Config, name: str, model: PredictiveModel, actions: jax.Array, states: jax.Array
-) -> jax.Array:
-    """Expected information of a plan, by D- or A-optimality, as `name` says; at least 0."""
-    if config.propagate:
-        return information_of_later_states(name, model, actions, states)
-    counted = slice(config.every, None, config.every)  # the first state is the same for all plans
-    inputs = jnp.concatenate([actions, jnp.zeros_like(actions[:1])])  # none after the plan
-    design = jax.vmap(partial(design_of, model))(states[counted], inputs[counted])
-    gram = fisher.kernel(design, model.root)
-    outputs = states.shape[1] if design.ndim == 2 else 1
-    if name == "d_optimal":
-        return fisher.d_gain(gram, 1 / model.relative_noise, outputs)
-    squared = fisher.squared_kernel(design, model.root)
-    return fisher.a_gain(gram, squared, 1 / model.relative_noise, outputs)
-
-
-def information_of_later_states(
-    name: str, model: PredictiveModel, actions: jax.Array, states: jax.Array
-) -> jax.Array:
-    """Expected information of noisy observations of `states` `[H + 1, d]`, by their sensitivity."""
-    before, after = states[:-1], states[1:]
-    design = jax.vmap(partial(design_of, model))(before, actions)
-    transitions = jax.vmap(jax.jacfwd(model.step))(before, actions)  # [H, d, d]
-    if model.remaining is not None:  # an error that was seen is corrected before it moves on
-        transitions = linalg.matmul(transitions, jax.vmap(model.remaining)(before))
-    propagation = fisher.propagation_matrix(transitions, 1.0)  # the design holds the time step
-    observation_information = jax.vmap(model.observation_information)(after)
-    gram = fisher.observation_kernel(
-        fisher.kernel(design, model.root), propagation, observation_information
-    )
-    if name == "d_optimal":
-        return fisher.d_gain(gram)
-    squared = fisher.squared_kernel(design, model.root)
-    return fisher.a_gain(
-        gram, fisher.observation_kernel(squared, propagation, observation_information)
-    )
-
-
-def check_config(config: Config) -> None:
-    """Raises ValueError for unknown names and out-of-range or inconsistent settings."""
-    checks.config(config)
-    icem.check_config(config.planner)
-    horizon = config.planner.horizon
-    if config.kind != "planned":
-        return
-    check_objectives(config.objectives)
-    if isinstance(config.replan_steps, int) and config.replan_steps > horizon:
-        raise ValueError(
-            f"replan_steps is {config.replan_steps}, expected at most the planned "
-            f"horizon={horizon}: plan further ahead or more often"
-        )
-    if config.every > horizon:
-        raise ValueError(f"every is {config.every}, expected at most the planned horizon={horizon}")
-
-
-def check_objectives(names: tuple[str, ...]) -> None:
-    """Raises ValueError unless every name is known and given once."""
-    if not {*names} <= {*OBJECTIVES} or len({*names}) < len(names):
-        raise ValueError(
-            f"objective is {'+'.join(names)}, expected some of {', '.join(OBJECTIVES)}, each once, "
-            "joined by +"
-        )
-
-
-def check_goal(config: Config, components: int) -> None:
-    """Raises ValueError for a goal of another number of components than `components` or 1."""
-    if "goal" in config.objectives and len(config.goal) not in (1, components):
-        raise ValueError(
-            f"goal has {len(config.goal)} numbers, expected {components}, one for each component, "
-            "or one for all"
-        )

@@ -30,7 +30,7 @@ from jax.scipy.linalg import solve_triangular
 
 from jaxrl import checks
 from jaxrl.checks import Positive
-from jaxrl.dynamics.planning.stimulation import PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
 from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space.filter import clip_state
 from jaxrl.dynamics.state_space.information import Information, innovation_root

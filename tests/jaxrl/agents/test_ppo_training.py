@@ -28,7 +28,7 @@ HARDEST = ("ActionObservationReward", "TruncatedClimb")
     ],
     ids=lambda env: type(env).__name__,
 )
-def test_value_and_policy_reach_the_closed_form(env, key):
+def test_value_and_policy_reach_the_closed_form(env):
     config = ppo.Config(learning_rate=1e-2, discount=DISCOUNT, anneal_updates=150.0)
     network: Any = ActorCritic(MLP((16,)), env.num_actions)
     state, _ = jax.jit(make_train(env, network, config, 150))(jax.random.key(3))

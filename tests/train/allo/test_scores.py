@@ -9,6 +9,7 @@ import pytest
 from jaxrl.spectral import laplacian
 from train.allo import problem, scores
 from train.allo.config import PRESETS, Config
+from train.allo.maze import Maze
 from train.allo.problem import Problem
 from train.allo.training import make_problem
 from train.host.compilation import memory
@@ -197,9 +198,9 @@ def test_an_exact_expectation_that_does_not_fit_is_refused(monkeypatch):
         r"and 500 kB are free: .* sampled"
     )
     with pytest.raises(ValueError, match=message):  # 8 matrices of 104² float32, twice
-        problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].config.agent, 2)
-    problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].config.agent)
-    problem.make_problem(problem.Maze(), "coordinates", PRESETS["sampled"].config.agent, 2)
+        problem.make_problem(Maze(), "coordinates", PRESETS["allo"].config.agent, 2)
+    problem.make_problem(Maze(), "coordinates", PRESETS["allo"].config.agent)
+    problem.make_problem(Maze(), "coordinates", PRESETS["sampled"].config.agent, 2)
 
 
 def test_without_ceiling_above_its_limit():

@@ -17,7 +17,8 @@ from jaxrl.networks.graph import PooledTorso
 from tests.accelerator_branches import trace_as_on_accelerators
 from tests.train.images import assert_drawn
 from train import evaluate, render
-from train.durotaxis.config import PRESETS, Config, make_env, name_of
+from train.durotaxis.config import Config, make_env, name_of
+from train.durotaxis.presets import PRESETS
 from train.durotaxis.program import PROGRAM
 from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
 from train.host.command_line import command

@@ -22,10 +22,11 @@ from tests.train.images import assert_drawn
 from train import evaluate as evaluate_command
 from train.allo.program import PROGRAM as ALLO
 from train.durotaxis import evaluation, pictures, program
-from train.durotaxis.config import PRESETS, Config, experiment, make_env
+from train.durotaxis.config import Config, Experiment, make_env
 from train.durotaxis.episodes import playing as colonies
 from train.durotaxis.episodes import tables
 from train.durotaxis.episodes.record import Episode
+from train.durotaxis.presets import PRESETS
 from train.durotaxis.training import make_parts
 from train.host.files.run_directory import RunDirectory
 from train.host.program import Run
@@ -224,7 +225,7 @@ def test_other_runs_know_no_such_flags(tmp_path: Path, capsys):
 
 def drawn_strip(width: int, height: int, spread: float, monkeypatch: pytest.MonkeyPatch) -> Figure:
     """The figure of the strip of a colony of 99 nodes, `spread` px wide and high, on its way."""
-    _, params = make_env(experiment(width=width, height=height))
+    _, params = make_env(Experiment(width=width, height=height))
     places = np.random.default_rng(0).random((2, 301, 99)) * spread
     x, y = places[0] + np.linspace(0, width - spread, 301)[:, None], places[1] + height / 3
     link = np.tile(np.arange(-1, 98), (301, 1))

@@ -25,7 +25,7 @@ def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
     assert message.count("\n") == 1
     assert "every pixel is one px, so the ground is 40 px wide and 30 px high" in message
     assert "the same everywhere" not in message
-    _, params = config.make_env(config.experiment(field_file=path))
+    _, params = config.make_env(config.Experiment(field_file=path))
     assert (params.width, params.height) == (40.0, 30.0)
 
 
@@ -68,7 +68,7 @@ def test_a_file_of_another_kind_is_named_by_its_ending(tmp_path, suffix):
 
 
 def test_titles_name_measured_ground_and_the_goal():
-    title = lambda **changes: program.environment(config.Config(config.experiment(**changes)))
+    title = lambda **changes: program.environment(config.Config(config.Experiment(**changes)))
     assert title() == "Durotaxis, linear ground, directed spawning"
     measured = title(field_file="gel.tif", goal="up")
     assert measured == "Durotaxis, measured ground, goal up, directed spawning"
@@ -226,7 +226,7 @@ def test_pixels_of_another_size_are_resampled(tmp_path, scale, capsys):
 
 def test_the_size_of_pixels_is_in_micrometres(tmp_path):
     path = image(tmp_path / "gel.png", GREYS)
-    experiment = config.experiment(
+    experiment = config.Experiment(
         field_file=path, field_range=(1.0, 20.0), field_pixel_size=6.5, pixel_size=1.3
     )
     _, params = config.make_env(experiment)

@@ -81,9 +81,7 @@ def test_others_name_the_space_and_what_takes_it(preset, name, module):
 
 
 @pytest.mark.slow
-def test_a_run_with_actions_of_parts_and_observations_of_parts(
-    module, tmp_path, monkeypatch, capsys
-):
+def test_a_run_with_actions_of_parts_and_observations_of_parts(module, tmp_path, monkeypatch):
     """From training to the policy of a file, a page and a compiled policy, sticky actions, too."""
     monkeypatch.chdir(tmp_path)
     sizes = (

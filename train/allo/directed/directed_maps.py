@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from envs.grid.layouts import Layout
-from train.allo.maps import (
+from train.allo.drawings.maps import (
     BETWEEN,
     DIVERGENT,
     EDGE,

@@ -10,9 +10,9 @@ import numpy as np
 from jaxrl.spectral import hitting_times
 from jaxrl.spectral.learning import allo_walks
 from jaxrl.types import AgentState
-from train.allo import curves, maps
 from train.allo.config import Config, learning_config
 from train.allo.directed import directed_maps, directed_run, directed_scores
+from train.allo.drawings import curves, maps
 from train.allo.problem import Problem
 from train.host.files import metrics_file, whole_files
 from train.host.numbers import quantity

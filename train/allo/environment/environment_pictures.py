@@ -7,8 +7,8 @@ import numpy as np
 
 from jaxrl.spectral.learning import allo_state
 from jaxrl.types import AgentState
-from train.allo import loss_curves
 from train.allo.config import Config
+from train.allo.drawings import loss_curves
 from train.allo.environment.environment_training import SCORE, Problem, make_problem, other_pairs
 from train.allo.recorded.recorded_pictures import scatter
 from train.host.files import metrics_file, whole_files

@@ -17,7 +17,7 @@ from jaxrl.loop import make_loop, world_of
 from jaxrl.replay.uniform import Replay
 from jaxrl.spectral.learning import pair_replay
 from jaxrl.types import Agent, Transition
-from train.allo.problem import Maze
+from train.allo.maze import Maze
 from train.host import abilities
 from train.host.environments import environments
 from train.host.environments.environments import Game, Task

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from jaxrl.spectral.learning import allo_state
 from jaxrl.types import AgentState
-from train.allo import curves, loss_curves, maps
 from train.allo.config import Config
+from train.allo.drawings import curves, loss_curves, maps
 from train.allo.recorded.recorded_training import Problem, make_problem
 from train.host.files import metrics_file, whole_files
 from train.host.showing import pictures

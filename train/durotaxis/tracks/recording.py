@@ -10,7 +10,6 @@ from envs.durotaxis import rules
 from envs.durotaxis.tracks import events, simulation
 from envs.durotaxis.tracks.simulation import Ground, Laws, Register
 from envs.durotaxis.tracks.spawning import Spawning
-from train.durotaxis.tracks.ground import law_ground
 from train.durotaxis.tracks.tracks import Rows, Tracks, assemble
 from train.host.files.whole_files import write_whole
 
@@ -25,7 +24,7 @@ TRUTH = Laws(
     np.array(DEATHS, np.float32),
     np.array(BIRTHS, np.float32),
 )
-"""The laws of the committed example; `write_example` writes it."""
+"""The laws of the committed example, which `simulate` writes with the seed `EXAMPLE_KEY`."""
 
 
 @partial(jax.jit, static_argnames=("frames", "law", "capacity", "founders"))
@@ -77,11 +76,3 @@ def write(rows: Rows, path: Path) -> None:
         parent = rows.parent.get(cell, "")
         lines.append(f"{rows.frame[i]:.0f},{cell},{parent},{rows.x[i]:.2f},{rows.y[i]:.2f}")
     write_whole(path, "\n".join(lines) + "\n")
-
-
-def write_example(path: Path = EXAMPLE) -> None:
-    """Writes the example that is committed beside this module."""
-    ground = law_ground(**EXAMPLE_GROUND)
-    register = simulate_founded(jax.random.key(EXAMPLE_KEY), TRUTH, ground)
-    rng = np.random.default_rng(EXAMPLE_KEY)
-    write(observe(register, FRAMES, float(TRUTH.spawning.error), rng), path)

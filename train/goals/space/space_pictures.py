@@ -16,7 +16,7 @@ from jaxrl import acting
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import make_loop, world_of
 from jaxrl.types import AgentState
-from train.allo import curves, maps
+from train.allo.drawings import curves, maps
 from train.goals.space.space_config import SpaceConfig, make_agent
 from train.goals.space.space_tasks import Task, Tasks
 from train.goals.space.tasks_of_run import make_tasks

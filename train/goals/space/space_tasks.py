@@ -17,7 +17,8 @@ from envs.grid.space.guided import GuidedWalk, Params
 from jaxrl.spectral.control import potentials
 from jaxrl.spectral.learning import allo_state
 from train.allo.config import learning_config
-from train.allo.problem import Problem, make_layout
+from train.allo.maze import make_layout
+from train.allo.problem import Problem
 from train.allo.training import make_problem, network_of
 from train.goals.features import one_step_eigenvalues, true_nearness
 from train.goals.space.space_config import ARMS, LIMIT, RADIUS, SpaceConfig, make_network

@@ -1,4 +1,4 @@
-"""Files of recorded data: what they must hold, what is refused, what is unusual about them.
+"""Files of recorded data: what they must hold, and what is refused.
 
 Axes: E episodes, T steps of the longest, n channels, m inputs.
 """
@@ -14,17 +14,11 @@ from train.host.files import array_files
 from train.host.files.whole_files import write_arrays
 from train.host.machine.progress import print_once
 from train.vector_field.data import data_checks, spike_times
-from train.vector_field.data.data_checks import spans
 from train.vector_field.data.files import npz, recording_file
 from train.vector_field.data.files.content import Content
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.files.same_names import match_names
 
-USUAL = (1e-3, 1e3)
-"""Standard deviations of data that learn well; others are named."""
-LARGEST_WHOLE = 2**24
-"""Whole numbers from here on are rounded by float32."""
-SHOWN_CHANNELS = 8
 EXPECTED_FILE = recording_file.EXPECTED
 
 
@@ -298,66 +292,3 @@ def _lengths(numbers: np.ndarray | None, y: np.ndarray | None, u: np.ndarray) ->
             f"lengths must be [{count}] whole numbers from 1 to {steps}, steps of each{together}"
         )
     return lengths
-
-
-def oddities(data: Data, noise: str = "gaussian") -> list[str]:
-    """What is unusual about data that can be learned from, a line each.
-
-    `noise` is what the channels are taken to have.
-    """
-    y = np.where(data.observed, data.y, np.nan).reshape(-1, data.y.shape[-1])
-    lines = _channel_oddities(y, int(data.lengths.sum()))
-    if data.holds_counts and noise != "poisson":
-        lines.append(
-            "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
-        )
-    if (factor := _common_factor(data)) > 1:
-        lines.append(
-            f"all numbers of y are multiples of {factor:,}: if they are rates, divide by that to "
-            "have counts"
-        )
-    return lines
-
-
-def unusual_scales(data: Data) -> list[str]:
-    """Which of y and u are far from numbers of order 1, a line each; u may be constant."""
-    lines = []
-    valid = np.arange(data.u.shape[1]) < data.lengths[:, None]
-    for name, array in (("y", data.y[valid]), ("u", data.u[valid])):
-        samples = np.where(data.observed[valid], array, np.nan) if name == "y" else array
-        has_values = ~np.isnan(samples).all(0)
-        scale = float(np.nanstd(samples[:, has_values], axis=0, dtype=float).max())
-        if scale and not USUAL[0] <= scale <= USUAL[1]:
-            lines.append(
-                f"{name} has a standard deviation of {scale:.2g}; learning expects numbers of "
-                "order 1: rescale them"
-            )
-    return lines
-
-
-def _common_factor(data: Data) -> int:
-    """The largest whole number that divides all counts, as of rates; 1 if there are no counts."""
-    values = np.unique(data.y[data.observed])
-    if not data.holds_counts or not 0 < values.max(initial=0) < LARGEST_WHOLE:
-        return 1
-    return int(np.gcd.reduce(values.astype(int)))
-
-
-def _channel_oddities(y: np.ndarray, steps: int) -> list[str]:
-    """What is odd about the channels of y `[N, n]`, NaN where missing, of which so many count."""
-    lines, empty = [], np.asarray(np.isnan(y).all(0))
-    if len(empty) > steps:
-        lines.append(
-            f"y has {len(empty)} channels and only {steps} steps: give [E, T] of one channel a "
-            "last axis, y[..., None], and transpose what has time along its last axis"
-        )
-    constant = (spans(y) == 0) & ~empty
-    for what, which in (("has no values, all are NaN,", empty), ("is constant", constant)):
-        if count := np.count_nonzero(which):
-            listing = ", ".join(map(str, np.flatnonzero(which)[:SHOWN_CHANNELS]))
-            more = ", …" if count > SHOWN_CHANNELS else ""
-            lines.append(
-                f"y {what} in {count} of {len(which)} channels ({listing}{more}, counted from 0), "
-                "which adds nothing to the scores: leave them out"
-            )
-    return lines

@@ -1,17 +1,16 @@
 """Many online experiments in one program: every policy on every field.
 
-Policies that differ only in numbers, such as how long a random input is held, share one compiled
-body; the others have one each. Within a seed all policies have the same world, initial state and
-random numbers.
+Policies that differ only in numbers share one compiled body (`policy_groups`). Within a seed all
+policies have the same world, initial state and random numbers.
 
 Axes: F fields, P policies of a group, G points of the grid along each axis, d latent dimensions, Q
 states that a controller can reach; places are the grid's cells `[G, G]`, or these states `[Q]`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,28 +18,19 @@ import jax.numpy as jnp
 from envs.vector_field import VectorField
 from envs.vector_field.params import Params
 from jaxrl import loop
-from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.planning import plan_objectives, stimulation
 from jaxrl.loop import TrainState
 from jaxrl.numerics.tracing import trace_once
 from jaxrl.types import PyTree, Transition
-from train.host.machine.members import with_keys, without_keys
 from train.vector_field.experiment import stopping
+from train.vector_field.experiment.field_errors import fields_at, relative_error
+from train.vector_field.experiment.policy_groups import Group, groups, map_group
 from train.vector_field.experiment.reach import reachable, scored_points, visits
 from train.vector_field.experiment.stopping import StopRule, Watch
 from train.vector_field.learners import Learner
 
 TRAIL = 1_000
 """Number of newest latent states that are kept for pictures."""
-NUMBERS = ("hold_steps", "at_edge", "strength")
-"""Fields in which policies may differ and still share one compiled body."""
-
-
-class Group(NamedTuple):
-    """Policies that share one compiled body."""
-
-    policies: tuple[str, ...]
-    base: stimulation.Config
-    numbers: dict[str, jax.Array]  # [P] each of `NUMBERS`
 
 
 class Sample(NamedTuple):
@@ -60,35 +50,6 @@ class Experiment(NamedTuple):
     visited: jax.Array  # bool, of the places
     recent: Sample | tuple[()] = ()  # [R, ...] newest samples, the newest last
     watch: Watch | tuple[()] = ()  # only where experiments may stop
-
-
-def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
-    """Groups policies that share one compiled body: all that only hold random inputs."""
-    held = tuple(name for name, policy in policies.items() if policy.kind == "hold")
-    together = [held, *[(name,) for name in policies if name not in held]]
-    return [
-        Group(
-            names,
-            policies[names[0]],
-            {n: jnp.array([getattr(policies[name], n) for name in names]) for n in NUMBERS},
-        )
-        for names in together
-        if names
-    ]
-
-
-def join_groups(
-    policies: dict[str, stimulation.Config], group_trees: dict[str, Any], axis: int = 0
-) -> Any:
-    """Trees of the groups, by the first policy of each, joined in the order of the policies.
-
-    `axis` is that of the policies in each leaf.
-    """
-    policy_groups = groups(policies)
-    names = [name for group in policy_groups for name in group.policies]
-    order = jnp.array([names.index(name) for name in policies])
-    trees = [group_trees[group.policies[0]] for group in policy_groups]
-    return jax.tree.map(lambda *x: jnp.take(jnp.concatenate(x, axis), order, axis), *trees)
 
 
 class Laboratory(NamedTuple):
@@ -177,43 +138,6 @@ def advance_all(
     ordered_scores = [policy_scores[name] for name in setting.policies]
     by_measure = {m: jnp.stack([x[m] for x in ordered_scores], axis=1) for m in ordered_scores[0]}
     return agents, (experiments, within), by_measure
-
-
-def map_group(
-    body: Callable, group: Group, by_policy: Sequence[bool], fields: int, in_turns: bool
-) -> Callable:
-    """`body` for all policies of a group on F = `fields` fields: `(numbers, ...)` -> `[P, F]`.
-
-    `by_policy` says for each further argument whether it is `[P, F, ...]`, or `[F, ...]`, the same
-    for all policies. Both axes are flattened into one for `vmap`, as jaxlib has fast matrix
-    products only for arrays of few axes (see `compiled.compiler_options`). In turns, what one
-    experiment does not need is not computed, and its state stays in the cache.
-    """
-    map_experiments = map_in_turns(body) if in_turns else jax.vmap(body)
-    size = len(group.policies), fields
-    unflatten = lambda x: x.reshape(*size, *x.shape[1:])
-    flatten = lambda x: x.reshape(size[0] * size[1], *x.shape[2:])
-    repeat_policies = lambda x: flatten(jnp.broadcast_to(x[None], (size[0], *x.shape)))
-
-    def run(numbers: dict, *arguments):
-        flat_numbers = {name: jnp.repeat(x, size[1]) for name, x in numbers.items()}
-        flat = (
-            jax.tree.map(flatten if varies_by_policy else repeat_policies, x)
-            for varies_by_policy, x in zip(by_policy, arguments, strict=True)
-        )
-        return jax.tree.map(unflatten, map_experiments(flat_numbers, *flat))
-
-    return run
-
-
-def map_in_turns(body: Callable) -> Callable:
-    """`jax.vmap(body)` as a loop."""
-
-    def run(*arguments):
-        numbers, kinds = without_keys(arguments)
-        return jax.lax.map(lambda x: body(*with_keys(x, kinds)), numbers)
-
-    return run
 
 
 def loop_of(
@@ -317,7 +241,7 @@ def advance(
 def mean_distance(goal: tuple[float, ...], path: jax.Array) -> jax.Array:
     """Mean distance of the states `[T, d]` from a goal."""
     goal_policy = stimulation.Config(kind="planned", objective="goal", goal=goal)
-    return jnp.mean(stimulation.distances(goal_policy, path))
+    return jnp.mean(plan_objectives.distances(goal_policy, path))
 
 
 def freeze_stopped(
@@ -373,17 +297,3 @@ def scores(
         "reachable_error": relative_error(*fields_on(within), everywhere),
         "coverage": jnp.mean(visited),
     }
-
-
-def fields_at(
-    env: VectorField, learner: Learner, agent: PyTree, points: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """The learned and the true field at `points` `[..., d]`, in the components that are scored."""
-    true = env.velocity(points, learner.world(agent))
-    return env.scored_components(learner.velocity(agent, points)), env.scored_components(true)
-
-
-def relative_error(learned: jax.Array, true: jax.Array, where: jax.Array) -> jax.Array:
-    """√(Σ|learned - true|² / Σ|true|²) over the points `where`; a field of 0 has 1."""
-    squared_error = jnp.sum(jnp.sum((learned - true) ** 2, axis=-1) * where)
-    return jnp.sqrt(squared_error / jnp.sum(jnp.sum(true**2, axis=-1) * where))

@@ -27,7 +27,8 @@ from train.host.files.metrics_file import read_metrics
 from train.host.scoring import scores
 from train.host.training import Evaluation, TrainedAgents
 from train.vector_field.config import Config
-from train.vector_field.experiment import experiments
+from train.vector_field.experiment import policy_groups
+from train.vector_field.experiment.field_errors import fields_at, relative_error
 from train.vector_field.experiment.reach import scored_points
 from train.vector_field.factories import policy
 from train.vector_field.learners import Learner
@@ -94,8 +95,8 @@ def final_measures(
     keys = jax.random.split(key, fields)  # the same episodes for all policies
     policy_measures = {}
     body = lambda _, agent, key: experiment_measures(config, learner, env, agent, key)
-    for group in experiments.groups(names):
-        run = experiments.map_group(body, group, (True, False), fields, in_turns)
+    for group in policy_groups.groups(names):
+        run = policy_groups.map_group(body, group, (True, False), fields, in_turns)
         group_measures = run(group.numbers, agents[group.policies[0]], jax.random.clone(keys))
         for i, name in enumerate(group.policies):
             policy_measures[name] = {measure: x[i] for measure, x in group_measures.items()}
@@ -107,12 +108,12 @@ def experiment_measures(
 ) -> dict[str, jax.Array]:
     """The measures of one experiment."""
     params, points = learner.world(agent), scored_points(config.box, env.dims)
-    learned, true = experiments.fields_at(env, learner, agent, points)
+    learned, true = fields_at(env, learner, agent, points)
     inner = jnp.sum(true * learned, axis=-1)
     sizes = jnp.linalg.norm(true, axis=-1) * jnp.linalg.norm(learned, axis=-1)
     everywhere = jnp.ones(points.shape[:-1])
     measures = {
-        "error": experiments.relative_error(learned, true, everywhere),
+        "error": relative_error(learned, true, everywhere),
         "cosine": jnp.mean(inner / jnp.maximum(sizes, 1e-9)),
     }
     if learner.bases:

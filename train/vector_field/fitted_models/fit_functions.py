@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.planning.stimulation import PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
 from jaxrl.dynamics.state_space import channels, forecasts
 from jaxrl.dynamics.state_space.field_posterior import (
     FieldPosterior,

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.planning.stimulation import PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
 from jaxrl.numerics.precision import in_float32
 from train.host.errors import UsageError
 from train.vector_field.data.step_time import StepTime

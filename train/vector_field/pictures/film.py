@@ -28,7 +28,7 @@ from train.host.numbers import quantity
 from train.host.showing.pictures import VERMILLION
 from train.host.training import Training
 from train.vector_field.config import Config
-from train.vector_field.experiment import experiments
+from train.vector_field.experiment.field_errors import relative_error
 from train.vector_field.experiment.reach import embed, grid_points, project
 from train.vector_field.factories import make_env, make_learner
 from train.vector_field.pictures.maps import SPEEDS, jumps
@@ -124,7 +124,7 @@ def streamlines_of(config: Config, agents: AgentState) -> tuple[jax.Array, jax.A
     pace = LENGTH * gap / (POINTS - 1)
     pace = pace / jnp.sqrt(jnp.mean(jnp.linalg.norm(true(points), axis=-1)))
     everywhere = jnp.ones(points.shape[:2])
-    error = experiments.relative_error(learned(points), true(points), everywhere)
+    error = relative_error(learned(points), true(points), everywhere)
     return streamlines(true, begin, pace), streamlines(learned, begin, pace), error
 
 

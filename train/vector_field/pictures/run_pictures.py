@@ -18,7 +18,7 @@ from train.host.files import metrics_file, whole_files
 from train.host.scoring import scores
 from train.vector_field.config import Config
 from train.vector_field.data.step_time import StepTime
-from train.vector_field.experiment import experiments
+from train.vector_field.experiment import policy_groups
 from train.vector_field.experiment import scores as field_scores
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.factories import make_env, make_learner, policies_of
@@ -54,7 +54,7 @@ def traces_of(config: Config, state: Any) -> Traces:
 
 def join_groups(config: Config, group_arrays: dict[str, np.ndarray], axis: int) -> np.ndarray:
     """The arrays of the groups joined along `axis`, in the order of the policies."""
-    return np.asarray(experiments.join_groups(policies_of(config), group_arrays, axis))
+    return np.asarray(policy_groups.join_groups(policies_of(config), group_arrays, axis))
 
 
 def draw_all(
@@ -122,9 +122,7 @@ def forecasts_of(
 ) -> np.ndarray:
     """`[T, K + 1, n]`: what the learner of one seed, policy and field forecasts of `observed`
     `[T, n]` with the `inputs` `[T, m]`, up to K = `series.AHEAD` steps later."""
-    group = next(g for g in experiments.groups(policies_of(config)) if policy in g.policies)
-    place = group.policies.index(policy)
-    agent = jax.tree.map(lambda x: x[place, field], agents[group.policies[0]])
+    agent = policy_groups.select_experiment(policies_of(config), agents, policy, field)
     return np.asarray(_forecast(config)(agent, jnp.asarray(observed), jnp.asarray(inputs)))
 
 

@@ -23,7 +23,8 @@ from train.host.program import EpisodeSelection, Run
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
 from train.host.showing.live import Edit, Live
 from train.vector_field.config import Config
-from train.vector_field.experiment import experiments, scores
+from train.vector_field.experiment import scores
+from train.vector_field.experiment.policy_groups import select_experiment
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
 from train.vector_field.pictures import run_pictures, series
@@ -105,10 +106,7 @@ def live(run: Run, member: int) -> Live:
     if config.data:
         raise UsageError(f"{run.directory} learned from recorded data: nothing goes on there")
     learner, env = make_learner(config), make_env(config)
-    group = next(g for g in experiments.groups(policies_of(config)) if config.policies[0] in g[0])
-    place = group.policies.index(config.policies[0])
-    agents = run.agents[member][group.policies[0]]
-    first_agent = jax.tree.map(lambda x: x[place, 0], agents)
+    first_agent = select_experiment(policies_of(config), run.agents[member], config.policies[0], 0)
     params = learner.world(first_agent)
     plane = config.plane
     points = grid_points(config.box, env.dims, plane)

@@ -15,8 +15,9 @@ from train.host.machine.progress import print_line
 from train.host.numbers import quantity
 from train.vector_field.config import Config
 from train.vector_field.data import episodes
+from train.vector_field.data.oddities import oddities
 from train.vector_field.data.reading import read_data
-from train.vector_field.data.recordings import Data, oddities
+from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import longest_session, map_sessions, parts_of
 from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.recorded import (

@@ -210,11 +210,6 @@ def moments_of(training: Data, is_count: np.ndarray) -> tuple[np.ndarray, np.nda
     return mean, np.where(squares > 0, squares / number, CONSTANT)
 
 
-def forecaster_of(whole: Forecasts) -> Forecaster:
-    """A model whose forecasts from every step of all episodes are given, `[E, T, ...]` each."""
-    return lambda starts: Forecasts(*(rows_at(x, starts, 0) for x in whole))
-
-
 def _spread(data: Data, starts: Starts, ahead: int) -> tuple[np.ndarray, np.ndarray]:
     """Sums of squares `[K + 1, n]` of the truths k steps ahead around their means, and bool
     `[K + 1, n]`, which channels change there.

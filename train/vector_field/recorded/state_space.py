@@ -17,7 +17,8 @@ from jaxrl.dynamics.state_space.fitting.initial_guess import SMOOTHING, initial_
 from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian, linear_fit
 from jaxrl.dynamics.state_space.model import Field, Network, Params, StateSpace
 from train.vector_field.config import Dynamics
-from train.vector_field.data.recordings import LARGEST_WHOLE, Data
+from train.vector_field.data.oddities import LARGEST_WHOLE
+from train.vector_field.data.recordings import Data
 from train.vector_field.recorded import predictive
 from train.vector_field.recorded.prediction_scores import (
     Forecaster,

@@ -27,8 +27,9 @@ from train.host.scoring import scores
 from train.host.training import Evaluation, Score, TrainedAgents, Training
 from train.vector_field.config import Config
 from train.vector_field.data import episodes, step_time
+from train.vector_field.data.oddities import oddities, unusual_scales
 from train.vector_field.data.reading import read_data, step_time_of
-from train.vector_field.data.recordings import Data, oddities, unusual_scales
+from train.vector_field.data.recordings import Data
 from train.vector_field.data.step_time import StepTime, step_length_text
 from train.vector_field.experiment.scores import AHEAD, SKIPPED
 from train.vector_field.factories import make_model

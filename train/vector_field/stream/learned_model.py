@@ -13,8 +13,8 @@ import numpy as np
 from jaxrl import checkpoint
 from jaxrl.checkpoint import CheckpointError
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.learners import state_space_learner
-from jaxrl.dynamics.planning.stimulation import PredictiveModel
+from jaxrl.dynamics.learners import state_space_acting
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
 from jaxrl.dynamics.state_space.online import choice
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
@@ -54,7 +54,7 @@ def load(directory: str | Path) -> FittedModel:
         beliefs,
         lambda z: choice.displace(models, learned, z) / dt,
         partial(choice.emission_mean, models, learned),
-        in_user_units(state_space_learner.predictive_model(models, state.params), unit, dt),
+        in_user_units(state_space_acting.predictive_model(models, state.params), unit, dt),
     )
     journal = Journal(path, options.channels, options.inputs)
     y, u = journal.rows(max(0, journal.count - TRAIL), journal.count)

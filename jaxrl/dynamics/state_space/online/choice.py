@@ -16,7 +16,7 @@ from jax.scipy.linalg import block_diag
 from jaxrl.dynamics import latent_scores
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.model_choice import likeliest_index, select
-from jaxrl.dynamics.planning.stimulation import PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
 from jaxrl.dynamics.state_space import channels, field_posterior
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior
 from jaxrl.dynamics.state_space.filter import Prediction, Record, clip_state, filter_states

@@ -16,7 +16,7 @@ from jaxrl.dynamics import rbf
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners import field_learner, field_model
 from jaxrl.dynamics.learners.field_model import Config, System
-from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.planning import plan_objectives, stimulation
 from jaxrl.dynamics.planning.stimulation import Constants, Extras
 from jaxrl.types import Agent, Transition
 
@@ -173,7 +173,7 @@ def test_a_plan_for_a_family_counts_the_expected_gain_of_information():
 
     def cost(z, plans):
         model = field_learner.predictive_model(EXACT, DUFFING, first)
-        return stimulation.plan_cost(policy, model, z, plans)
+        return plan_objectives.plan_cost(policy, model, z, plans)
 
     costs = jax.jit(cost)(jnp.array([0.5, 0.4]), single(plans))
     start = np.array([0.2, 0.0])

@@ -234,7 +234,7 @@ def test_inputs_are_random_where_plans_have_kept_the_state():
 def test_the_field_is_learned_within_500_samples():
     """Far better than a field of 0, whose error is 1, with twenty channels nobody knows."""
     from train.vector_field import learners
-    from train.vector_field.experiment.experiments import fields_at, relative_error
+    from train.vector_field.experiment.field_errors import fields_at, relative_error
     from train.vector_field.experiment.reach import scored_points
 
     env = VectorField("limit_cycle", "linear", "gaussian", 20)

@@ -9,7 +9,8 @@ import numpy as np
 
 from jaxrl.dynamics import rbf
 from jaxrl.dynamics.planning import icem
-from jaxrl.dynamics.planning.stimulation import Config, PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
+from jaxrl.dynamics.planning.stimulation import Config
 
 GRID = rbf.Grid(per_axis=4, half_width=2.0)
 CENTRES, WIDTH = np.asarray(GRID.centres(), np.float64), GRID.width

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics import posterior, rbf
-from jaxrl.dynamics.planning import icem, next_inputs, stimulation
+from jaxrl.dynamics.planning import icem, next_inputs, plan_objectives
 from jaxrl.dynamics.planning.input_limits import Limits, violations
 from jaxrl.dynamics.planning.next_inputs import Question
-from jaxrl.dynamics.planning.stimulation import PredictiveModel
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
 
 GRID, DT, NOISE = rbf.Grid(per_axis=6, half_width=2.5), 0.2, 2.0
 
@@ -78,5 +78,5 @@ def test_the_best_plan_is_better_than_chance_and_within_the_limits(question):
     for one in (plan, *others[:20]):
         for beyond in violations(question.limits, question.before, one).values():
             assert beyond <= 1e-5
-    path = stimulation.path(question.model, question.z, plan)
+    path = plan_objectives.path(question.model, question.z, plan)
     assert path[-1, 0] > 0.5  # to the right, of which nothing is known

@@ -10,7 +10,9 @@ import pytest
 from scipy import stats
 
 from jaxrl.dynamics.planning import icem, stimulation
-from jaxrl.dynamics.planning.stimulation import Config, Weights
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
+from jaxrl.dynamics.planning.stimulation import Config
+from jaxrl.dynamics.planning.stimulation_config import Weights
 from tests.jaxrl.dynamics.planning.stimulation_parts import (
     HIGH,
     KNOWN,
@@ -162,7 +164,7 @@ def test_inputs_of_single_precision_are_the_same_where_double_is_on(kind):
     bound, eye = np.ones(2, np.float32), np.eye(2, dtype=np.float32)
 
     def inputs() -> np.ndarray:
-        model = stimulation.PredictiveModel(
+        model = PredictiveModel(
             *(lambda z, u: z + jnp.float32(0.1) * u, jnp.tanh, jnp.asarray(eye), jnp.float32(1)),
             *(lambda z: jnp.asarray(eye), lambda z: jnp.sum(z**2)),
         )
@@ -183,7 +185,7 @@ def test_inputs_of_single_precision_are_the_same_where_double_is_on(kind):
 
 
 def test_a_myopic_input_has_the_precision_of_its_bounds():
-    model = stimulation.PredictiveModel(
+    model = PredictiveModel(
         *(lambda z, u: z + u, lambda z: z, jnp.eye(2), jnp.ones(()), lambda z: jnp.eye(2)),
         lambda z: jnp.sum(z**2),
     )

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.dynamics.planning import stimulation
-from jaxrl.dynamics.planning.stimulation import PredictiveModel, Weights
+from jaxrl.dynamics.planning import plan_objectives, stimulation, stimulation_config
+from jaxrl.dynamics.planning.predictive_model import PredictiveModel
+from jaxrl.dynamics.planning.stimulation_config import Weights
 from tests.accelerator_branches import compile_as_on_accelerators
 from tests.jaxrl.dynamics.planning.stimulation_parts import (
     FAMILY,
@@ -48,7 +49,7 @@ def test_the_cost_of_a_plan_is_that_of_the_definition(objective, propagate, shar
     config = replace(PLANNED, objective=objective, propagate=propagate, action_cost=0.1)
     knowledge, z = KNOWN if shared else FAMILY, np.array([0.3, -0.4])
     cost = jax.jit(
-        lambda knowledge, z, x: stimulation.plan_cost(config, predictive_model(knowledge), z, x)
+        lambda knowledge, z, x: plan_objectives.plan_cost(config, predictive_model(knowledge), z, x)
     )
     costs = cost(knowledge, single(z), plans(3))
     expected = [expected_cost(config, knowledge, z, plan.astype(np.float64)) for plan in plans(3)]
@@ -77,7 +78,7 @@ def test_goals_novelty_and_mixtures_cost_what_the_definitions_say(objective):
     @jax.jit
     def cost(weights, goal, plans):
         traced = replace(config, weights=weights, goal=goal)
-        return stimulation.plan_cost(traced, predictive_model(KNOWN), single(z), plans)
+        return plan_objectives.plan_cost(traced, predictive_model(KNOWN), single(z), plans)
 
     flat, _ = flatten(KNOWN)
     for plan, actual in zip(plans(3), cost(weights, goal, plans(3)), strict=True):
@@ -100,10 +101,10 @@ def test_one_number_is_a_goal_for_every_component():
     config = replace(PLANNED, objective="goal", goal=(0.5,))
     states = single(np.random.default_rng(3).normal(size=(4, 3)))
     expected = np.sqrt(np.sum((np.asarray(states) - 0.5) ** 2, axis=1))
-    np.testing.assert_allclose(stimulation.distances(config, states), expected, rtol=1e-5)
-    stimulation.check_goal(replace(config, goal=(1.0, 2.0)), 2)
+    np.testing.assert_allclose(plan_objectives.distances(config, states), expected, rtol=1e-5)
+    stimulation_config.check_goal(replace(config, goal=(1.0, 2.0)), 2)
     with pytest.raises(ValueError, match="goal has 2 numbers, expected 3, one for each component"):
-        stimulation.check_goal(replace(config, goal=(1.0, 2.0)), 3)
+        stimulation_config.check_goal(replace(config, goal=(1.0, 2.0)), 3)
 
 
 @pytest.mark.slow
@@ -190,7 +191,7 @@ def test_a_path_of_accelerators_is_that_of_a_cpu():
     step = lambda z, u: z + 0.1 * jnp.sin(z[::-1]) + u
     model = PredictiveModel(step, *[None] * 5)  # pyright: ignore[reportArgumentType]
     actions = 0.3 * jax.random.normal(jax.random.key(0), (5, 10, 2))
-    paths = jax.vmap(lambda z, plan: stimulation.path(model, z, plan), (None, 0))
+    paths = jax.vmap(lambda z, plan: plan_objectives.path(model, z, plan), (None, 0))
     z = jnp.array([0.4, -1.0])
     on_accelerators = compile_as_on_accelerators(paths, z, actions)
     assert " while(" not in on_accelerators.as_text()

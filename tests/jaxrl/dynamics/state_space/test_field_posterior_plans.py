@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics.bases import Grid
-from jaxrl.dynamics.planning import icem, next_inputs, stimulation
+from jaxrl.dynamics.planning import icem, next_inputs, plan_objectives, stimulation
 from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space import field_posterior as posteriors
 from jaxrl.dynamics.state_space.field_posterior import field_posterior
@@ -50,7 +50,7 @@ def test_plans_by_the_next_states_alone(question):
     path, advance = [z], jax.jit(step)
     for u in plan:
         path.append(advance(model, params, path[-1], u))
-    states = jax.jit(partial(stimulation.path, planning_model))(z, plan)
+    states = jax.jit(partial(plan_objectives.path, planning_model))(z, plan)
     np.testing.assert_allclose(states, path, rtol=1e-4, atol=1e-5)
     noise = np.mean(np.exp(2 * np.asarray(params.log_process)))
     sigma = covariance_of(posterior) / noise
@@ -76,9 +76,9 @@ def test_plans_by_the_next_states_alone(question):
         "a_optimal": np.trace(through @ np.linalg.solve(system, through.T)),
     }
     for name, value in values.items():
-        objective = jax.jit(partial(stimulation.objective, config, name, planning_model))
+        objective = jax.jit(partial(plan_objectives.objective, config, name, planning_model))
         np.testing.assert_allclose(objective(plan, states), value, rtol=2e-3)
-    cost = jax.jit(partial(stimulation.plan_cost, config, planning_model))(z, plan[None])
+    cost = jax.jit(partial(plan_objectives.plan_cost, config, planning_model))(z, plan[None])
     np.testing.assert_allclose(cost, [-sum(values.values())], rtol=2e-3)
     # A myopic input stays within the box.
     low = -jnp.ones(2)
@@ -94,8 +94,8 @@ def test_plans_by_innovations(question):
     model, params, posterior, plan, z = question
     planning_model = posteriors.predictive_model(model, posterior)
     config = stimulation.Config(propagate=True)
-    states = stimulation.path(planning_model, z, plan)
-    objective = jax.jit(partial(stimulation.objective, config, "d_optimal", planning_model))
+    states = plan_objectives.path(planning_model, z, plan)
+    objective = jax.jit(partial(plan_objectives.objective, config, "d_optimal", planning_model))
     ours = objective(plan, states)
     p = np.asarray(posterior.covariance, float)
     c, b = np.asarray(params.matrix, float), np.asarray(params.offset, float)
@@ -148,9 +148,9 @@ def test_plans_tell_as_much_as_they_promise():
 
         @jax.jit
         def promise() -> list[jax.Array]:
-            states = stimulation.path(planning_model, state.mean, plan)
+            states = plan_objectives.path(planning_model, state.mean, plan)
             objective = partial(
-                stimulation.objective, config, "d_optimal", actions=plan, states=states
+                plan_objectives.objective, config, "d_optimal", actions=plan, states=states
             )
             return [
                 objective(m) / 2 for m in (planning_model, planning_model._replace(remaining=None))

@@ -16,7 +16,7 @@ from train.allo import encoders
 from train.allo.environment import environment_scores as scores
 from train.allo.environment.environment_training import make_training
 from train.allo.environment.walks import make_walks, range_of, record, replay_of
-from train.allo.problem import Maze
+from train.allo.maze import Maze
 from train.allo.program import PROGRAM
 from train.host.command_line import command
 from train.policies import export

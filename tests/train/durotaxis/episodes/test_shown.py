@@ -22,10 +22,11 @@ from jaxrl.types import Agent
 from tests.train import untrained
 from tests.train.images import assert_drawn
 from train.durotaxis import evaluation, pictures, scene, spawn_pictures
-from train.durotaxis.config import PRESETS, Config, experiment, make_env
+from train.durotaxis.config import Config, Experiment, make_env
 from train.durotaxis.episodes import playing as colonies
 from train.durotaxis.episodes import shown, tables
 from train.durotaxis.episodes.record import Episode
+from train.durotaxis.presets import PRESETS
 from train.durotaxis.program import PROGRAM
 from train.host.errors import UsageError
 from train.host.files import metrics_file
@@ -164,7 +165,7 @@ def test_a_page_has_the_units_and_the_direction_of_its_run():
 
 def test_flags_of_evaluation_turn_and_measure():
     options = evaluation.Options("", goal="left", units="physical", pixel_size=0.5)
-    changed_experiment = evaluation.apply_options(experiment(), options)
+    changed_experiment = evaluation.apply_options(Experiment(), options)
     assert (changed_experiment.goal, changed_experiment.units, changed_experiment.pixel_size) == (
         "left",
         "physical",
@@ -174,7 +175,7 @@ def test_flags_of_evaluation_turn_and_measure():
     flags += [{"field_range": (0.0, 1.0)}, {"field_pixel_size": 2.0}, {"stiffness_unit": 2.0}]
     for flag in flags:
         with pytest.raises(UsageError, match="would have no effect without"):
-            evaluation.apply_options(experiment(), evaluation.Options("", **flag))
+            evaluation.apply_options(Experiment(), evaluation.Options("", **flag))
 
 
 @pytest.mark.slow
@@ -231,7 +232,7 @@ def test_values_can_be_read_off_the_axis_of_rewards(values, scale, labels):
 def test_a_live_colony_stays_on_ground_of_finite_stiffness():
     """A slope of which float32 cannot hold e^(0.2 · 599) is refused: its picture would be blank."""
     for ground, slope in (("linear", 0.2), ("exponential", 0.14)):
-        config = experiment(ground=ground, num_founders=2, capacity=4, threshold_nodes=4.0)
+        config = Experiment(ground=ground, num_founders=2, capacity=4, threshold_nodes=4.0)
         env, params = make_env(replace(config, slope=0.02))
         _, state = env.reset(jax.random.key(0), params)
         steeper = scene.with_slope(state, params, slope)

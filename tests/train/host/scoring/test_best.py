@@ -185,7 +185,7 @@ def test_the_best_is_evaluated_and_exported(finished_run, tmp_path, capsys):
 
 
 class TestRefusals:
-    def test_without_a_best_policy(self, tmp_path, capsys):
+    def test_without_a_best_policy(self, tmp_path):
         train(tmp_path / "run", evaluate_every=0)
         with pytest.raises(UsageError, match="evaluate-every"):
             saved_runs.load(tmp_path / "run", best=True)

@@ -165,37 +165,6 @@ def test_what_is_no_file_of_arrays_is_refused(tmp_path):
             recordings.load(str(name))
 
 
-def test_what_is_unusual_is_named():
-    y, u = Y.astype(np.float32), U.astype(np.float32)
-    data = lambda y, u: recordings.join_episodes(list(zip(y, u, strict=True)))
-    assert recordings.oddities(data(y, u)) == []
-    assert recordings.oddities(data(y, 0 * u)) == []  # nothing was put in
-    still = y.copy()
-    still[..., [1, 3]] = 7.0
-    still[0, 5, 1] = np.nan
-    (line,) = recordings.oddities(data(still, u))
-    assert "y is constant in 2 of 4 channels (1, 3, counted from 0)" in line
-    silent = y.copy()
-    silent[..., 2] = np.nan
-    (line,) = recordings.oddities(data(silent, u))
-    assert "y has no values, all are NaN, in 1 of 4 channels (2, counted from 0)" in line
-    (line,) = recordings.oddities(data(y[:1, :6].repeat(30, -1), u[:1, :6]))
-    assert line.startswith("y has 120 channels and only 6 steps: give [E, T] of one channel")
-    assert recordings.unusual_scales(data(y, u)) == recordings.oddities(data(1e6 * y, u)) == []
-    (line,) = recordings.unusual_scales(data(1e6 * y, u))
-    assert line.startswith("y has a standard deviation of")
-    assert "rescale" in line
-    (line,) = recordings.unusual_scales(data(y, 1e-6 * u))
-    assert line.startswith("u has a standard deviation of")
-    assert "rescale" in line
-    counts = data(np.round(abs(y)), u)
-    (line,) = recordings.oddities(counts)
-    assert "y holds counts" in line
-    assert recordings.oddities(counts, "poisson") == []
-    (line,) = recordings.oddities(data(20 * np.round(abs(y)), u), "poisson")
-    assert line.startswith("all numbers of y are multiples of 20: if they are rates, divide")
-
-
 SMALL = np.random.default_rng(1).normal(size=(90, 2))
 
 

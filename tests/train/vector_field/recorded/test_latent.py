@@ -18,7 +18,7 @@ from train.host.files.metrics_file import read_metrics
 from train.host.program import Views
 from train.host.training import Evaluation
 from train.vector_field.experiment import scores
-from train.vector_field.experiment.experiments import fields_at, relative_error
+from train.vector_field.experiment.field_errors import fields_at, relative_error
 from train.vector_field.experiment.reach import scored_points
 from train.vector_field.factories import make_env, make_learner, make_models
 from train.vector_field.program import PROGRAM

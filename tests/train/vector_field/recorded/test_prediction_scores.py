@@ -10,6 +10,7 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.linear_gaussian import Params
 from tests.recordings import particle_filter
 from tests.recordings.systems import record
+from tests.train.vector_field.recorded.forecast_parts import forecaster_of
 from train.vector_field.data import episodes, recordings
 from train.vector_field.data.recordings import Data
 from train.vector_field.experiment.scores import SKIPPED
@@ -42,7 +43,7 @@ def guesses(data: Data, seed: int) -> Forecasts:
 
 
 def scores_of(data: Data, whole: Forecasts, training: Data) -> scoring.Scores:
-    return score(training, data, scoring.forecaster_of(whole), IS_COUNT, AHEAD)
+    return score(training, data, forecaster_of(whole), IS_COUNT, AHEAD)
 
 
 @pytest.mark.parametrize("block", [50, 10**7])

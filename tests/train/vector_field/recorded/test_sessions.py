@@ -20,6 +20,7 @@ from jaxrl.dynamics.state_space.fitting import sessions as fitting
 from jaxrl.dynamics.state_space.model import Params, StateSpace, unit
 from tests.recordings.simulation import Recording
 from tests.recordings.systems import record
+from tests.train.vector_field.recorded.forecast_parts import forecaster_of
 from train.vector_field import fitted, program
 from train.vector_field.config import Config
 from train.vector_field.data import recordings
@@ -31,7 +32,6 @@ from train.vector_field.recorded import baselines, dynamics_problem, dynamics_sc
 from train.vector_field.recorded.prediction_scores import (
     Forecasts,
     Scores,
-    forecaster_of,
     score,
 )
 

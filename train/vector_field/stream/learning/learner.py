@@ -18,7 +18,8 @@ from jaxrl import checkpoint
 from jaxrl.checkpoint import CheckpointError
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners import state_space_learner
-from jaxrl.dynamics.learners.state_space_learner import Knowledge, State
+from jaxrl.dynamics.learners.state_space_acting import Knowledge
+from jaxrl.dynamics.learners.state_space_learner import State
 from jaxrl.dynamics.planning.stimulation import Extras
 from jaxrl.numerics.precision import in_float32
 from jaxrl.types import Transition

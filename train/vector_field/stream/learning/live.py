@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.dynamics.learners import closed_loop, state_space_learner
+from jaxrl.dynamics.learners import closed_loop, state_space_acting
 from jaxrl.dynamics.learners.closed_loop import Response
-from jaxrl.dynamics.learners.state_space_learner import Knowledge, Memory
+from jaxrl.dynamics.learners.state_space_acting import Knowledge, Memory
 from jaxrl.numerics.precision import in_float32
 from train.vector_field.stream import settings
 from train.vector_field.stream.journal import Rows
@@ -44,7 +44,7 @@ def programs(options: Options) -> Programs:
 @lru_cache(4)
 def _programs(options: Options) -> Programs:
     config, models, constants, _ = settings.problem(options)
-    policies = state_space_learner.make_policies(config, models, constants.low, constants.high)
+    policies = state_space_acting.make_policies(config, models, constants.low, constants.high)
     root, plan_root = jax.random.split(jax.random.key(options.seed))
 
     def respond(knowledge: Knowledge, memory: Memory, obs: jax.Array, number: jax.Array):
@@ -65,7 +65,7 @@ def _programs(options: Options) -> Programs:
         remember=in_float32(jax.jit(closed_loop.remember)),
         plan_ahead=in_float32(jax.jit(plan_ahead)),
         copy=in_float32(jax.jit(lambda x: jax.tree.map(jnp.copy, x))),
-        first_memory=in_float32(partial(state_space_learner.first_memory, policies, options.dims)),
+        first_memory=in_float32(partial(state_space_acting.first_memory, policies, options.dims)),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics.bases import Grid, Polynomial
-from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.planning import plan_objectives, stimulation
 from jaxrl.dynamics.state_space import channels, move
 from jaxrl.dynamics.state_space.field_posterior import Prior, prior_deviations
 from jaxrl.dynamics.state_space.filter import Record, filter_states, predict
@@ -173,7 +173,7 @@ def test_plans_of_several_models_are_those_of_the_chosen_one(place):
     for objective in ("d_optimal", "a_optimal"):
         for propagate in (False, True):
             config = stimulation.Config(objective=objective, propagate=propagate)
-            gain = partial(stimulation.plan_gain, config)
+            gain = partial(plan_objectives.plan_gain, config)
             np.testing.assert_allclose(gain(both, plan, z), gain(alone, plan, z), rtol=1e-3)
 
 

@@ -5,8 +5,8 @@ import pytest
 from matplotlib.collections import LineCollection
 
 from tests.train.images import saved_figures, size_alone, words_fit
-from train.allo import loss_curves
-from train.allo.loss_curves import PANELS
+from train.allo.drawings import loss_curves
+from train.allo.drawings.loss_curves import PANELS
 
 
 def rows_of(seeds: int, chunks: int, d: int = 3) -> list[dict]:

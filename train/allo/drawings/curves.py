@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from train.allo.maps import check_shape
+from train.allo.drawings.maps import check_shape
 from train.host.showing import pictures
 from train.host.showing.pictures import GREY, STEPS, VERMILLION, Curve, Row
 

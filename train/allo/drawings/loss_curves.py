@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from train.allo import curves
-from train.allo.maps import check_shape
+from train.allo.drawings import curves
+from train.allo.drawings.maps import check_shape
 from train.host.showing import pictures
 from train.host.showing.pictures import GREY, STEPS, Row
 

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from envs.grid import layouts
 from tests.train.images import saved_figures, size_alone, words_fit
-from train.allo import maps
+from train.allo.drawings import maps
 
 MAZE = layouts.parse("#####\n#...#\n#.#.#\n#...#\n#####", "ring")  # 8 states
 

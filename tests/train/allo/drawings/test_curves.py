@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.train.images import saved_figures, size_alone, words_fit
-from train.allo import curves
+from train.allo.drawings import curves
 
 
 def rows_of(d: int, seeds: int, chunks: int) -> list[dict]:

@@ -1,0 +1,1 @@
+"""Curves and maps of eigenvectors, from arrays."""
