@@ -65,7 +65,8 @@ class Snake(Environment):
     `envs.snake.starts.layouts` says: never do they cut the free cells apart. With `foods`, so many
     pieces of food lie on the board while there is room for them. With `smallest_side`, each game is
     played on a board of its own, whose rows and columns are drawn from so many to `rows` and
-    `cols`: see `envs.snake.starts.sizes`. With `late_starts`, `step` begins a share of the games
+    `cols`, with `square_boards` as many rows as columns: see `envs.snake.starts.sizes`. With
+    `late_starts`, `step` begins a share of the games
     where an earlier game of the same environment was late: see `envs.snake.starts.late`. Without
     any of them, the compiled program is that of a game that knows none.
 
@@ -89,6 +90,7 @@ class Snake(Environment):
         obstacles: int = 0,
         foods: int = 1,
         smallest_side: int = 0,
+        square_boards: bool = False,
         late_starts: bool = False,
     ):
         super().__init__()
@@ -104,10 +106,11 @@ class Snake(Environment):
             rules = RULES[rules]
         self.board = Board(rows, cols)
         layouts.check(self.board, obstacles, foods, grown_starts)
-        sizes.check(self.board, smallest_side, obstacles, foods, grown_starts)
+        sizes.check(self.board, smallest_side, square_boards, obstacles, foods, grown_starts)
         self.obstacles = obstacles
         self.foods = foods
         self.smallest_side = smallest_side
+        self.square_boards = square_boards
         self.observation = observation
         self.rules = rules
         if mirror and (OBSERVATIONS[observation].reflect is None or actions == "absolute"):
@@ -192,7 +195,8 @@ class Snake(Environment):
         return self.entrapment != "off" or (self.late_starts and needs_regions)
 
     def _start_on_its_own_board(self, chance: jax.Array, keep_order: bool) -> State:
-        size = sizes.draw_size(self.board, self.smallest_side, chance[-sizes.NUM_WORDS :])
+        words = chance[-sizes.NUM_WORDS :]
+        size = sizes.draw_size(self.board, self.smallest_side, self.square_boards, words)
         # classic rules draw no place, and no word for it
         place = sizes.draw_start(self.rules, size, chance[1])
         state = rules.start(self.board, self.rules, chance, keep_order, place)

@@ -13,7 +13,7 @@ from envs.snake.rewards import Rewards
 from jaxrl import checks
 from jaxrl.agents import dqn, ppo, pqn
 from jaxrl.checks import Count, CountOrZero, NonNegative, Range, Share
-from jaxrl.dependent_fields import never, sets, unless
+from jaxrl.dependent_fields import needs, never, sets, unless
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
@@ -75,6 +75,9 @@ class Game:
     smallest_side: CountOrZero = 0
     """In training, draw the rows and columns of each game, from so many to `rows` and `cols`; 0:
     all games have `rows` and `cols`."""
+    square_boards: Annotated[bool, needs("smallest_side")] = False
+    """In training, boards of many sizes have as many rows as columns, so that half of them have an
+    even number of both and half an odd one, for a quarter each."""
     sees_entrapment: bool = False
     """Append to the observation whether the snake is softly entrapped; not to images."""
     entrapment_threshold: Annotated[
@@ -222,6 +225,7 @@ def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
         obstacles=game.obstacles,
         foods=game.foods,
         smallest_side=game.smallest_side if training else 0,
+        square_boards=game.square_boards and training,
     )
     return env, Params(
         max_steps_in_episode=game.max_steps_in_episode,

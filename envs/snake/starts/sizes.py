@@ -18,10 +18,19 @@ NUM_WORDS = 2
 """Random words that `draw_size` consumes."""
 
 
-def check(board: Board, smallest_side: int, obstacles: int, foods: int, grown_starts: bool) -> None:
+def check(
+    board: Board,
+    smallest_side: int,
+    square_boards: bool,
+    obstacles: int,
+    foods: int,
+    grown_starts: bool,
+) -> None:
     """Raises ValueError for boards of many sizes that cannot be, or with what they cannot have."""
     most = min(board.rows, board.cols)
     if smallest_side == 0:
+        if square_boards:
+            raise ValueError("square_boards needs smallest_side: only boards of many sizes vary")
         return
     if not (isinstance(smallest_side, int) and SMALLEST <= smallest_side <= most):
         raise ValueError(
@@ -35,11 +44,15 @@ def check(board: Board, smallest_side: int, obstacles: int, foods: int, grown_st
         )
 
 
-def draw_size(board: Board, smallest: int, random_words: jax.Array) -> jax.Array:
+def draw_size(board: Board, smallest: int, square: bool, random_words: jax.Array) -> jax.Array:
     """Int32 `[2]`: rows and columns, each uniform from `smallest` to those of the board.
 
-    Consumes uint32 `[2]` random words.
+    If `square`, as many rows as columns, up to the shorter side of the board. Consumes uint32 `[2]`
+    random words.
     """
+    if square:
+        side = random_words[0] % np.uint32(min(board.rows, board.cols) - smallest + 1)
+        return jnp.full(2, smallest, jnp.int32) + side.astype(jnp.int32)
     choices = np.array([board.rows - smallest + 1, board.cols - smallest + 1], np.uint32)
     return smallest + (random_words % choices).astype(jnp.int32)
 

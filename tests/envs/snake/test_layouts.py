@@ -207,6 +207,7 @@ def plain_wall_distances(board, state, obstacles, size) -> list[jax.Array]:
         ({"obstacles": 2, "grown_starts": True}, "lies on a tour of all cells"),
         ({"smallest_side": 3}, "smallest_side is 3; expected 4 to 10 cells"),
         ({"smallest_side": 9, "cols": 8}, "smallest_side is 9; expected 4 to 8 cells"),
+        ({"square_boards": True}, "square_boards needs smallest_side"),
         ({"smallest_side": 6, "obstacles": 2}, "leave out smallest_side, or obstacles"),
         ({"smallest_side": 6, "grown_starts": True}, "leave out smallest_side, or obstacles"),
     ],

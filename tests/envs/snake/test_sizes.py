@@ -42,10 +42,14 @@ def test_sizes_are_uniform_and_places_those_of_the_board():
     """Each of 15 sizes comes as often, and each start of a size for one number in a row."""
     board = Board(7, 9)
     words = jax.random.bits(jax.random.key(0), (6000, sizes.NUM_WORDS))
-    drawn = np.asarray(jax.vmap(lambda x: sizes.draw_size(board, 5, x))(words))
+    drawn = np.asarray(jax.vmap(lambda x: sizes.draw_size(board, 5, False, x))(words))
     kinds, counts = np.unique(drawn, axis=0, return_counts=True)
     assert sorted(map(tuple, kinds.tolist())) == [(r, c) for r in (5, 6, 7) for c in range(5, 10)]
     assert abs(counts / 6000 - 1 / 15).max() < 5 * np.sqrt(1 / 15 / 6000)
+    squares = np.asarray(jax.vmap(lambda x: sizes.draw_size(board, 5, True, x))(words))
+    kinds, counts = np.unique(squares, axis=0, return_counts=True)
+    assert kinds.tolist() == [[5, 5], [6, 6], [7, 7]]
+    assert abs(counts / 6000 - 1 / 3).max() < 5 * np.sqrt(2 / 9 / 6000)
     for size in ((5, 7), (6, 4)):
         starts = rules.starts(Board(*size), MODERN)
         draw = jax.vmap(sizes.draw_start, in_axes=(None, None, 0))

@@ -46,6 +46,8 @@ def test_boards_of_many_sizes_are_for_training_and_named_in_titles():
     config = PRESETS["near"].config
     game = replace(config.env, smallest_side=6)
     assert [make_env(game, training)[0].smallest_side for training in (True, False)] == [6, 0]
+    square = replace(game, square_boards=True)
+    assert [make_env(square, x)[0].square_boards for x in (True, False)] == [True, False]
     assert environment(config) == "Snake 10×10, near"
     assert environment(replace(config, env=game)) == "Snake 6×6 to 10×10, near"
 

@@ -107,6 +107,10 @@ def test_stopping_and_resuming_changes_nothing(finished_run, tmp_path):
         (["--env.cols=33"], "--env.cols is 33, expected a number at least 4 and at most 32"),
         (["--env.obstacles=10"], "obstacles is 10; a 10×10 board takes 0 to 9"),
         (["--env.smallest-side=11"], "--env.smallest-side is 11; expected 4 to 10 cells"),
+        (
+            ["--env.square-boards"],
+            "--env.square-boards has no effect, as it needs env.smallest_side",
+        ),
         (["--env.observation=eyes"], "eyes"),
         (["--agent.speed=3"], "--agent.speed"),
         (["fast"], f"there is no preset fast: choose one of {', '.join(PROGRAM.presets)}"),

@@ -231,13 +231,16 @@ def test_values_can_be_read_off_the_axis_of_rewards(values, scale, labels):
 
 def test_a_live_colony_stays_on_ground_of_finite_stiffness():
     """A slope of which float32 cannot hold e^(0.2 · 599) is refused: its picture would be blank."""
-    for ground, slope in (("linear", 0.2), ("exponential", 0.14)):
-        config = Experiment(ground=ground, num_founders=2, capacity=4, threshold_nodes=4.0)
+    colony = Experiment(num_founders=2, capacity=4, threshold_nodes=4.0)
+    for config, slope in (
+        (replace(colony, ground="linear"), 0.2),
+        (replace(colony, ground="exponential"), 0.14),
+    ):
         env, params = make_env(replace(config, slope=0.02))
         _, state = env.reset(jax.random.key(0), params)
         steeper = scene.with_slope(state, params, slope)
         stiffest = scene.ground(steeper.law, params, shown.look_of(config))["stiffest"]
         ends = {"linear": 1.0 + slope * 599, "exponential": np.exp(slope * 599)}
-        assert stiffest == pytest.approx(ends[ground], rel=1e-4)
+        assert stiffest == pytest.approx(ends[config.ground], rel=1e-4)
     with pytest.raises(ValueError, match="float32 cannot hold"):
         scene.with_slope(state, params, 0.2)
