@@ -89,8 +89,8 @@ class Experiment:
     weights: RewardSet = field(default_factory=lambda: registry.weights_of("distance"))
     """Weights of the components of the reward."""
     delay: NonNegative = 3.0
-    """A node can be marked for deletion once it has existed for more than this many steps; with
-    state_machine: steps from a mark to its deadline."""
+    """Rewards of deletion ask for nodes that are at least this + 1 steps old; with state_machine:
+    steps from a mark to its deadline."""
     delta_intensity: float = 2.5
     """Least gain in stiffness from parent to child for a spawn to count as a success; with
     shaping_spawn: least stiffness of the ground of nodes that count."""
