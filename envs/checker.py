@@ -43,9 +43,9 @@ def env_checker(env: Any, params: Any = None, seed: int = 0) -> None:
     values with scalar reward and flags; `info` keeps its structure and always has
     `final_observation`; its `components`, if it has any, add up to the reward; observations are
     finite and inside `observation_space`; everything runs under jit, vmap and scan, the same key
-    gives the same step, and other numbers in `params` do not compile again; the time limit
-    truncates at exactly its step; two copies of the environment are equal and hash alike. Warns of
-    scalars in `info` that no loop averages, as they are outside of `info["outcome"]`.
+    gives the same step, and other numbers in `params` do not compile again; a time limit
+    of one step truncates the first; two copies of the environment are equal and hash alike. Warns
+    of scalars in `info` that no loop averages, as they are outside of `info["outcome"]`.
     """
     params = env.default_params if params is None else params
     check_contract(env, params)

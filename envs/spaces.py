@@ -165,9 +165,10 @@ def check_num_actions(env: Any, space: Any) -> None:
 
 
 def check_inside(value: Any, space: Any, place: str = "") -> None:
-    """An observation, or its shapes, has the structure, shapes and dtypes of its space.
+    """An observation, or its shapes, has the structure and the shapes of its space.
 
-    Raises ContractError, which names the part at `place`.
+    Real numbers have its dtype, too, and a Discrete holds integers. Raises ContractError, which
+    names the part at `place`.
     """
     if not isinstance(space, Composite):
         check_array(value, space, f"observation{place}")

@@ -42,9 +42,10 @@ class Options:
     key: Seed = 2
     """Root of the random numbers."""
     format: Literal["gif", "webp"] = "gif"
-    """Of films: webp is as sharp and a half to a quarter of the size, but fewer viewers show it."""
+    """Format of films: webp is as sharp and a half to a quarter of the size, but fewer viewers show
+    it."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Folder for the film of a policy; None: runs/policy-NAME."""
+    """Folder for the film of a policy, or of --best; None: runs/policy-NAME, or RUN/best."""
 
 
 def main(arguments: list[str]) -> int:

@@ -80,7 +80,7 @@ def names(form: str, spawning: str) -> tuple[str, ...]:
 
 
 def box(form: str, spawning: str, bounds: Bounds) -> tuple[jax.Array, jax.Array]:
-    """`(low, high)` of those numbers, float32 `[P]` each."""
+    """`(low, high)` of those numbers, float32, one entry for each of `names`."""
     ends = [getattr(bounds, name) for name in names(form, spawning)]
     low, high = (jnp.stack([jnp.asarray(end[i], jnp.float32) for end in ends]) for i in (0, 1))
     return low, high
@@ -108,8 +108,9 @@ class Choices(spaces.Discrete):
 
 
 def clip_numbers(form: str, spawning: str, numbers: jax.Array, bounds: Bounds) -> jax.Array:
-    """The numbers `[P]` of an action, clipped to their bounds; NaN becomes the lower bound.
+    """The numbers of an action, in the order of `names`, clipped to their bounds.
 
+       NaN becomes the lower bound.
     A NaN in a colony would stay there, as every comparison that could delete it is false.
     """
     low, high = box(form, spawning, bounds)

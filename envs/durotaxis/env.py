@@ -38,7 +38,7 @@ class Durotaxis(Environment):
     * Action: see `envs.durotaxis.actions` for its three forms.
     * Observation: a padded `jraph.GraphsTuple`, see `envs.durotaxis.graph.observation`; `local`
       leaves out the features that need all pairs of nodes (hull and centrality), which are then 0.
-    * Reward: the sum of the components of the set `rewards`, see `envs.durotaxis.rewards.registry`;
+    * Reward: the sum of the components of `reward_set`, see `envs.durotaxis.rewards.registry`;
       they are in `info["components"]`, float32 `[K]`, in the order of `component_names`.
     * End: too many nodes (`crowded`), none left (`empty`), the centroid moving left for too long
       (`retreated`), or a node at the right edge (`arrived`), which is success; where several hold,

@@ -52,8 +52,8 @@ class Params:
     threshold_nodes: float = 100.0
     """Number of nodes above which the episode ends."""
     delay: float = 3.0
-    """A node can be marked for deletion once it has existed for more than this many steps; with
-    `state_machine`: steps from a mark to its deadline."""
+    """The rule of deletion names nodes that are at least this + 1 steps old; with `state_machine`:
+    steps from a mark to its deadline."""
     delta_intensity: float = 2.5
     """A child is a success if its ground is stiffer than its parent's by at least this; with
     `shaping_spawn`, a node counts on ground of at least this stiffness itself."""

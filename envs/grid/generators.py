@@ -11,7 +11,8 @@ def corridors(num_states: int, seed: int, loops: float = 0.1) -> Layout:
     """A maze of corridors one tile wide with exactly `num_states` free cells, nearly square.
 
     A random spanning tree joins the junctions, which are two tiles apart; of the walls that then
-    separate two of them, the share `loops` is opened. Raises ValueError for sizes other than 2 to
+    separate two of them, at most the share `loops` is opened: as many as the number of states
+    asks for. Raises ValueError for sizes other than 2 to
     100,000 states and shares other than 0 to 1.
     """
     _check_int("num_states", num_states, 2, MAX_STATES)

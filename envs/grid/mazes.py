@@ -66,7 +66,11 @@ def one_way_rooms() -> Layout:
 
 
 def portal_room() -> Layout:
-    """An open room of 11 x 11 cells; three moves out of a corner lead into the opposite one."""
+    """An open room of 11 x 11 cells, with portals from its upper right corner to the lower left.
+
+    They take the place of three moves against the walls there: upwards in the corner and in the
+    cell to its left, and to the right in the corner.
+    """
     end = (((11, 1), 1.0),)
     corner = (((1, 10), 0), ((1, 11), 0), ((1, 11), 1))
     portals = tuple(Portal(cell, direction, end) for cell, direction in corner)

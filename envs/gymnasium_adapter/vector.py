@@ -63,8 +63,10 @@ class GymnasiumVectorEnv(VectorEnv):
     def reset(
         self, *, seed: Seed = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """First observations, and no info. `seed` s means s + i for environment i.
+        """First observations, and no info.
 
+        `seed` s means s + i for environment i; of N seeds each has its own, and None leaves an
+        environment its random numbers.
         The option `reset_mask`, bool `[N]`, leaves the environments outside of it as they are.
         """
         steps.check_process()

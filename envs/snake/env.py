@@ -66,14 +66,17 @@ class Snake(Environment):
     pieces of food lie on the board while there is room for them. With `smallest_side`, each game is
     played on a board of its own, whose rows and columns are drawn from so many to `rows` and
     `cols`, with `square_boards` as many rows as columns: see `envs.snake.starts.sizes`. With
-    `late_starts`, `step` begins a share of the games
-    where an earlier game of the same environment was late: see `envs.snake.starts.late`. Without
-    any of them, the compiled program is that of a game that knows none.
+    `late_starts`, `step` begins a share of the games where an earlier game of the same environment
+    was late: see `envs.snake.starts.late`. Without any of them, the compiled program is that of a
+    game that knows none.
 
     Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
     never lands under the head, a time-out is a truncation with its final observation, and
     entrapment is judged by the heading before the action. Rules `modern` let the head follow the
     tail, win on a full board, end on starvation and start anywhere.
+
+    Raises ValueError for unknown names, for boards outside of 4 to 32 cells a side, for more
+    obstacles or food than fit, and for switches that do not go together.
     """
 
     def __init__(

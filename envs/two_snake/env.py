@@ -81,6 +81,9 @@ class TwoSnake(Environment):
     `info["outcome"]`: `won`, `lost`, `draw`; `score` and `opponent_score`, meals; the learner's
     cause of death, `death_wall`, `death_self` or `death_other`; `opponent_died`; and `opponent`,
     the index of the script.
+
+    Raises ValueError for sizes, numbers of snakes and names that do not exist, and, once it is
+    traced, for `Params.opponent_weights` that are not one number for each opponent.
     """
 
     def __init__(

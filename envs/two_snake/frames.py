@@ -1,6 +1,6 @@
 """A game of two snakes as arrays to draw, as `envs.snake.pictures.frames` has those of one.
 
-Axis letters: M moments of a game, C cells of the board, row by row.
+Axis letters: M moments of a game, P snakes, C cells of the board, row by row.
 """
 
 from functools import partial
@@ -46,8 +46,8 @@ def _land(board: Board, states: State) -> jax.Array:
 
     def state_land(state: State) -> jax.Array:
         view = views.all_views(board, state)
-        land = jax.vmap(partial(views.territory, board))(view)  # words [2]
-        is_inside = jax.vmap(bitboard.contains, (0, None))(land, cells)  # [2, C]
+        land = jax.vmap(partial(views.territory, board))(view)  # words [P]
+        is_inside = jax.vmap(bitboard.contains, (0, None))(land, cells)  # [P, C]
         owner = np.array([OWN_LAND] + [OTHER_LAND] * (len(state.score) - 1), np.int32)
         land = jnp.sum(jnp.where(is_inside, owner[:, None], 0), axis=0)
         return jnp.where(jnp.all(view.lives), land, 0).astype(jnp.uint8)

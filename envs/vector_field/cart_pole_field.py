@@ -33,7 +33,7 @@ class CartPoleField(VectorField):
     * `scored_components` are the two accelerations: that angles change by their speeds is no
       discovery.
 
-    Raises ValueError for unknown names.
+    Raises ValueError for unknown names, and for less than one substep.
     """
 
     circular = (0, 2)

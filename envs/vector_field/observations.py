@@ -39,7 +39,8 @@ def weights(key: jax.Array, observation: str, channels: int, dims: int) -> Layer
     """Weights from `dims` d to `channels` n; none for identity.
 
     C and b of the linear ones are U(±1/√d); for loglinear b has the logarithm of a typical rate
-    added, so that rates are some 1 to 30 where |z| is about 1, and below 1000 within ±3.
+    added, so that rates are some 1 to 30 where |z| is about 1, and in the plane below 1000 within
+    ±3; in more dimensions they may be higher there.
     """
     hidden = OBSERVATIONS[observation]
     if hidden is None:

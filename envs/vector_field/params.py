@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from envs.vector_field.encoders import Layers
@@ -46,9 +47,11 @@ class Params:
 
 
 def check(name: str, value: Any, num_fields: int) -> None:
-    """Raises ValueError for an invalid number; traced values and other types pass."""
+    """Raises ValueError for what is no valid number; traced values pass, and so do weights."""
     if isinstance(value, jax.core.Tracer) or name in WEIGHTS:
         return
+    if not is_real(value):
+        raise ValueError(f"{name} is {value!r}; expected a number")
     if jnp.ndim(value):
         raise ValueError(f"{name} has shape {jnp.shape(value)}; expected one number (or `vmap`)")
     if name == "field":
@@ -58,6 +61,12 @@ def check(name: str, value: Any, num_fields: int) -> None:
         raise ValueError(f"{name} is {value}; expected a number above 0")
     elif name in WHOLE and value > jnp.iinfo(jnp.int32).max:
         raise ValueError(f"{name} is {value}; expected at most {jnp.iinfo(jnp.int32).max}")
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value, or all values of an array, are real numbers."""
+    dtype = getattr(value, "dtype", None) or np.asarray(value).dtype
+    return any(jnp.issubdtype(dtype, kind) for kind in (jnp.bool_, jnp.integer, jnp.floating))
 
 
 def check_speed(bound: jax.Array | float) -> None:

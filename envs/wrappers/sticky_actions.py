@@ -45,7 +45,8 @@ class StickyActions(Wrapper):
     A step of the wrapped environment gets `jax.random.split(key)[1]`, also where the probability is
     0.
 
-    Raises ValueError for a probability outside of 0 to 1.
+    Raises ValueError for a probability outside of 0 to 1, and TypeError for params that are not
+    `StickyParams`.
     """
 
     def __init__(self, env: environment.Environment, probability: float = 0.25):

@@ -36,7 +36,7 @@ class Network:
     tile: Annotated[Count, OF_PICTURES] = 2
     """Pixels along a tile, in pictures of positions."""
     colours: Annotated[Colours, OF_PICTURES] = "rgb"
-    """Of pictures of positions."""
+    """rgb or grey, of pictures of positions."""
     frequencies: Annotated[Count, needs("observation", "fourier")] = 16
     """Frequencies of the Fourier features along each coordinate."""
     hidden: tuple[Count, ...] = (128, 128, 128)

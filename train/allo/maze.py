@@ -36,7 +36,7 @@ class Maze:
     maze_file: Annotated[str, tyro.conf.arg(name="maze-file", prefix_name=False)] = ""
     """Text file with a maze of your own instead: # is wall, . is free."""
     allow_disconnected: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
-    """Accept a maze in which some cells cannot be reached from others."""
+    """Accept a maze that falls into parts which no move connects."""
     wind: Annotated[float, Range(above=-1.0, below=1.0), ON_CELLS] = 0.0
     """Probability that wind blows a move to the right; negative: to the left."""
     wind_spread: Annotated[float, Range(least=0.0, below=1.0), ON_CELLS] = 0.0
@@ -48,13 +48,14 @@ class Maze:
     door_back: Annotated[Share, ON_CELLS, needs("doors")] = 0.0
     """Probability that a move back through such a door succeeds."""
     maze_seed: Annotated[Seed, needs("doors") | needs("openings")] = 0
-    """Of the random openings and doors."""
+    """Root of the random numbers of openings and doors."""
     policy: Annotated[str, ON_CELLS] = "uniform"
-    """Of the walk: uniform; exploring, to the neighbour visited least; greedy, towards a goal;
-    probabilities of up, right, down and left, such as 0.4,0.2,0.2,0.2; or an .npy file with a table
-    of states by actions. With env.id uniform, or the run, file or name of a trained policy."""
+    """How the walk chooses moves. uniform; exploring, to the neighbour visited least; greedy,
+    towards a goal; probabilities of up, right, down and left, such as 0.4,0.2,0.2,0.2; or an .npy
+    file with a table of states by actions. With env.id uniform, or the run, file or name of a
+    trained policy."""
     epsilon: Annotated[Share, ON_CELLS, OF_POLICY] = 0.5
-    """Probability that the greedy policy, or a trained one, takes any action."""
+    """Probability of a random move instead of that of the greedy policy, or of a trained one."""
     goal: Annotated[str, ON_CELLS, OF_GREEDY] = ""
     """ROW,COL of its goal; empty: the first goal of the maze, else its last free cell."""
     step: Annotated[float, Range(least=0.0, most=1.0)] = 0.0

@@ -56,7 +56,9 @@ class Experiment:
     """Stiffness of black and of white in an image."""
     goal: str = "right"
     """Where the colony is to go, from the opposite side: right, left, up, down, or degrees
-    counter-clockwise from right. A law rises towards the goal; a measured field stays as it is."""
+    counter-clockwise from right. A law rises towards the goal; a measured field stays as it is.
+    What is said of right and left, of actions and rewards, then means towards the goal and away
+    from it."""
     width: Annotated[Width, OF_LAWS] = 600
     """Width of the ground, px."""
     height: Annotated[Height, OF_LAWS] = 400
@@ -87,19 +89,20 @@ class Experiment:
     weights: RewardSet = field(default_factory=lambda: registry.weights_of("distance"))
     """Weights of the components of the reward."""
     delay: NonNegative = 3.0
-    """A node can be marked for deletion once it has existed for more than this many steps; with
-    state_machine: steps from a mark to its deadline."""
+    """Rewards of deletion ask for nodes that are at least this + 1 steps old; with state_machine:
+    steps from a mark to its deadline."""
     delta_intensity: float = 2.5
     """Least gain in stiffness from parent to child for a spawn to count as a success; with
     shaping_spawn: least stiffness of the ground of nodes that count."""
     left_moves_limit: Count = 30
-    """The episode ends after so many steps in a row with the centroid moving left."""
+    """The episode ends after so many steps in a row with the centroid moving left, away from the
+    goal."""
     recovery_nodes: CountOrZero = 0
     """Nodes that an empty colony begins again with, around its old centroid; 0: it has ended."""
     max_recoveries: Annotated[Count, OF_RECOVERY] = 2
-    """How often in an episode."""
+    """How often in an episode an empty colony may begin again."""
     recovery_price: Annotated[NonNegative, OF_RECOVERY] = 0.5
-    """Price of it, as a share of that of an empty colony."""
+    """Price of each new beginning, as a share of that of an empty colony."""
     max_steps_in_episode: Count = 1000
     """Steps after which an episode is truncated."""
     units: Literal["px", "physical"] = "px"

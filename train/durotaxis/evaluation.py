@@ -49,7 +49,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Options(ScoresFile):
-    """Plays colonies with the agents of a run, on its own ground or another.
+    """Plays colonies with the agents of a run or a policy, on their own ground or another.
 
     Writes a new folder RUN/eval-GROUND-...: trajectory.csv and .npz (a row for every node and
     step), episodes.csv, summary.json and trajectories.png; for the run's own experiment also
@@ -75,7 +75,7 @@ class Options(ScoresFile):
     m: Annotated[Stiffness | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Slope of the stiffness, per px."""
     b: Annotated[Stiffness | None, tyro.conf.arg(metavar="FLOAT")] = None
-    """Stiffness at the left edge."""
+    """Stiffness at the edge that is opposite to the goal."""
     field_file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """Measured stiffness instead: an .npy file, [height, width], or an image in grey."""
     field_pixel_size: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
@@ -93,7 +93,7 @@ class Options(ScoresFile):
     stiffness_unit: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Unit of stiffness, kPa."""
     width: Annotated[Width | None, tyro.conf.arg(metavar="INT")] = None
-    """Width of the ground, px; the goal is its right edge."""
+    """Width of the ground, px."""
     height: Annotated[Height | None, tyro.conf.arg(metavar="INT")] = None
     """Height of the ground, px."""
     num_founders: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None

@@ -39,7 +39,7 @@ def read_field(
     A pixel of the file is `scale` px wide and high, None: 1. Greys of an image are stiffness from
     that of black to that of white, linearly; an image of floats (mode F) and an .npy file hold
     stiffness itself. Says once what was read. Raises ValueError, in one line, for any other file,
-    and for stiffness that is not finite, that float32 cannot hold, or that is negative or 0
+    and for stiffness that is not finite, above `LARGEST_STIFFNESS`, negative anywhere, or 0
     everywhere.
     """
     if not path:

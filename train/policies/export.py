@@ -110,7 +110,9 @@ def write(options: Export) -> Path:
     arrays = policy_files.parameters(agent)
     size = sum(x.nbytes for x in arrays.values())
     if options.package and size > LARGEST:
-        raise UsageError(f"{path} would have {size:,} bytes; expected {LARGEST:,}: give a path")
+        raise UsageError(
+            f"{path} would have {size:,} bytes; expected at most {LARGEST:,}: give a path"
+        )
     refuse_unkept(run, agent)
     directory, newest = RunDirectory(Path(options.run)), None if options.best else run.updates
     meta = checkpoint.read_meta(directory.checkpoints, newest)

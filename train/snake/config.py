@@ -58,7 +58,8 @@ class Game:
     actions: Literal["relative", "absolute"] = "relative"
     """relative: forward, left, right. absolute: up, right, down, left."""
     obstacles: CountOrZero = 0
-    """Cells closed to the snake, drawn anew for every game: at most a ninth of the board."""
+    """Cells closed to the snake, drawn anew for every game: at most (rows × cols - 15) / 9, such
+    as 9 on a board of 10 × 10."""
     foods: Count = 1
     """Pieces of food on the board at a time."""
     max_steps_in_episode: Count = 1000
@@ -73,11 +74,11 @@ class Game:
     """In training, share of the games that begin where an earlier one was late, with a tenth to
     half of the cells free."""
     smallest_side: CountOrZero = 0
-    """In training, draw the rows and columns of each game, from so many to `rows` and `cols`; 0:
-    all games have `rows` and `cols`."""
+    """In training, draw the rows of each game from this number to `rows`, and the columns from it
+    to `cols`; 0: all games have `rows` and `cols`."""
     square_boards: Annotated[bool, needs("smallest_side")] = False
-    """In training, boards of many sizes have as many rows as columns, so that half of them have an
-    even number of both and half an odd one, for a quarter each."""
+    """In training, draw one number for rows and columns alike, up to the shorter side. About half
+    of the boards then have two odd sides; where both are drawn, about a quarter have."""
     sees_entrapment: bool = False
     """Append to the observation whether the snake is softly entrapped; not to images."""
     entrapment_threshold: Annotated[
@@ -106,11 +107,11 @@ class Network:
     """Share all hidden layers between policy and value; with PPO."""
     equivariant: bool = False
     """Treat left and right alike by the weights, so that the policy of a mirrored game is the
-    mirrored policy: with PPO, relative actions, and `tail`, `near`, `far` or `gaps`. Others are as
-    without
-    it."""
+    mirrored policy. Without effect unless with PPO, `shared`, no `layer_norm`, relative actions, no
+    `sees_entrapment`, and the observation `tail`, `near`, `far` or `gaps`."""
     mask: bool = False
-    """Mask moves that kill at once, unless all do; with PPO and relative actions."""
+    """Mask moves that kill at once, unless all do; with PPO, relative actions, and an observation
+    that begins with the danger forward, left and right."""
     dueling: bool = False
     """Estimate the state value and the advantages of actions separately; with Q-learning."""
     noisy: bool = False
@@ -179,6 +180,12 @@ def check(config: AnyConfig) -> None:
     network = config.network
     if network.mask and not (isinstance(config, PPO) and config.env.actions == "relative"):
         raise ValueError("network.mask needs PPO and env.actions relative: leave it out")
+    if network.mask and OBSERVATIONS[config.env.observation].safe is None:
+        names = ", ".join(name for name, view in OBSERVATIONS.items() if view.safe is not None)
+        raise ValueError(
+            "network.mask finds no danger forward, left and right in env.observation "
+            f"{config.env.observation}: choose one of {names}, or leave it out"
+        )
     if reflection(config) and any(width % 2 for width in network.hidden):
         raise ValueError("network.equivariant needs even widths in network.hidden")
     if (network.noisy or network.atoms > 1) and not isinstance(config, DQN):

@@ -32,15 +32,15 @@ class Cluster:
     minutes: Count = 24 * 60
     """Time of a job. One that needs more is queued again and goes on."""
     cpus: Count = 4
-    """Of Slurm: processor cores of a job."""
+    """Processor cores of a job of Slurm."""
     gpus: CountOrZero = 0
     """GPUs of a job; a batch uses one."""
     memory: CountOrZero = 0
-    """Of Slurm: gigabytes of memory of a job; 0: its default."""
+    """Gigabytes of memory of a job of Slurm; 0: its default."""
     partition: str = ""
-    """Of Slurm; empty: its default."""
+    """Partition of Slurm; empty: its default."""
     account: str = ""
-    """Of Slurm; empty: yours."""
+    """Account of Slurm; empty: yours."""
     parallel: Count = 256
     """Jobs of Slurm that run at the same time, at most."""
 

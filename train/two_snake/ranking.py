@@ -46,8 +46,8 @@ ROUNDS = 2000
 class Options:
     """Every player meets every other one, half of the games from each side of the board.
 
-    Each seed of a run is a player. Networks may differ; board, observation and the meals that win
-    must be the same.
+    Each seed of a run is a player. Networks may differ; board, number of snakes, observation, time
+    limit and the meals that win must be the same.
     """
 
     players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()

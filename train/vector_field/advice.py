@@ -75,11 +75,11 @@ class Options:
     state: tuple[float, ...] = ()
     """The state to begin from; default: the last one that was filtered."""
     seed: int | None = None
-    """Of the run's seeds; None: the first."""
+    """Seed of the run whose model is asked; None: the first."""
     policy: str = ""
-    """Of an experiment: whose learner; default: the first."""
+    """Policy whose learner is asked, of a run with experiments; default: the first."""
     field: str = ""
-    """Of an experiment: which field; default: the first."""
+    """Field whose learner is asked, of a run with experiments; default: the first."""
     key: Seed = 0
     """Root of the random numbers."""
     out: str = ""

@@ -45,11 +45,13 @@ class World:
     """Noise of each channel; poisson counts events and needs the observation loglinear. auto, with
     data: poisson where a channel holds counts, gaussian elsewhere."""
     channels: Annotated[Count, NOT_OF_CARTS] = 20
-    """Number of observed channels; for identity that of the dimensions."""
+    """Number of observed channels; with observation identity it has to be that of the
+    dimensions."""
     encoder: Annotated[Literal["identity", "linear", "mlp", "state_mlp"], NOT_OF_CARTS] = "identity"
     """How an input moves the latent state; state_mlp: that depends on the state too."""
     num_inputs: Annotated[Count, NOT_OF_CARTS] = 2
-    """Number of components of an input."""
+    """Number of components of an input; with encoder identity it has to be that of the
+    dimensions."""
     authority: Amount = 1.0
     """Largest input, in units of the mean speed of the field within ±2; of a cart_pole in units of
     30 N, at most 1."""
@@ -116,7 +118,8 @@ class Dynamics:
     """Dimensions of the state; 0: 1 to 5, chosen by forecasts of an inner share of the data."""
     field: Literal["auto", "rbf", "fourier", "polynomial", "mlp", "linear"] = "auto"
     """The nonlinear part of the field, beside a linear one: radial basis functions on a grid,
-    random waves, cubic polynomials, a small network, none; auto: chosen by forecasts, too."""
+    random waves, cubic polynomials, a small network, none; auto: all but random waves are tried, a
+    grid in up to three dimensions, and forecasts decide."""
     effect: Literal["linear", "mlp", "state_mlp"] = "linear"
     """How inputs move the state: by a matrix, with a network beside it, or one that also depends on
     the state."""
@@ -132,7 +135,8 @@ class Dynamics:
     """Up to how many steps late inputs may act: for each the likeliest number is taken; 0: they act
     at once, unless delay says otherwise."""
     starts: Count = 2
-    """Fits side by side from different first guesses; the one of the smallest loss counts."""
+    """Fits side by side from different first guesses; the one of the smallest loss counts. Of
+    sessions there is one."""
     fit: Annotated[
         state_space_fit.Config,
         never("{}steps sets it").of("steps"),
@@ -213,9 +217,12 @@ class Config:
     vae: Annotated[sequence_vae.Config, NOT_OF_STATE_SPACE, OF_VAE, OF_EXPERIMENTS.of("policy")] = (
         field(default_factory=sequence_vae.Config)
     )
-    state_space: Annotated[Dynamics, OF_DATA, needs("learner", "state_space")] = field(
-        default_factory=Dynamics
-    )
+    state_space: Annotated[
+        Dynamics,
+        OF_DATA,
+        needs("learner", "state_space"),
+        unless("sessions", why="fits of sessions begin from one guess").of("starts"),
+    ] = field(default_factory=Dynamics)
     online: Annotated[
         Online,
         OF_EXPERIMENTS,

@@ -66,7 +66,8 @@ def deletion(weights: Any, facts: Facts) -> jax.Array:
 def deadline(weights: Any, facts: Facts) -> jax.Array:
     """1 if a node to be deleted survives the last step in which that would have been on time."""
     late, window = lateness(facts)
-    missed = facts.survives & (marks_of(facts).mark == DELETE) & (late == window)
+    is_last = (late <= window) & (late + 1 > window)  # a delay may have a fraction
+    missed = facts.survives & (marks_of(facts).mark == DELETE) & is_last
     return jnp.any(missed).astype(jnp.float32)
 
 

@@ -50,8 +50,8 @@ class ContinuousMaze(Environment):
     `continuous_frames.frames`. There is no reward; only the time limit ends an episode. Episodes
     start anywhere. Goals, doors and portals of the maze are ignored.
 
-    Raises ValueError for unknown mazes and observations, and for steps that are not above 0 and at
-    most 1.
+    Raises ValueError for unknown mazes, observations and colours, for steps that are not above 0
+    and at most 1, and for tiles of less than one pixel.
     """
 
     def __init__(

@@ -20,8 +20,11 @@ class State(continuous.State):
 class Params(continuous.Params):
     """Numbers of the maze and of the task."""
 
-    potential: Any = None  # Φ float32 [H parts, W parts], higher is better; walls do not matter
-    goal: Any = None  # float32 [2], a position
+    potential: Any = None
+    """Φ, float32 [H parts, W parts], higher is better; in walls no higher than the highest free
+    place, as `climbed` is measured up to the highest of all."""
+    goal: Any = None
+    """float32 [2], a position."""
     radius: float = -1.0
     """How near to the goal, in tiles and in sight of it, an episode ends; at most 1; negative:
     never."""

@@ -258,6 +258,9 @@ def test_bad_arguments_are_refused(arguments, message):
         ({"q": 0.1}, "params have no 'q'; expected some of field, landscape"),
         ({"field": 1}, "field is 1; expected an index from 0 to 0"),
         ({"dt": np.ones(3)}, r"dt has shape \(3,\); expected one number"),
+        ({"dt": "0.1"}, "dt is '0.1'; expected a number"),
+        ({"authority": None}, "authority is None; expected a number"),
+        ({"field": 0j}, "field is 0j; expected a number"),
         ({"landscape": np.ones((40, 40, 2))}, "landscape has shapes"),
     ],
 )

@@ -79,3 +79,17 @@ def test_pairs_of_units_need_even_widths():
     with pytest.raises(ValueError, match=r"needs even widths in network\.hidden"):
         check(config)
     check(replace(config, env=replace(config.env, observation="flood")))
+
+
+def test_a_mask_needs_an_observation_that_shows_what_kills():
+    config = PRESETS["ppo"].config
+    masked = lambda observation: replace(
+        config,
+        env=replace(config.env, observation=observation),
+        network=replace(config.network, mask=True),
+    )
+    for observation in ("features", "tail", "gaps"):
+        check(masked(observation))
+    for observation in ("compass", "board", "planes", "egocentric"):
+        with pytest.raises(ValueError, match=rf"mask finds no danger .* {observation}: choose"):
+            check(masked(observation))

@@ -89,11 +89,11 @@ class Options(OwnGround):
     theta: float = math.degrees(recording.TRUTH.spawning.theta)
     """Mean direction of children, degrees from x towards y."""
     kappa: NonNegative = recording.TRUTH.spawning.kappa
-    """Concentration around it; 0: any direction."""
+    """Concentration around that direction; 0: any direction."""
     error: NonNegative = recording.TRUTH.spawning.error
     """Standard deviation of a coordinate as observed, px."""
     scatter: NonNegative = recording.TRUTH.spawning.scatter
-    """That of where children land about the law, px."""
+    """Standard deviation of where children land about the law, px."""
     deaths: Odds = field(default_factory=lambda: Odds(*recording.DEATHS))
     """Who dies before the next frame."""
     births: Odds = field(default_factory=lambda: Odds(*recording.BIRTHS))

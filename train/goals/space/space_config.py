@@ -31,17 +31,18 @@ RADIUS = 0.5
 class SpaceConfig:
     """Learns to reach random goals, and to climb eigenvectors, by PPO.
 
-    Of a run of train.allo on positions or pictures, or in an environment of env.id. Goals are
-    reached with rewards shaped by the learned distance and by others; each option climbs or
-    descends an eigenvector.
+    The eigenvectors are those of a run of train.allo on positions or pictures, or in an environment
+    of env.id. Goals are reached with rewards shaped by the learned distance, by others, and by
+    none; each option climbs or descends an eigenvector.
     """
 
     learned: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="RUN")] = ""
     """Directory of a run of train.allo without cells, of which the first seed is taken."""
     goals: CountOrZero = 4
-    """Different goals, drawn at random from run.seed; each has a learner for each distance."""
+    """Different goals, drawn at random from run.seed; each has a learner for each distance
+    that shapes rewards, and one without shaping."""
     options: CountOrZero = 4
-    """Eigenvectors after the constant one, for each of which two learners go up and down."""
+    """Eigenvectors after the constant one; of each, one learner goes up and another one down."""
     weight: Annotated[Positive, needs("goals")] = 1.0
     """Shaping reward for the whole way from the farthest place to a goal."""
     hidden: tuple[Count, ...] = (64, 64)

@@ -41,7 +41,8 @@ class Game:
     action_repeat: Annotated[int, Range(least=1, most=1_000)] = 1
     """Steps that each action is taken for."""
     last_action: bool = False
-    """Observe the last action as well, one-hot; for observations that are vectors."""
+    """Observe the last action as well: a discrete one one-hot, a continuous one as it is; beside
+    images as constant planes."""
     frame_stack: Annotated[int, Range(least=1, most=1_000)] = 1
     """Newest observations that are shown together."""
 

@@ -7,7 +7,10 @@ from train.host.errors import UsageError
 
 
 def lock(file: IO[bytes], directory: Path) -> None:
-    """Refuses a directory that another process writes; the lock ends with the process."""
+    """Raises UsageError for a directory that another process writes; else locks it.
+
+    The lock ends with the process.
+    """
     try:
         import fcntl
     except ImportError:  # no such locks on this system

@@ -189,6 +189,6 @@ def missing_score_note(evaluation: dict[str, Any]) -> str | None:
 
 
 def limit_text(evaluation: dict[str, Any]) -> str:
-    """ " within 10,000 steps", if it is known after how many games count as not finished."""
+    """ " within 10,000 steps": after how many a game counts as not finished, if that is known."""
     limit = evaluation.get("max_steps")
     return "" if limit is None else f" within {quantity(limit, 'steps')}"

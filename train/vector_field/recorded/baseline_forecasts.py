@@ -50,7 +50,7 @@ class Target(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Mean squares of forecasts' errors beyond those of Poisson counts."""
+    """How far forecasts are off: mean squares, and of counts what is beyond those of Poisson's."""
 
     variance: np.ndarray  # [S, n] of numbers
     dispersion: np.ndarray  # [S, n] φ of counts, whose variance is μ + φ μ²

@@ -137,7 +137,8 @@ def fit_arx(data: Data) -> tuple[np.ndarray, int]:
     """`(weights [p (n + m) + 1, n], p)` of y_t on the p observations and inputs before it.
 
     Least squares. p is the one of `ORDERS` with the smallest mean square error one step ahead in
-    the last fifth of the data, when fitted to the others. What is missing is no target; as a
+    the last fifth of the data, when fitted to the others; above 1 only where the regressors are at
+    most `MOST_REGRESSORS`, and a fifth of the steps. What is missing is no target; as a
     regressor it is the last observation.
     """
     channels, inputs = data.y.shape[-1], data.u.shape[-1]

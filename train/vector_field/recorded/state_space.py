@@ -41,8 +41,10 @@ MOST_VALUES = 3e9
 def count_channels(data: Data, noise: str) -> np.ndarray:
     """Which channels hold counts, bool `[n]`; `noise` is poisson: all, gaussian: none, or auto.
 
-    Raises ValueError where channels that should hold counts hold other numbers.
+    Raises ValueError where channels that should hold counts hold other numbers, and for noise none.
     """
+    if noise == "none":
+        raise ValueError("recorded data are noisy; choose env.noise gaussian, poisson or auto")
     y, observed = data.y, data.observed
     whole = np.where(observed, (y >= 0) & (y == np.round(y)) & (y < LARGEST_WHOLE), True)
     could_count = np.asarray(whole.all((0, 1)) & observed.any((0, 1)))

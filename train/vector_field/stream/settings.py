@@ -55,12 +55,12 @@ class Options:
     step_time: Positive = 1.0
     """Time from one sample to the next, in the unit of the charge."""
     noise: Literal["gaussian", "poisson"] = "gaussian"
-    """Of the channels; poisson: counts."""
+    """Noise of the channels; poisson: they are counts."""
     dims: Annotated[int, Range(least=1, most=8)] = 2
     """Dimensions of the state."""
     fields: tuple[OnlineField, ...] = ("rbf", "polynomial")
-    """Kinds of fields that learn side by side: rbf, fourier, polynomial, mlp or linear; the
-    likeliest one plans."""
+    """Kinds of fields that learn side by side: rbf, fourier, polynomial, mlp or linear; inputs are
+    planned with the likeliest."""
     policy: str = "d_optimal"
     """Which inputs are asked for: off, random, hold20, bang50, myopic, d_optimal, a_optimal,
     disagreement, goal, or several of the last four joined by +."""
@@ -71,13 +71,14 @@ class Options:
     first_fit: Count = 100
     """Samples before the first fit; until then inputs are random."""
     capacity: Count = 2_000
-    """Samples that fits are to; from later ones the field is learned once, as they come."""
+    """Samples, from the first on, that fits go through again and again; from each later one the
+    field learns once, as it comes."""
     save_every: Count = 500
     """Samples between two checkpoints of the learner; samples themselves are saved at once."""
     silence: Span = 5.0
     """Seconds after which a client that says nothing may be replaced by another one."""
     port: Annotated[int, Range(least=0, most=65535)] = PORT
-    """Where on 127.0.0.1 the client is awaited; 0: any free port, which is printed."""
+    """Port on 127.0.0.1 that the client connects to; 0: any free port, which is printed."""
     seed: Seed = 0
     """Root of the random numbers."""
     directory: str = ""

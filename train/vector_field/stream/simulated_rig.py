@@ -42,9 +42,9 @@ class Options:
     """Plays a simulated world to a stream on this machine."""
 
     port: Annotated[int, Range(least=1, most=65535)] = PORT
-    """Where the stream listens."""
+    """Port on 127.0.0.1 at which the stream listens."""
     samples: Count = 1_000
-    """How many are played."""
+    """How many samples are played."""
     interval: NonNegative = 0.02
     """Seconds from one sample to the next; 0: as fast as answers come."""
     field: str = "limit_cycle"

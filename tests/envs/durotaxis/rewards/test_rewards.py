@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ import pytest
 
 from envs.durotaxis import marking, rules
 from envs.durotaxis.marking import Marks
-from envs.durotaxis.rewards import registry
+from envs.durotaxis.rewards import registry, state_machine
 from envs.durotaxis.rewards.facts import ending_of, is_terminated
 from envs.durotaxis.rewards.registry import SETS, Ending, Step
 from envs.durotaxis.substrate import Law, intensity
@@ -396,3 +397,20 @@ def test_bad_weights_are_refused(name: str, changes: dict, message: str):
 def test_weights_of_another_set_are_refused():
     with pytest.raises(ValueError, match="'distance' takes Distance: make them with weights_of"):
         registry.check("distance", registry.weights_of("normal"))
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.5, 2.5, 3.0, 4.3, 7.0])
+def test_a_missed_deadline_costs_once_also_after_part_of_a_step(delay):
+    marked_at, window = 4, max(1, round(0.3 * delay))
+    on_time = [time for time in range(40) if abs(time - marked_at - delay) <= window]
+    marks = marking.no_marks(1)
+    marks = dataclasses.replace(
+        marks, mark=marks.mark + marking.DELETE, marked_at=marks.marked_at + marked_at
+    )
+
+    def facts(time: int) -> Any:
+        step = SimpleNamespace(marks=marks, time=jnp.int32(time), delay=delay)
+        return SimpleNamespace(step=step, survives=jnp.ones(1, bool))
+
+    missed = [time for time in range(40) if state_machine.deadline({}, facts(time))]
+    assert missed == [max(on_time)]

@@ -120,6 +120,8 @@ def test_channels_of_counts_are_found_and_may_be_overruled(tmp_path):
     data = recordings.load(str(path))
     np.testing.assert_array_equal(state_space.count_channels(data, "auto"), recording.is_count)
     assert not state_space.count_channels(data, "gaussian").any()
+    with pytest.raises(ValueError, match=r"data are noisy; choose env\.noise gaussian, poisson"):
+        state_space.count_channels(data, "none")
     with pytest.raises(ValueError, match="numbers that are not counts"):
         state_space.count_channels(data, "poisson")
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from jaxrl.dependent_fields import idle_fields
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.state_space.filter import Record
 from jaxrl.dynamics.state_space.fitting import fit as fits
@@ -273,3 +274,10 @@ def test_the_table_of_sessions_is_whole_at_80_columns():
         "tuesday:",
     ]
     assert "…" not in output.getvalue()
+
+
+def test_more_starts_have_no_effect_on_sessions():
+    alone = replace(PRESETS["recordings"].config, data=("FILE.npz",))
+    assert "state_space.starts" not in idle_fields(alone)
+    reason = idle_fields(replace(alone, sessions=True))["state_space.starts"]
+    assert reason == "fits of sessions begin from one guess"

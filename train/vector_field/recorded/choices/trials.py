@@ -183,4 +183,6 @@ def relative_errors(y: np.ndarray, observed: np.ndarray, expected: np.ndarray) -
     varies = observed & (variance > 0)
     squared_errors = np.where(varies, (y - expected) ** 2, 0)
     relative = squared_errors / np.where(variance > 0, variance, 1)
-    return np.nan_to_num(relative.sum((1, 2)) / np.maximum(varies.sum((1, 2)), 1), nan=np.inf)
+    return np.nan_to_num(
+        relative.sum((1, 2)) / np.maximum(varies.sum((1, 2)), 1), nan=np.inf, posinf=np.inf
+    )

@@ -111,6 +111,16 @@ def test_errors_of_candidates_are_in_units_of_the_variance_whatever_the_offset()
     np.testing.assert_allclose(errors, sums / np.maximum(counts, 1), rtol=1e-9)
 
 
+def test_forecasts_that_run_away_are_never_as_good():
+    y = np.random.default_rng(3).normal(size=(1000, 4, 3)).astype(np.float32)
+    expected = np.zeros(y.shape)
+    mean_errors = trials.relative_errors(y, y == y, expected)
+    expected[::50, 3] = np.inf
+    errors = trials.relative_errors(y, y == y, expected)
+    assert errors[::50].tolist() == [np.inf] * 20
+    assert not selection.is_as_good(errors, mean_errors)
+
+
 def test_a_difference_counts_only_beyond_its_error():
     """It is one standard error of means of stretches, since neighbours in time are alike."""
     slow = np.repeat(RNG.normal(size=20), 50)
