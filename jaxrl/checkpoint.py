@@ -48,9 +48,12 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
     Keeps the newest `keep` checkpoints up to this step. Later ones are deleted too: a run that
     saves an earlier step was resumed from before them. Of several processes, which share the file
     system, all must save: each writes its parts of the arrays. Raises OSError, with a file name,
-    for what the file system refuses, and TypeError for a leaf of the state that is no array; older
-    checkpoints are still there then.
+    for what the file system refuses, TypeError for a leaf of the state that is no array and
+    ValueError unless `keep` is 1 or more; older checkpoints are still there then.
     """
+    if keep < 1:
+        raise ValueError(f"keep is {keep}, expected 1 or more: how many checkpoints stay")
+    _leaves(state)  # before anything is written
     directory = Path(directory).resolve()
     target = directory / f"{step:010d}"
     partial = target.with_name(f".{target.name}.partial")
