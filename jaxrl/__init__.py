@@ -20,9 +20,10 @@ def train(
     episodes that ended in each is `metrics.finished["return"] / metrics.episodes`. `vmap` it over
     seeds for many runs side by side. `jaxrl.agent_checker` checks an agent of your own first.
 
-    Raises ValueError for arguments that are none, sizes out of range or that do not fit together,
-    and FloatingPointError for rollouts or
-    parameters that are not finite; under `vmap` these are only in the results (`metrics.origin`).
+    Raises ValueError for what is no environment, agent or `Config`, and for sizes that are out of
+    range or do not fit together; and FloatingPointError for rollouts or parameters that are not
+    finite. Under `vmap` it cannot know of these: where a rollout was not finite, `metrics.origin`
+    says so.
     """
     import jax
 

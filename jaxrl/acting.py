@@ -75,7 +75,8 @@ def step(
 
     The totals (return, length, outcome) are those of a whole episode where one ended with this
     step; there the world after it has fresh memory and sums of 0. Raises ValueError, when traced,
-    for actions of another shape or kind than the environment takes.
+    for actions of another shape or kind than the environment takes, for another memory than `act`
+    was given, and for outcomes that cannot be reported (`outcomes.check`).
     """
     num_envs = world.episode.length.shape[0]
     key, act_key, env_key = jax.random.split(world.key, 3)

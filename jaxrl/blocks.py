@@ -139,8 +139,8 @@ def take(x: jax.Array, index: tuple[jax.Array | None, ...], axis: int, blocks: i
     """`x[index]`, where `axis` of `x` holds the blocks and the last axis of indices is by block.
 
     An index of None keeps an axis whole, or, if it is `axis`, each entry's own block of it. All
-    others are int32 of one shape `[..., B]` and in bounds. What is kept stays in front where it
-    precedes all indices, else behind.
+    others are int32 of one shape `[..., B]`, in bounds, and of neighbouring axes. What is kept
+    stays in front where it precedes all indices, else behind.
     """
     if blocks == 1:
         full_index = tuple(slice(None) if i is None else i for i in index)

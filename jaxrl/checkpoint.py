@@ -48,8 +48,12 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
     Keeps the newest `keep` checkpoints up to this step. Later ones are deleted too: a run that
     saves an earlier step was resumed from before them. Of several processes, which share the file
     system, all must save: each writes its parts of the arrays. Raises OSError, with a file name,
-    for what the file system refuses; older checkpoints are still there then.
+    for what the file system refuses, TypeError for a leaf of the state that is no array and
+    ValueError unless `keep` is 1 or more; older checkpoints are still there then.
     """
+    if keep < 1:
+        raise ValueError(f"keep is {keep}, expected 1 or more: how many checkpoints stay")
+    _leaves(state)  # before anything is written
     directory = Path(directory).resolve()
     target = directory / f"{step:010d}"
     partial = target.with_name(f".{target.name}.partial")
@@ -150,7 +154,8 @@ def restore(
     `template` has the expected tree, shapes, dtypes and, where its leaves have one, sharding: a
     state, or the result of `jax.eval_shape`. Damaged checkpoints are skipped with a warning.
 
-    Raises CheckpointError if none is left, and for one that holds another state.
+    Raises CheckpointError if none is left, and for one of another format or that holds another
+    state.
     """
     directory = Path(directory).resolve()
     reason = ""

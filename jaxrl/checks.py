@@ -105,19 +105,22 @@ def value(name: str, kind: Any, number: Any) -> None:
 
 
 def number(name: str, value: Any, **bounds: Any) -> None:
-    """Raises OutOfRange unless a number is in `Range(**bounds)`; a traced one passes."""
+    """Raises OutOfRange unless a number is in `Range(**bounds)`; an array of JAX passes."""
     allowed = Range(**bounds)
+    value = _plain(value)
     if isinstance(value, int | float) and not allowed.holds(value):
         raise OutOfRange(name, f"is {value}, expected {allowed}")
 
 
 def may_be_positive(value: Any) -> bool:
-    """Whether a number is above 0, or traced: what a program must allocate depends on it."""
+    """Whether a number is above 0, or an array: what a program must allocate depends on it."""
+    value = _plain(value)
     return not isinstance(value, int | float) or value > 0
 
 
 def may_be_finite(value: Any) -> bool:
-    """Whether a number is not infinite, or traced: whether something may ever reach it."""
+    """Whether a number is not infinite, or an array: whether something may ever reach it."""
+    value = _plain(value)
     return not isinstance(value, int | float) or math.isfinite(value)
 
 
@@ -125,6 +128,11 @@ def declared_range(metadata: tuple) -> Range | None:
     """The first named tuple whose fields are some of those of `Range`: `envs` has its own."""
     bounds = (x._asdict() for x in metadata if {*getattr(x, "_fields", "?")} <= {*Range._fields})
     return next((Range(**x) for x in bounds), None)
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as one of Python; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _full_name(kind: type) -> str:
@@ -172,7 +180,7 @@ def _check_tuple(name: str, kinds: tuple, value: Any, allowed: Range | None) -> 
 
 
 def _check_number(name: str, kind: type, value: Any, allowed: Range | None) -> None:
-    value = value.item() if isinstance(value, np.generic) else value
+    value = _plain(value)
     if not isinstance(value, int if kind is int else int | float) or isinstance(value, bool):
         expected = "an integer" if kind is int else "a number"
         raise OutOfRange(name, f"is {value!r}, expected {expected}")

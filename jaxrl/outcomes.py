@@ -22,7 +22,7 @@ RESERVED = EPISODE_NAMES | REPORT_NAMES
 def kinds(env: Any) -> dict[str, str]:
     """Which of `KINDS` each entry is that the environment says it of.
 
-    Raises ValueError unless these are texts by name.
+    Raises ValueError unless they are a dict, of these kinds by name.
     """
     declared = getattr(env, "outcome_kinds", {})
     if not isinstance(declared, Mapping):

@@ -58,9 +58,10 @@ class Config:
     """Whether the online network picks the action that the target network values."""
     loss: Annotated[Loss, OF_VALUES] = struct.field(pytree_node=False, default="huber")
     """Loss of values: huber, half the squared error but linear beyond `huber_delta`; squared, half
-    the squared error everywhere. Where chance moves a target by more than `huber_delta`, huber
-    learns less of rare large errors than their mean, so that another action may seem the best; the
-    mean is that of squared. Distributions of returns use the cross-entropy instead."""
+    the squared error everywhere. With squared a value becomes the mean of its targets. With huber
+    it does not where chance moves them by more than `huber_delta`: rare large ones then count for
+    less, and another action may seem the best. Distributions of returns use the cross-entropy
+    instead."""
     huber_delta: Annotated[Positive, OF_VALUES, needs("loss", "huber")] = 1.0
     """huber: error beyond which the loss grows linearly, in units of return."""
     max_grad_norm: Positive | None = 10.0
@@ -101,7 +102,7 @@ class Config:
 
     @property
     def has_constant_epsilon(self) -> bool:
-        """Whether the share of random actions stays as it is."""
+        """Whether the share of steps at which a random action begins stays as it is."""
         return self.epsilon_start == self.epsilon_end
 
     @property
@@ -126,7 +127,7 @@ class State(NamedTuple):
     replay: replay.Replay
     priorities: Any  # prioritised.Priorities of the replay's steps; () without
     transitions: jax.Array  # int32; experience so far, saturating at the largest int32
-    epsilon: jax.Array  # share of random actions until the next update
+    epsilon: jax.Array  # share of steps at which a random action begins, until the next update
 
     @property
     def params(self) -> PyTree:
@@ -151,8 +152,8 @@ def make(
       num_envs: N of the rollouts to come; the replay has a column for each.
       blocks: those of the loop (`jaxrl.blocks`).
 
-    Raises ValueError for hyperparameters out of range, for what is no such network and, in `init`,
-    for one with the wrong output.
+    Raises ValueError for hyperparameters out of range, for what is no such network, unless `blocks`
+    divides `num_envs` and the batch and, in `init`, for a network with the wrong output.
     """
     check_config(config)
     check_network("network", network, ("obs",), "an instance of networks.dueling.QNetwork")

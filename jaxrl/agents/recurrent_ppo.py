@@ -1,8 +1,9 @@
 """Proximal policy optimisation (Schulman et al. 2017) of a network with a memory.
 
-The network is `jaxrl.networks.recurrent.RecurrentActorCritic` or has its three functions:
-`initial_memory() -> memory`, `apply(params, obs, memory) -> (policy, value, memory)` for a step,
-and `apply(params, obs, memory, starts, method="sequence") -> (policy, value)` for many.
+The network is `jaxrl.networks.recurrent.RecurrentActorCritic` or has its functions:
+`initial_memory() -> memory`, `init(key, obs, memory) -> params`, `apply(params, obs, memory) ->
+(policy, value, memory)` for a step, and `apply(params, obs, memory, starts, method="sequence") ->
+(policy, value)` for many.
 
 To learn, whole sequences are run again from the memory that each began with; a minibatch is some of
 the N environments with all their T steps (Huang et al. 2022, "The 37 implementation details of

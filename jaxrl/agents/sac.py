@@ -126,7 +126,8 @@ def make(
       blocks: those of the loop (`jaxrl.blocks`).
 
     The extras of `act` are the action scaled to [-1, 1]. Raises ValueError for out-of-range
-    hyperparameters, for what are no such networks and, in `init`, for those with the wrong output.
+    hyperparameters, for what are no such networks, unless `blocks` divides `num_envs` and the batch
+    and, in `init`, for networks with the wrong output.
     """
     checks.config_of(Config, config)
     source = "an instance of networks.continuous."

@@ -57,8 +57,9 @@ def fit(
 ) -> tuple[Params, jax.Array]:
     """The parameters after so many rounds, and the log-likelihood `[rounds]` before each.
 
-    A round is three steps of expectation maximisation; the likelihood never falls. The last one is
-    that which gains less than `tolerance` nats per number observed; NaN stands for those after it.
+    A round is three steps of expectation maximisation; the likelihood never falls. The last one
+    follows the first that gains less than `tolerance` nats per number observed, as only the next
+    round tells what one gained; NaN stands for those after it.
     """
     least_gain = tolerance * jnp.sum(data.observed)
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln
 
 from jaxrl import checks
@@ -68,7 +69,7 @@ def prior(
     tiny, largest = float(single.tiny), float(single.max)
     checks.number("relative_variance", relative_variance, least=tiny, most=largest)
     checks.number("noise_variance", noise_variance, least=tiny, most=largest / KNOWN)
-    if isinstance(noise_strength, int | float) and not noise_strength >= tiny:
+    if isinstance(noise_strength, int | float | np.generic) and not noise_strength >= tiny:
         raise ValueError(
             f"noise_strength is {noise_strength}, expected a number above 0: give the number of "
             "outputs that noise_variance counts for, inf if it is known"

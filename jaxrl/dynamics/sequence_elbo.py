@@ -145,7 +145,7 @@ def latents(
     config: Config,
     beta: float | jax.Array = 1.0,
 ) -> tuple[jax.Array, jax.Array]:
-    """The states z̃ `[S, T, d]` of `elbo`, and which times are targets, bool `[T]`."""
+    """The states z̃ `[S, T, d]` of `negative_elbo`, and which times are targets, bool `[T]`."""
     sample = belief.mean[None] + jnp.sqrt(belief.variance)[None] * draws.sample
     if draws.keep is None:
         return sample, valid

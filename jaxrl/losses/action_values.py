@@ -64,9 +64,9 @@ def project(
     """The distribution of `return_ + discount * Z`, put back on the support of Z.
 
     Each atom is moved, kept within both ends, and its mass shared by its two neighbours on the grid
-    in proportion to their nearness (Bellemare et al. 2017, eq. 7). Neighbour i so receives a hat
-    of width 1 around it, max(0, 1 - |b - i|) of the mass at position b in units of the grid, which
-    is all of it where an atom lands on the grid. Sums over all pairs of atoms: no scatter.
+    in proportion to their nearness (Bellemare et al. 2017, eq. 7). Of the mass at position b, in
+    units of the grid, neighbour i so receives the part max(0, 1 - |b - i|), which is all of it
+    where an atom lands on the grid. Sums over all pairs of atoms: no scatter.
 
     Args:
       probabilities: `[..., K]` of Z.

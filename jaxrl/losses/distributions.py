@@ -43,7 +43,10 @@ class Distribution(Protocol):
         ...
 
     def describe(self) -> dict[str, jax.Array]:
-        """To show it: "probabilities"; or "mean", and "low" and "high" of the middle 68 %."""
+        """To show it: "probabilities", "node_probabilities", or "mean", "low" and "high".
+
+        The last two are the ends of the middle 68 %.
+        """
         ...
 
 

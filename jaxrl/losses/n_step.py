@@ -18,7 +18,7 @@ class Batch(NamedTuple):
     """
 
     obs: Any
-    action: jax.Array  # int32
+    action: jax.Array  # as the ring holds it: int32, or a vector of real numbers
     return_: jax.Array  # rewards of the next n steps, discounted and summed
     discount: jax.Array  # γⁿ multiplied out, for V(next_obs); 0 where the episode terminated
     next_obs: Any  # the true successor n steps on, or where the episode ended before

@@ -75,7 +75,7 @@ def loss(
 
     For values the Huber loss, which at an infinite `delta` is half the squared error, and |error|.
     For distributions KL(target ‖ prediction) as both, the cross-entropy less the entropy of the
-    target (Hessel et al. 2018, section 3).
+    target (Hessel et al. 2018, "The Integrated Agent").
     """
     output = apply(params, batch.obs, rngs={"noise": key})
     q = action_values.value_of_action(values(output, value_range), batch.action)  # [B]

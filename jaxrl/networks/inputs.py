@@ -1,6 +1,7 @@
-"""The first layer for observations that are no vector of numbers.
+"""First layers for observations that are no vector of numbers near 1.
 
-On top of either comes the usual torso: `nn.Sequential((Flatten(), MLP((64,))))`.
+On top comes the usual torso: `nn.Sequential((Flatten((4, 4)), MLP((64,))))`. `Flatten` and `OneHot`
+raise ValueError for observations of another shape or kind.
 """
 
 import jax

@@ -31,7 +31,8 @@ def improvement_interval(
     """The 95 % stratified bootstrap interval of `probability_of_improvement(x, y)`.
 
     The runs of both are drawn anew, for each task by itself. Where every run of x beats every run
-    of y it is (1, 1), however few they are. Raises ValueError for fewer than two runs of either.
+    of y it is (1, 1), however few they are. Raises ValueError for fewer than two runs of either,
+    and as `probability_of_improvement` does.
     """
     rng = np.random.default_rng(seed)
     pairs = zip(
@@ -65,7 +66,7 @@ def profile_band(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The 95 % stratified bootstrap interval `([P], [P])` of a profile at each threshold by itself.
 
-    Raises ValueError for fewer than two runs.
+    Raises ValueError for fewer than two runs, and as `performance_profile` does.
     """
     rng = np.random.default_rng(seed)
     samples = statistics.bootstrap_samples(_scores(scores, "scores"), resamples, rng)

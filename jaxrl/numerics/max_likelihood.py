@@ -24,7 +24,7 @@ Terms = Callable[[Any, Any], jax.Array]
 DROP = 1.920729
 """Half of the 95 % quantile of χ²₁."""
 MOST_STEPS, SMALL_GAIN = 60, 1e-4
-"""Newton steps of a search, at most, and the gain from which on it has arrived."""
+"""Newton steps of a search, at most, and the gain of a step below which it has arrived."""
 REFINEMENTS = 6
 """Halvings of the bracket of an end."""
 OUTWARD = 0.4 * 1.35 ** np.arange(16, dtype=np.float32)
@@ -203,8 +203,9 @@ def follow(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """One side of a profile: values `[G]`, drops `[G]`, parameters `[G, P]` and the interval's end.
 
-    The end is infinite if the log-likelihood has not dropped by `DROP` at the bound. Each search
-    starts where the last two points lead: along a ridge the other parameters have to move, too.
+    The end is infinite if the log-likelihood has not dropped by `DROP` at the last point, which is
+    the bound or 36 times `step` away. Each search starts where the last two points lead: along a
+    ridge the other parameters have to move, too.
     """
     is_own = jnp.arange(theta.size) == which
     others = bounds._replace(free=bounds.free & ~is_own)

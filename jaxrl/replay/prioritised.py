@@ -96,7 +96,7 @@ def shares(priorities: Priorities, key: jax.Array, updates: int, batch: int) -> 
 
 
 def inverse_cdf_index(mass: jax.Array, share: jax.Array) -> jax.Array:
-    """Inverse-CDF sampling: where the running sum of `mass [B, K]` or `[1, K]` passes `share [B]`.
+    """Inverse-CDF sampling: where the running sum of `mass [B, E]` or `[1, E]` passes `share [B]`.
 
     The index `[B]`, int32; `share` is relative to the whole sum. Never an entry of mass 0, unless
     all are: rounding may lift a running sum even there.

@@ -77,7 +77,10 @@ def init(example: PyTree, capacity: int, num_envs: int, blocks: int = 1) -> Repl
 
 
 def add(replay: Replay, rollout: PyTree) -> Replay:
-    """Writes a rollout `[T, N, ...]` over the oldest rows; any T up to the capacity."""
+    """Writes a rollout `[T, N, ...]` over the oldest rows; any T up to the capacity.
+
+    Raises ValueError, when traced, for a longer one and for rows that are not like the ring's.
+    """
     check_rollout(replay, rollout)
     capacity = ring_shape(replay)[0]
     length = jax.tree.leaves(rollout)[0].shape[0]
@@ -120,7 +123,8 @@ def sample(
 ) -> Window:
     """`batch` windows of `length` steps, uniform over the starts `draw` allows. Consumes `key`.
 
-    For the minibatches of many updates, sample them all with one call and reshape.
+    For the minibatches of many updates, sample them all with one call and reshape. Raises as `draw`
+    does.
     """
     indices = draw(replay, key, batch, length, cross_episodes)
     return Window(take(replay, replay.data, indices.row, indices.env), indices.mask)
@@ -135,15 +139,17 @@ def draw(
 ) -> Indices:
     """The indices of `batch` windows `[L, B]`, independent and uniform over all valid starts.
 
-    A start is valid when `length` rows follow before the write head, so no window joins the
-    newest experience to the oldest. A window that reaches the end of its episode repeats that
+    A start is valid when `length - 1` rows follow it before the write head, so no window joins
+    the newest experience to the oldest. A window that reaches the end of its episode repeats that
     step, with mask False; with `cross_episodes` it continues into the next episode instead. With
     fewer than `length` rows written, windows start at the oldest row and repeat the newest.
 
     With an equal part drawn in each block that is uniform over all valid starts, too: blocks are
     equal, and rows are written to all of them.
 
-    Raises ValueError for windows longer than the ring, and unless blocks divide the batch.
+    Raises ValueError for windows longer than the ring, and unless blocks divide the batch; and
+    TypeError for windows of several steps that do not cross episodes, of a replay that does not
+    store where these end.
     """
     capacity, _ = ring_shape(replay)
     if not 1 <= length <= capacity:

@@ -217,7 +217,7 @@ def eigenpair_errors(
 
 
 def num_classes(P: np.ndarray) -> int:
-    """The number of classes of states `[S, S]` that can all be reached from each other."""
+    """How many classes P `[S, S]` has, in each of which all states can reach each other."""
     return csgraph.connected_components(sparse.csr_array(P), connection="strong")[0]
 
 

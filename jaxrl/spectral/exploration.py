@@ -63,7 +63,7 @@ def least_visited(walk: ExplorationCounts, state: jax.Array, key: jax.Array) -> 
 def explore(
     env: Environment, params: PyTree, world: World, walk: ExplorationCounts, num_steps: int
 ) -> tuple[World, ExplorationCounts]:
-    """`walk` after `num_steps` steps of all environments of `world`, which all begin an episode.
+    """`world` and `walk` after `num_steps` steps of all its environments, which begin an episode.
 
     Observations are states; episodes must last T steps. What one walker records is known to all at
     their next step.

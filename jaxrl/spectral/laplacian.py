@@ -157,7 +157,8 @@ def eigensystem(M: np.ndarray, missing: str = "raise") -> Eigensystem:
 def published_eigensystem(P: np.ndarray, discount: float) -> Eigensystem:
     """Eigenvectors of a symmetric P `[S, S]`, `successor_lambda` as values, weight 1/S.
 
-    The truth of published tables. Raises ValueError if P is no symmetric transition matrix.
+    The truth of published tables. Raises ValueError if P is no symmetric transition matrix, and
+    unless 0 <= g < 1.
     """
     P = np.asarray(P, float)
     _check_square("P", P)

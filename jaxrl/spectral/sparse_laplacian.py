@@ -134,7 +134,8 @@ def largest_eigenpairs(apply: Apply, size: int, count: int) -> tuple[np.ndarray,
     """The largest eigenvalues `[count]` of a symmetric operator, descending, and their vectors.
 
     Lanczos iterations may miss copies of a repeated eigenvalue. So the operator without what was
-    found is asked for its largest eigenvalue, until that is none of those wanted.
+    found is asked for its largest eigenvalue, until that is no larger than the least of those
+    wanted.
     """
     rng = np.random.default_rng(0)
     values, vectors = _add_eigenpairs(apply, np.zeros((size, 0)), count + SPARE, rng)

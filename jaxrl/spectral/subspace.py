@@ -2,8 +2,8 @@
 
 S states, d learned features, e >= d true vectors, `weight [S]` the law of states in whose L2 all
 angles are measured, <u, v> = Σ weight ū v. Pure functions on float32, or on complex64 for the
-eigenvectors of directed walks; groups and truth are data,
-so that mazes of equal size share one compilation. Products are in full float32 (`linalg.matmul`).
+eigenvectors of directed walks; groups and truth are data, so that mazes of equal
+size share one compilation. Products are in full float32 (`linalg.matmul`).
 """
 
 import jax
@@ -90,7 +90,7 @@ def eigenvalue_errors(learned: jax.Array, true: jax.Array) -> jax.Array:
 def is_close(
     learned: jax.Array, true: jax.Array, relative: float = 0.02, absolute: float = 0.001
 ) -> jax.Array:
-    """Whether |learned - true| <= relative * true + absolute, bool `[d]`."""
+    """Whether |learned - true| <= relative * |true| + absolute, bool `[d]`."""
     return eigenvalue_errors(learned, true) <= relative * jnp.abs(true) + absolute
 
 

@@ -71,7 +71,10 @@ def make(agent: Agent) -> Agent:
 
 
 def crop(graph: Graph, size: int) -> Graph:
-    """The graph `[...]`, of at most `size` nodes and edges, in `size` slots; the last is node C."""
+    """The graph `[...]`, of at most `size` nodes and edges, in `size` slots of each.
+
+    One more row of nodes follows these; it is always padding, and padding edges end there.
+    """
     slots, (n, e) = min(size, graph.senders.shape[-1]), (graph.n_node, graph.n_edge)
     crop_ends = lambda ends: jnp.minimum(ends[..., :slots], size)
     return graph._replace(

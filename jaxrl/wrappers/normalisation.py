@@ -1,10 +1,10 @@
 """Observations and rewards on a common scale, for any agent that learns from its newest rollout.
 
 `make(agent, config)` is that agent behind running statistics over the steps of all environments
-(Andrychowicz et al. 2021, "What matters for on-policy deep actor-critic methods?", choices C64 to
-C67). Only `update` changes them: they stand still within a rollout, so that an agent learns from
-what it saw when it acted, and in evaluation. They are part of the state of the agent; those of the
-observations are below `params`, so that a policy keeps them.
+(of observations: Andrychowicz et al. 2021, "What matters for on-policy deep actor-critic methods?",
+choices C64 and C65). Only `update` changes them: they stand still within a rollout, so that an
+agent learns from what it saw when it acted, and in evaluation. They are part of the state of the
+agent; those of the observations are below `params`, so that a policy keeps them.
 
 An agent with a replay would remember observations and rewards as they were scaled long ago, those
 of the first rollout as they came: it is refused.

@@ -1,10 +1,10 @@
 """Self-play: an agent that also moves its opponent, with a pool of its own past parameters.
 
-The environment has two players, or more. Its observation is a dict of "own", the learner's view;
-"other", the opponent's view, or those of several `[P - 1, ...]`; and "rival", an unsigned integer
+The environment has two players, or M. Its observation is a dict of "own", the learner's view;
+"other", the opponent's view, or those of several `[M - 1, ...]`; and "rival", an unsigned integer
 that is constant within an episode and selects the member of the pool that plays them, modulo the
 members so far: a snapshot that joins or replaces one in mid-episode may change who plays. An action
-is `[2]`, the learner's and the opponent's, or `[P]` where `respond` and `guest` answer with those
+is `[2]`, the learner's and the opponent's, or `[M]` where `respond` and `guest` answer with those
 of several. The learner learns from its own side alone. Where the observation has "guest", that says
 whether a fixed policy plays instead, of whatever network.
 

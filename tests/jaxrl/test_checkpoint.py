@@ -231,6 +231,15 @@ def test_another_state_is_refused_with_the_difference(tmp_path: Path, change, co
 def test_only_arrays_are_saved(tmp_path: Path):
     with pytest.raises(TypeError, match=r"arrays only; \['n'\] is a int"):
         save(tmp_path, 1, {"n": 3}, {})
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("keep", [0, -1])
+def test_one_checkpoint_at_least_is_kept(tmp_path: Path, keep: int):
+    save(tmp_path, 1, make_state(1), {})
+    with pytest.raises(ValueError, match=f"keep is {keep}, expected 1 or more"):
+        save(tmp_path, 2, make_state(2), {}, keep=keep)
+    assert steps(tmp_path) == [1]
 
 
 def test_a_later_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -36,6 +36,17 @@ def test_a_number_out_of_bounds_is_refused_in_one_line(value, bounds, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32])
+def test_numbers_of_numpy_are_refused_as_those_of_python(kind):
+    with pytest.raises(ValueError, match=f"rate is {kind(-1)}, expected a number above 0"):
+        checks.number("rate", kind(-1), above=0)
+    checks.number("rate", kind(1), above=0)
+    positive = [checks.may_be_positive(kind(x)) for x in (-1, 0, 1)]
+    assert positive == [False, False, True]
+    assert not checks.may_be_finite(np.float32(np.inf))
+    assert checks.may_be_finite(kind(1))
+
+
 def test_a_number_within_bounds_or_unknown_yet_passes():
     checks.number("rate", 0.0, least=0.0, below=1.0)
     checks.number("rate", 1.0, most=1.0)

@@ -159,7 +159,7 @@ def perceive(
     """Measurement update: the belief of the state after its observation.
 
     Of `obs` `[n]` what is not `observed`, bool `[n]`, does not count; None: all is. Raises
-    ValueError if some is missing where the observation is the state.
+    ValueError for another `observed` than None where the observation is the state.
     """
     if config.belief == "exact":
         if observed is not None:

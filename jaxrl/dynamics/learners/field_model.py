@@ -104,7 +104,7 @@ class System(NamedTuple):
     emission: Callable[[jax.Array, PyTree], tuple[jax.Array, jax.Array]]
     """`(z [d], numbers) -> (mean [n], variance [n])` of an observation."""
     family: Callable[[jax.Array, jax.Array], jax.Array] | None = None
-    """`(z [d], e [p]) -> velocity [d]`: a family of fields with few parameters; None: bumps."""
+    """`(z [d], e [p]) -> velocity [d]`: a family of fields with few parameters; None: the basis."""
     family_start: tuple[float, ...] = ()
     """Prior mean of the family's parameters e."""
     circular: tuple[int, ...] = ()

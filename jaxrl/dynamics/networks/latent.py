@@ -50,7 +50,8 @@ class Window(NamedTuple):
 class SequenceVAE:
     """The model; functions of its parameters, pure, for one window or one point.
 
-    Raises ValueError for parts of different latent dimensions and for unknown names in `held`.
+    Raises ValueError for parts of different latent dimensions, for no members and for unknown names
+    in `held`.
     """
 
     recognition: Recognition
@@ -61,7 +62,7 @@ class SequenceVAE:
     """M, size of the ensemble of fields; the first is the model, the others learn from its states,
     for the disagreement between them."""
     process_variance: float = 0.5
-    """Initial q, per unit of time; at dt = 0.1 it equals the initial variance of the filter."""
+    """Initial q, per unit of time; at dt = 0.1 it is about the initial variance of the filter."""
     held: tuple[str, ...] = ()
     """Parts of `PARTS` that are fixed: their gradients are 0."""
 
@@ -165,10 +166,9 @@ class SequenceVAE:
     ) -> tuple[jax.Array, Metrics]:
         """`sequence_elbo.negative_elbo` of a window that `carry` precedes, and its parts.
 
-        Consumes `key`.
         Missing channels have no likelihood, and times at which nothing was observed are masked.
         Each further member adds beta times its own divergences, which train its field only;
-        `members` among the metrics is their mean.
+        `members` among the metrics is their mean. Consumes `key`.
         """
         params = {k: jax.lax.stop_gradient(v) if k in self.held else v for k, v in params.items()}
         _, belief = self.encode(params, carry, window, config.dt)

@@ -38,7 +38,7 @@ class Effort(NamedTuple):
     window: int = 4096
     """T, states of each orbit that are recorded at a time."""
     settling: int = 2048
-    """Steps before the first record; twice as many before each other one."""
+    """Steps before the first record; before each later one twice as many as before the last."""
     rounds: int = 3
     """Records, at most, while an orbit neither rests nor goes round in a loop."""
     starts: int = 1024

@@ -77,8 +77,8 @@ def narrow(
 ) -> Change:
     """The same change between inputs that lie closer together, by so many halvings.
 
-    Where there are several changes between the two, it is one of them, and
-    `after` may then be what lies between.
+    Where there are several changes between the two, it is one of them, and `after` may then be what
+    lies between.
     """
     for _ in range(halvings):
         middle = (change.low + change.high) / 2

@@ -69,7 +69,8 @@ def exponents(step: Step, frame: tuple, places: jax.Array, u: jax.Array, length:
 
         start = (x, jnp.eye(d, dtype=x.dtype), jnp.zeros(d, x.dtype))
         (_, _, total), _ = jax.lax.scan(advance, start, jnp.arange(length))
-        return total / (length - length // FREE)
+        # where coordinates do not act on each other, tangents stay in the order they began in
+        return jnp.sort(total / (length - length // FREE), descending=True)
 
     return jax.vmap(orbit_exponents)(places)
 

@@ -65,8 +65,8 @@ def portrait_of(step: Step, states: Any, u: Any = (), effort: Effort | None = No
     """The portrait of `step` in the region of visited `states` `[N, d]`, under the input `u` `[m]`.
 
     Call it with one and the same function for all inputs: it is compiled for each function anew.
-    Raises ValueError for arrays of other shapes, for numbers that are not finite, among them what
-    the map makes of the visited states.
+    Raises ValueError for arrays of other shapes, for an effort out of range, and for numbers that
+    are not finite, among them what the map makes of the visited states.
     """
     effort = effort or Effort()
     if min(effort) < 1 or effort.window < 64:

@@ -14,7 +14,8 @@ import numpy as np
 THINNEST = 0.1
 """Unit of length along an axis, relative to that of the widest, at least."""
 DIRECTIONS = 512
-"""K, directions in which the extent of the data is known, beside the axes."""
+"""Random directions in which the extent of the data is known; with the axes, both ways, they are
+K."""
 
 
 class Region(NamedTuple):

@@ -38,13 +38,14 @@ class Config:
     colour: Annotated[float, Range(least=0.0, most=10.0)] = 1.0
     """β: the noise has power f^-β at frequency f along the horizon. 0 is white; more is slower."""
     sample_decay: Annotated[float, Range(least=1.0)] = struct.field(pytree_node=False, default=1.25)
-    """Factor by which each iteration draws fewer sequences, never fewer than twice the elites."""
+    """Factor by which each iteration draws fewer sequences, but never fewer than twice the elites,
+    or than all `candidates` where these are fewer."""
     reused: Share = struct.field(pytree_node=False, default=0.3)
-    """Share of the elites that the next iteration, or the next call, evaluates again."""
+    """Share of the elites that the next iteration keeps, and the next call evaluates again."""
 
     @property
     def num_reused(self) -> int:
-        """k, elites that are evaluated again."""
+        """k, elites that are kept from an iteration, and from a call, to the next one."""
         return int(self.reused * self.elites)
 
     @property

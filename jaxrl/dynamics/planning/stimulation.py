@@ -136,9 +136,12 @@ def myopic_input(
 
 
 def directions(num_inputs: int) -> jax.Array:
-    """Zero, and sixteen directions to the edge of the unit box and halfway: `[33, m]`."""
+    """Zero, and sixteen directions to the edge of the unit box and halfway: `[33, m]`.
+
+    Of a single input, where there are only two directions, 17 even steps from -1 to 1: `[17, 1]`.
+    """
     if num_inputs == 1:
-        return jnp.linspace(-1.0, 1.0, 17)[:, None]  # the half-way ones are among them
+        return jnp.linspace(-1.0, 1.0, 17)[:, None]
     if num_inputs == 2:
         angle = jnp.arange(16) * (2 * jnp.pi / 16)
         rays = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)

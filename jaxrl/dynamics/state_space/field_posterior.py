@@ -107,7 +107,10 @@ def _has_channels(model: StateSpace, params: Params, information: Information) -
 def prior_deviations(
     model: StateSpace, params: Params, prior: Prior, with_channels: bool = False
 ) -> jax.Array:
-    """Standard deviations `[p]` of all `Parameters` in a row; those of channels in their noise."""
+    """Standard deviations of all `Parameters` in a row, in their order.
+
+    `[d + p]`; C and b, if they are among them, are n (d + 1) more in front, in their noise.
+    """
     values = parameters(model, params, with_channels)
     edges = (model.num_features, model.num_features + model.dims + 1)
     row = jnp.arange(len(values.move))[:, None]

@@ -79,9 +79,10 @@ def correct(
     """The belief after an observation, and log p(y | past).
 
     The last by Laplace's approximation: log p(y | z) - (z - m)ᵀ P⁻¹ (z - m) / 2 - log |I + P S| / 2
-    at the mode z, which is differentiated implicitly: its derivative is V times that of the slope
-    at the mode, so that nothing of the search for it is kept. The search is Newton's after a first
-    step with the curvatures of `channels.chord`.
+    at the mode z, with m and P the moments of `before` and S what the observation tells of the
+    state (`_information`). The mode is differentiated implicitly: its derivative is the covariance
+    after the observation times that of the slope there, so that nothing of the search is kept. The
+    search is Newton's after a first step with the curvatures of `channels.chord`.
     """
     precision, log_volume = inverse(before.covariance)
     squares = products_of_columns(params.matrix)

@@ -42,8 +42,9 @@ def make(
     Trajectories end with an episode and with the rollout.
 
     Args:
-      network: `init(key, obs)` and `apply(params, obs [..., D]) -> [..., d]`, an
-        `spectral.learning.encoder.Encoder` with d from `outputs`.
+      network: `init(key, obs)` and `apply(params, obs [..., D]) -> [..., d]`, of the module
+        `encoder` an `Encoder` or, where `config.directed`, a `TwoSided` `-> [..., 2, d]`, with d
+        from `allo_config.outputs`.
       config: its number leaves may be traced.
       num_actions: A of the random walk.
       inputs: `[S, ...]`, where observations are indices 0..S-1 of states.

@@ -48,7 +48,7 @@ class Config:
     """Transitions remembered, in whole rollouts, where the expectation is sampled; a run of
     `train.allo` sets it to what it records."""
     method: Method = struct.field(pytree_node=False, default="allo")
-    """allo; no_duals, its ablation; ggdo and gdo, without ordering and multipliers."""
+    """allo; no_duals, its ablation; ggdo and gdo, without ordering and duals."""
     graph_weight: Positive = 1.0
     """Scale of the graph term: 1 as in the code of the paper, 0.5 as in its text."""
     directed: bool = struct.field(pytree_node=False, default=False)
@@ -68,7 +68,8 @@ class Config:
     fall_steps: Annotated[Count, needs("schedule", "measured")] = 500
     """Gradient steps in which the step size falls once eigenvectors are found."""
     gradient_steps: Count = 5_000
-    """Budget, after which the step size is 0; a run of `train.allo` sets it to its own."""
+    """Budget, after which a step size that is not constant is 0; a run of `train.allo` sets it to
+    its own."""
     steps_per_update: Count = struct.field(pytree_node=False, default=50)
     """Gradient steps after each rollout."""
     turn_every: CountOrZero = struct.field(pytree_node=False, default=50)
@@ -85,7 +86,7 @@ class Config:
     the expectation is sampled; like a seed, it changes what is drawn."""
     dual_start: Annotated[float, OF_DUALS] = 0.0
     """Initial value of the diagonal duals."""
-    dual_step: Annotated[NonNegative, OF_DUALS] = 0.04
+    dual_step: Annotated[NonNegative, needs("method", "allo")] = 0.04
     """Step size of the duals."""
     dual_limit: Annotated[NonNegative, OF_DUALS] = 100.0
     """Largest size of a dual."""

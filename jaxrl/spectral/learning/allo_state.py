@@ -70,7 +70,7 @@ def first_readout(config: Config, num_states: int) -> Readout | tuple:
 
 
 def is_settled(config: Config, state: State) -> jax.Array:
-    """Whether the step size has fallen to 0."""
+    """Whether the step size has fallen to 0 or, where it is constant, the budget is spent."""
     steps, found_at = state.learner.steps, state.learner.found_at
     last = jnp.minimum(found_at, config.gradient_steps - config.fall_steps) + config.fall_steps
     return steps >= last

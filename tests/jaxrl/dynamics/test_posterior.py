@@ -125,6 +125,8 @@ def test_what_does_not_fit_is_refused():
         posterior.prior(3, 2, 0.0, 1.0)
     with pytest.raises(ValueError, match="noise_strength is -1"):
         posterior.prior(3, 2, 1.0, 1.0, -1.0)
+    with pytest.raises(ValueError, match="noise_strength is -1"):
+        posterior.prior(3, 2, 1.0, 1.0, np.float32(-1))
     with pytest.raises(ValueError, match=r"shapes \(4,\) and \(2,\), expected \(3,\)"):
         posterior.update(posterior.prior(3, 2, 1.0, 1.0), jnp.ones(4), jnp.ones(2))
 

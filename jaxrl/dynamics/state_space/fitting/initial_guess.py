@@ -16,7 +16,7 @@ SMOOTHING = 2.0
 REACH = 4
 """Standard deviations of that Gaussian, rounded to steps, after which it is cut."""
 KNOWN = 0.3
-"""Share of that Gaussian, in numbers that were observed, from which on an average is used."""
+"""Sum of that Gaussian, 1 in its middle, over what was observed, above which an average is used."""
 LEAST_PROCESS = 0.05
 """Smallest standard deviation of the noise of a step, in units of the state's."""
 RIDGE = 1e-6

@@ -141,7 +141,7 @@ def fit_readout(
 def rotations(dims: int, key: jax.Array) -> jax.Array:
     """K rotations and reflections `[K, d, d]`: even angles in the plane, random ones in more.
 
-    Consumes `key`.
+    Of one dimension there are only two, 1 and -1. Consumes `key`.
     """
     if dims == 1:
         return jnp.array([[[1.0]], [[-1.0]]])

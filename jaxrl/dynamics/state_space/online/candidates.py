@@ -99,7 +99,8 @@ def refit(
 ) -> Candidate:
     """The likelier one of two fits to all samples `[T]`: from a guess, and from where it is.
 
-    `steps`, int32 `[2]`, are those of scoring of each, 0: without it. Consumes `key`.
+    `steps`, int32 `[2]`, are how many steps of scoring each takes; one of 0 is left out. Consumes
+    `key`.
     """
     episodes = jax.tree.map(lambda x: x[None], record)
     guess = initial_guess(model, episodes, key)

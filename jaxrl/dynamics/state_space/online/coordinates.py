@@ -24,8 +24,9 @@ def standardise(
     """The model after the map z -> L⁻¹ (z - μ), with μ and L Lᵀ the moments of `means` `[T, d]`.
 
     Of these only those that are `valid`, bool `[T]`, count. The field cannot be taken along
-    exactly: it is fitted anew to its values at the `means`, its parameters being N(0, `deviations`
-    `[R, d]` squared) in a process of its noise. The noise of a step is taken to be independent.
+    exactly: it is fitted anew to its values at the `means`, by a regression with the noise of a
+    step, whose weights have the prior deviations `deviations` `[R, d]`. The noise of a step is then
+    taken to be independent.
     """
     count, counted = jnp.maximum(jnp.sum(valid), 1), valid[:, None]
     centre = jnp.sum(jnp.where(counted, means, 0.0), axis=0) / count

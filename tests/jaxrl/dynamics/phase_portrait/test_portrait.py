@@ -183,6 +183,20 @@ def test_the_logistic_map(rate, period, exponent):
         assert portrait.aperiodic.exponents[0] == pytest.approx(exponent, rel=0.03)
 
 
+@pytest.mark.parametrize("width", [0.1, 10.0])
+def test_coordinates_that_do_not_act_on_each_other(width):
+    """Beside the logistic map a coordinate that halves or stays, spread less or more than it."""
+    states = np.stack(np.meshgrid(np.linspace(0.1, 0.9, 7), width * np.linspace(-1, 1, 7)), -1)
+    beside = lambda factor: lambda z, u: jnp.stack([logistic(z[0], u[0]), factor * z[1]])
+    effort = Effort(orbits=16, window=512, settling=128, rounds=1, starts=32)
+    halving = portrait_of(beside(0.5), states.reshape(-1, 2), [4.0], effort)
+    assert halving.aperiodic is not None
+    expected_exponents = [np.log(2), np.log(0.5)]
+    np.testing.assert_allclose(halving.aperiodic.exponents, expected_exponents, rtol=0.05)
+    staying = portrait_of(beside(1.0), states.reshape(-1, 2), [3.2], effort)
+    assert (staying.cycles, staying.neutral) == ((), 1)
+
+
 @pytest.mark.slow
 def test_henon():
     """Fixed points by a quadratic; the exponents add up to log 0.3, the determinant's."""

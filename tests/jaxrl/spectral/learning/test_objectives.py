@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl.dependent_fields import idle_fields
 from jaxrl.spectral import laplacian
 from jaxrl.spectral.learning import allo, allo_state, objectives
 from jaxrl.spectral.learning.objectives import Multipliers
@@ -215,6 +216,16 @@ def test_duals_of_other_methods_tell_quotients_and_teach_nothing(method):
     same_barrier = multipliers._replace(barrier=first.barrier)
     loss_of = lambda x: allo.loss(config, moments, x)[0]
     np.testing.assert_array_equal(loss_of(same_barrier), loss_of(first))
+
+
+@pytest.mark.parametrize("method", ["allo", "no_duals", "ggdo", "gdo"])
+def test_a_step_of_the_duals_is_without_effect_where_the_settings_say_so(method):
+    u, M = np.random.default_rng(6).normal(size=(12, 3)), path()
+    moments = objectives.exact_moments(float32(u[: len(M)]), *graph_of(M), ordered=True)
+    configs = [allo.Config(method=method, dual_step=step) for step in (0.1, 0.2)]
+    first = allo_state.first_multipliers(configs[0], 3)
+    one, other = (allo.dual_update(x, first, moments, jnp.ones(3)).duals for x in configs)
+    assert jnp.array_equal(one, other) == ("dual_step" in idle_fields(configs[0]))
 
 
 # A learner whose parameters are the features themselves.
