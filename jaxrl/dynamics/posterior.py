@@ -47,7 +47,7 @@ def prior(
     dims: int,
     relative_variance: float | jax.Array,
     noise_variance: float | jax.Array,
-    noise_strength: float | jax.Array = jnp.inf,
+    noise_strength: float | np.floating | jax.Array = jnp.inf,
     shared: bool = True,
 ) -> Posterior:
     """Before any data: independent parameters with mean 0.

@@ -28,8 +28,8 @@ class Shares:
         unless("agent.has_constant_epsilon", why=CONSTANT) | needs("explore_share", None),
         sets("agent.epsilon_transitions", why="explore_share sets it, unless that is None"),
     ] = None
-    """Share of the budget over which epsilon, the share of random actions, falls; None:
-    agent.epsilon_transitions say it."""
+    """Share of the budget over which epsilon falls, the share of steps at which a random action
+    begins; None: agent.epsilon_transitions say it."""
     importance_share: Annotated[
         NonNegative | None,
         needs("agent.prioritised", why="it needs agent.prioritised")
