@@ -272,7 +272,7 @@ def test_a_mistake_is_answered_in_one_line(
 @pytest.mark.parametrize(
     ("place", "name", "value", "message"),
     [
-        (policies, "LARGEST", 100, "bytes; expected 100"),
+        (policies, "LARGEST", 100, "bytes; expected at most 100"),
         (policy_files, "parameters", lambda agent: {"w": np.full(3, np.inf)}, "parameter w of"),
     ],
 )
