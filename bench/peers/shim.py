@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl.losses.distributions import Categorical
+from jaxrl.losses.distributions.discrete import Categorical
 from jaxrl.numerics import linalg
 
 UNUSED = ("brax", "brax.envs", "brax.envs.wrappers", "brax.envs.wrappers.training", "navix")

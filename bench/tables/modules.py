@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("snake", "two_snake", "allo", "durotaxis", "vector_field", "gymnax")
+PROGRAMS = ("snake", "two_snake", "allo", "goals", "durotaxis", "vector_field", "gymnax")
 SHOWN = {"train.host.command_line.command": "train.host.command_line.command.main"}
 """Shown instead of a module whose usage line Markdown would take for a link."""
 

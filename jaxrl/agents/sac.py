@@ -20,7 +20,7 @@ from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
 from jaxrl.dependent_fields import needs
 from jaxrl.losses import exploration, n_step
-from jaxrl.losses.distributions import SquashedNormal
+from jaxrl.losses.distributions.continuous import SquashedNormal
 from jaxrl.losses.n_step import Batch
 from jaxrl.networks import continuous
 from jaxrl.replay import uniform as replay

@@ -16,7 +16,7 @@ from flax import struct
 from jaxrl.checks import NonNegative, Positive, Share
 from jaxrl.dependent_fields import unless
 from jaxrl.losses import returns
-from jaxrl.losses.distributions import Distribution
+from jaxrl.losses.distributions.distribution import Distribution
 from jaxrl.types import PyTree, Transition
 
 

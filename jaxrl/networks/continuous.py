@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Normal, SquashedNormal
+from jaxrl.losses.distributions.continuous import Normal, SquashedNormal
 from jaxrl.networks.mlp import bounds, dense
 
 

@@ -23,7 +23,9 @@ import jax.numpy as jnp
 import jraph
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Joint, Normal, PartlyFixedPolicy, PerNode, SquashedNormal
+from jaxrl.losses.distributions.continuous import Normal, PartlyFixedPolicy, SquashedNormal
+from jaxrl.losses.distributions.discrete import PerNode
+from jaxrl.losses.distributions.joint import Joint
 from jaxrl.networks.continuous import smooth_clip
 from jaxrl.networks.mlp import MLP, bounds, dense
 

@@ -11,14 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxrl.losses.distributions import (
-    Categorical,
-    ClippedNormal,
-    Joint,
-    Normal,
-    PerNode,
-    SquashedNormal,
-)
+from jaxrl.losses.distributions.continuous import ClippedNormal, Normal, SquashedNormal
+from jaxrl.losses.distributions.discrete import Categorical, PerNode
+from jaxrl.losses.distributions.joint import Joint
 from jaxrl.networks.mlp import dense, gaussian
 
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Categorical, masked
+from jaxrl.losses.distributions.discrete import Categorical, masked
 from jaxrl.networks.mlp import dense
 from jaxrl.networks.noisy import align_axes
 from jaxrl.numerics.linalg import orthogonal_start

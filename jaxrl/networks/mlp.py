@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Categorical, ClippedNormal, Normal, SquashedNormal, masked
+from jaxrl.losses.distributions.continuous import ClippedNormal, Normal, SquashedNormal
+from jaxrl.losses.distributions.discrete import Categorical, masked
 from jaxrl.networks.noisy import NoisyDense
 from jaxrl.numerics import linalg
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from jaxrl.agents import sac
-from jaxrl.losses.distributions import Normal, SquashedNormal
+from jaxrl.losses.distributions.continuous import Normal, SquashedNormal
 from jaxrl.losses.n_step import Batch
 from jaxrl.types import Transition
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
-from jaxrl.losses import distributions
+from jaxrl.losses.distributions import continuous, discrete, joint
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.networks.recurrent import RecurrentActorCritic
@@ -110,8 +110,8 @@ def test_a_policy_of_two_sides_tells_the_learners():
 
 
 PARAMETERS = [
-    distributions.Categorical(jnp.array([0.5, -1.0, 2.0])),
-    distributions.Normal(jnp.array([0.5, -1.0]), jnp.array([1.0, 2.0])),
+    discrete.Categorical(jnp.array([0.5, -1.0, 2.0])),
+    continuous.Normal(jnp.array([0.5, -1.0]), jnp.array([1.0, 2.0])),
 ]
 
 
@@ -135,9 +135,7 @@ def test_a_normal_tells_the_middle_of_what_it_draws():
 
 
 def test_a_squashed_normal_stays_in_its_box():
-    policy = distributions.SquashedNormal(
-        PARAMETERS[1], jnp.array([-1.0, 0.0]), jnp.array([1.0, 5.0])
-    )
+    policy = continuous.SquashedNormal(PARAMETERS[1], jnp.array([-1.0, 0.0]), jnp.array([1.0, 5.0]))
     description = policy.describe()
     np.testing.assert_allclose(description["mean"], policy.mode(), rtol=1e-6)
     assert (description["low"] >= policy.low).all()
@@ -146,7 +144,7 @@ def test_a_squashed_normal_stays_in_its_box():
 
 
 def test_parts_with_the_same_name_are_told_apart():
-    description = distributions.Joint((PARAMETERS[0], PARAMETERS[0], PARAMETERS[1])).describe()
+    description = joint.Joint((PARAMETERS[0], PARAMETERS[0], PARAMETERS[1])).describe()
     assert list(description) == ["probabilities", "probabilities_1", "mean", "low", "high"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from jaxrl.agents import dqn, ppo
 from jaxrl.blocks import BlockBatch
-from jaxrl.losses.distributions import Categorical
+from jaxrl.losses.distributions.discrete import Categorical
 from jaxrl.networks.heads import DiscreteHead
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.networks.recurrent import RecurrentActorCritic

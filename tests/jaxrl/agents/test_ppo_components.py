@@ -9,7 +9,7 @@ import pytest
 
 from jaxrl.agents import ppo
 from jaxrl.blocks import flatten
-from jaxrl.losses.distributions import Categorical
+from jaxrl.losses.distributions.discrete import Categorical
 from jaxrl.types import Transition
 
 

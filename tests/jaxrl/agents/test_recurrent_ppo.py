@@ -14,7 +14,7 @@ import pytest
 from jaxrl import acting, loop
 from jaxrl.agent_checker import agent_checker
 from jaxrl.agents import ppo, recurrent_ppo
-from jaxrl.losses.distributions import Categorical
+from jaxrl.losses.distributions.discrete import Categorical
 from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
 from jaxrl.networks.recurrent import RecurrentActorCritic
 from jaxrl.types import Transition, where_tree

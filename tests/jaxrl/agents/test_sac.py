@@ -12,7 +12,7 @@ from scipy import stats
 
 from jaxrl.agent_checker import agent_checker
 from jaxrl.agents import sac
-from jaxrl.losses.distributions import Normal, SquashedNormal
+from jaxrl.losses.distributions.continuous import Normal, SquashedNormal
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.mlp import MLP
 from jaxrl.replay import uniform

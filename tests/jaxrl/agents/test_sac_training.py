@@ -12,7 +12,7 @@ import pytest
 
 from jaxrl import loop
 from jaxrl.agents import sac
-from jaxrl.losses.distributions import Normal
+from jaxrl.losses.distributions.continuous import Normal
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.mlp import MLP
 from tests.jaxrl import toy_environments as toys

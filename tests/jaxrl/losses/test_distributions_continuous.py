@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from jaxrl.losses.distributions import ClippedNormal, Normal, SquashedNormal
+from jaxrl.losses.distributions.continuous import ClippedNormal, Normal, SquashedNormal
 from tests.jaxrl.losses.distribution_parts import (
     INF,
     MEAN,

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxrl.losses.distributions import Categorical, PerNode, masked
+from jaxrl.losses.distributions.discrete import Categorical, PerNode, masked
 from tests.jaxrl.losses.distribution_parts import (
     INF,
     LIVE,

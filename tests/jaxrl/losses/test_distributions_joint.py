@@ -5,16 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.losses.distributions import (
-    Categorical,
+from jaxrl.losses.distributions.continuous import (
     ClippedNormal,
-    Joint,
     Normal,
     PartlyFixedPolicy,
-    PerNode,
     SquashedNormal,
-    masked,
 )
+from jaxrl.losses.distributions.discrete import Categorical, PerNode, masked
+from jaxrl.losses.distributions.joint import Joint
 from tests.jaxrl.losses.distribution_parts import (
     LIVE,
     LOGITS,

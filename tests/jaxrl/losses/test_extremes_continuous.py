@@ -9,7 +9,9 @@ import pytest
 from hypothesis import strategies as st
 from scipy.special import expit, log_expit
 
-from jaxrl.losses.distributions import LOG_2PI, Categorical, Joint, Normal, SquashedNormal
+from jaxrl.losses.distributions.continuous import LOG_2PI, Normal, SquashedNormal
+from jaxrl.losses.distributions.discrete import Categorical
+from jaxrl.losses.distributions.joint import Joint
 from tests.jaxrl.extremes import (
     EPS,
     FUNCTION,

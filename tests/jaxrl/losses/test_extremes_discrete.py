@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 
-from jaxrl.losses.distributions import Categorical, PerNode, masked
+from jaxrl.losses.distributions.discrete import Categorical, PerNode, masked
 from tests.jaxrl.extremes import (
     EPS,
     FUNCTION,

@@ -12,7 +12,7 @@ import optax
 import pytest
 
 from jaxrl.losses import policy_gradient
-from jaxrl.losses.distributions import Categorical
+from jaxrl.losses.distributions.discrete import Categorical
 from jaxrl.types import Transition
 
 B, A, K = 24, 3, 2

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.losses.distributions import SquashedNormal
+from jaxrl.losses.distributions.continuous import SquashedNormal
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.mlp import MLP
 

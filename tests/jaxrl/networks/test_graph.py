@@ -10,7 +10,8 @@ import jraph
 import numpy as np
 import pytest
 
-from jaxrl.losses.distributions import Joint, SquashedNormal
+from jaxrl.losses.distributions.continuous import SquashedNormal
+from jaxrl.losses.distributions.joint import Joint
 from jaxrl.networks.graph import (
     GraphActorCritic,
     GraphTorso,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from jaxrl.losses.distributions import Categorical, Normal, SquashedNormal
+from jaxrl.losses.distributions.continuous import Normal, SquashedNormal
+from jaxrl.losses.distributions.discrete import Categorical
 from jaxrl.networks.conv import Conv, Convolution
 from jaxrl.networks.dueling import QNetwork, combine
 from jaxrl.networks.inputs import Flatten, OneHot

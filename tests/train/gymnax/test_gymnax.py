@@ -16,7 +16,8 @@ from gymnax.environments import spaces
 
 import envs
 from bench import flags
-from jaxrl.losses.distributions import Categorical, Normal, SquashedNormal
+from jaxrl.losses.distributions.continuous import Normal, SquashedNormal
+from jaxrl.losses.distributions.discrete import Categorical
 from jaxrl.wrappers import normalisation
 from train import evaluate, render
 from train.gymnax import networks

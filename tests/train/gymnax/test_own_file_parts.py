@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from gymnax.environments import spaces
 
-from jaxrl.losses.distributions import Categorical, ClippedNormal, Joint, Normal, PerNode
+from jaxrl.losses.distributions.continuous import ClippedNormal, Normal
+from jaxrl.losses.distributions.discrete import Categorical, PerNode
+from jaxrl.losses.distributions.joint import Joint
 from jaxrl.wrappers import normalisation
 from tests.train.gymnax.users_file import main, small_config
 from train.gymnax import networks

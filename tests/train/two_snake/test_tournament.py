@@ -9,7 +9,7 @@ import pytest
 
 from envs.two_snake import rules
 from envs.two_snake.env import TwoSnake
-from jaxrl.losses.distributions import Categorical
+from jaxrl.losses.distributions.discrete import Categorical
 from train.two_snake import agents, evaluation, tournament
 from train.two_snake.config import PRESETS
 from train.two_snake.tournament import PLAYERS, Sides

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr
 
-from jaxrl.losses.distributions import PartlyFixedPolicy, SquashedNormal
+from jaxrl.losses.distributions.continuous import PartlyFixedPolicy, SquashedNormal
 from jaxrl.types import Agent
 from train.durotaxis.episodes.record import Episode
 

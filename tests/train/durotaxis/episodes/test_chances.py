@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from envs.durotaxis import rules
-from jaxrl.losses.distributions import Normal, SquashedNormal
+from jaxrl.losses.distributions.continuous import Normal, SquashedNormal
 from train.durotaxis.episodes import chances
 
 DRAWS = 20_000

@@ -1,0 +1,5 @@
+"""Policies: distributions over actions, as pytrees that networks return through `jit`.
+
+Axes before those of one action are batch axes `[...]`: `sample` draws them all from one key, and
+`log_prob`, `entropy` and `kl` keep them. Logarithms are natural.
+"""
