@@ -71,7 +71,7 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
         goal=jnp.zeros(num_states, bool),
         max_steps_in_episode=maze.walk_steps,
     )
-    policy = policies.table(maze.policy, maze.epsilon, maze.goal, layout, maze.wind)
+    policy = policies.table(maze.policy, maze.epsilon, maze.goal, layout)
     check_policy(policy, agent)
     learned_policy = None if agent.importance else policy
     with show_activity(f"computing the true eigenvectors of {num_states:,} states"):

@@ -20,9 +20,7 @@ EXPECTED = (
 ROUNDING = 1e-6  # by which probabilities may miss the sum 1
 
 
-def table(
-    text: str, epsilon: float, goal: str, layout: Layout, wind: float = 0.0
-) -> np.ndarray | None:
+def table(text: str, epsilon: float, goal: str, layout: Layout) -> np.ndarray | None:
     """The policy that `text` means, `[S, 4]`; None for the uniform one, and one that explores.
 
     Raises ValueError, in one line, for text and files that are no policy.
@@ -31,7 +29,7 @@ def table(
         return None
     shape = (layout.num_states, 4)
     if text == "greedy":
-        ways = tables.sparse_transitions(tables.dynamics(layout, wind))
+        ways = tables.sparse_transitions(tables.dynamics(layout))
         return epsilon_greedy(layout, ways, goal_cell(layout, goal), epsilon)
     numbers = _parse_numbers(text)
     if numbers is not None:
@@ -68,7 +66,8 @@ def epsilon_greedy(
 ) -> np.ndarray:
     """Any action with probability `epsilon`, else one that leads nearest to the goal, `[S, 4]`.
 
-    `ways` `[S, S]` holds an entry wherever a move may lead.
+    `ways` `[S, S]` holds an entry wherever a move may lead without wind, which the policy does not
+    reckon with: the way of a lucky gust may be shorter, and is one that a policy would wait for.
     Distances are numbers of moves, over doors and portals as they may be passed; ties share.
     """
     distances = csgraph.shortest_path(ways.T, unweighted=True, indices=layout.index[goal])  # [S]
