@@ -109,7 +109,7 @@ def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
     away = quantity(content["distance"], "moves")
     title = f"{content['maze']}: {learners}, starts {away} away or more"
     caption = "mean (steps: median) and 95 % interval; gained: against no help, same optimism"
-    reached, planned = content["checkpoints"], content["planned_checkpoints"]
+    reached, planned = content["checkpoints_reached"], content["checkpoints_planned"]
     if reached < planned:
         caption += f"\nStopped after {reached} of {planned} checkpoints: all is of these."
     result = Table(title=title, caption=caption)

@@ -214,8 +214,8 @@ def evaluate(config: Config, experiment: Experiment, *trained: *TrainedAgents) -
         distance=sizes.min_distance,
         max_steps=sizes.max_steps,
         games=sizes.games,
-        checkpoints=reached,
-        planned_checkpoints=config.run.total_updates(1),
+        checkpoints_reached=reached,
+        checkpoints_planned=config.run.total_updates(1),
         level=sizes.level,
         weight=config.weight,
     )

@@ -194,7 +194,7 @@ def test_learners_of_every_arm_fit_together_and_are_scored(untrained_run: Path):
         jnp.asarray(success * reached), jnp.asarray(5 / success * reached)
     )
     evaluation = of_all.evaluate([stopped], [0], [jax.random.key(0)])
-    assert (content["checkpoints"], evaluation.content["checkpoints"]) == (40, 11)
+    assert [x["checkpoints_reached"] for x in (content, evaluation.content)] == [40, 11]
     for arm, each in zip(evaluation.content["seeds"][0]["arms"].values(), success, strict=True):
         assert arm["steps"] == (20 * np.arange(1, 12)).tolist()
         np.testing.assert_allclose(arm["area_of_each"], each[..., :11].mean(-1), rtol=1e-5)
