@@ -86,6 +86,17 @@ def test_a_greedy_policy_does_not_wait_for_gusts(wind: float):
     np.testing.assert_allclose(steps, moves_to((1, 1), problem.layout)[others], rtol=0.05)
 
 
+def test_a_greedy_policy_goes_around_doors_that_hardly_open():
+    """Through one that opens in one of a hundred tries only where there is no shorter way."""
+    means = []
+    for back in (0.0, 0.01, 0.9):
+        flags = f"--env.doors=10 --env.door-back={back} --env.policy=greedy --env.epsilon=0"
+        problem = make_problem(parse_config(flags))
+        chain = problem.chain.toarray()[:-1, :-1]  # its goal is the last cell
+        means.append(np.linalg.solve(np.eye(len(chain)) - chain, np.ones(len(chain))).mean())
+    assert means[2] < means[1] <= means[0] + 1e-6, "a way back is never worse than none"
+
+
 def test_policies_of_numbers_and_of_a_file(tmp_path):
     assert policies.table("uniform", 0.5, "", LAYOUT) is None
     policy = policies.table("0.5,0.25,0.25,0", 0.5, "", LAYOUT)
