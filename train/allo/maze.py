@@ -51,9 +51,9 @@ class Maze:
     """Root of the random numbers of openings and doors."""
     policy: Annotated[str, ON_CELLS] = "uniform"
     """How the walk chooses moves. uniform; exploring, to the neighbour visited least; greedy,
-    towards a goal; probabilities of up, right, down and left, such as 0.4,0.2,0.2,0.2; or an .npy
-    file with a table of states by actions. With env.id uniform, or the run, file or name of a
-    trained policy."""
+    towards a goal, as if there were no wind; probabilities of up, right, down and left, such as
+    0.4,0.2,0.2,0.2; or an .npy file with a table of states by actions. With env.id uniform, or the
+    run, file or name of a trained policy."""
     epsilon: Annotated[Share, ON_CELLS, OF_POLICY] = 0.5
     """Probability of a random move instead of that of the greedy policy, or of a trained one."""
     goal: Annotated[str, ON_CELLS, OF_GREEDY] = ""

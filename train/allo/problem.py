@@ -71,7 +71,7 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
         goal=jnp.zeros(num_states, bool),
         max_steps_in_episode=maze.walk_steps,
     )
-    policy = policies.table(maze.policy, maze.epsilon, maze.goal, layout, maze.wind)
+    policy = policies.table(maze.policy, maze.epsilon, maze.goal, layout)
     check_policy(policy, agent)
     learned_policy = None if agent.importance else policy
     with show_activity(f"computing the true eigenvectors of {num_states:,} states"):
@@ -207,9 +207,10 @@ def solve_eigensystem(
         eigensystem, mu = sparse_laplacian.eigensystem(chain, start, steps, discount, count)
         return eigensystem, None if mu is None else laplacian.successor_lambda(mu[:d], discount)
     if num_states > DENSE_AT_MOST:
+        most = max(x for x in range(1, d) if scores.columns_needed(x) < num_states // 4)
         raise ValueError(
-            f"agent.num_features is {d} in a maze of {num_states:,} states; expected fewer than "
-            f"{num_states // 8}, as the truth of so many is not computed"
+            f"agent.num_features is {d} in a maze of {num_states:,} states; expected at most "
+            f"{most:,}, as the truth of more is not computed"
         )
     P = chain.toarray()
     eigensystem = laplacian.eigensystem(laplacian.sampled_pairs(P, start, steps, discount))

@@ -212,6 +212,11 @@ def _refuse_idle(experiment: Experiment, overrides: dict[str, Any]) -> None:
             )
     if "stiffness_unit" in overrides and experiment.units == "px":
         raise UsageError("--stiffness-unit would have no effect without --units physical")
+    is_unused = experiment.units == "px" and experiment.field_pixel_size is None
+    if "pixel_size" in overrides and is_unused:
+        raise UsageError(
+            "--pixel-size would have no effect without --units physical or --field-pixel-size"
+        )
     if experiment.field_file:
         idle, why = ("m", "b", "width", "height"), "the ground is a measured field"
     elif experiment.ground == "random":

@@ -109,6 +109,9 @@ def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
     away = quantity(content["distance"], "moves")
     title = f"{content['maze']}: {learners}, starts {away} away or more"
     caption = "mean (steps: median) and 95 % interval; gained: against no help, same optimism"
+    reached, planned = content["checkpoints_reached"], content["checkpoints_planned"]
+    if reached < planned:
+        caption += f"\nStopped after {reached} of {planned} checkpoints: all is of these."
     result = Table(title=title, caption=caption)
     level = f"steps to {content['level']:.0%}"
     result.add_column("arm", no_wrap=True)

@@ -37,7 +37,12 @@ class LearnerResults(NamedTuple):
     """Results of the learners at each checkpoint; 0 at those not reached yet."""
 
     success: jax.Array  # [A, G, R, C] share of greedy episodes that arrived
-    length: jax.Array  # [A, G, R, C] their mean steps
+    length: jax.Array  # [A, G, R, C] their mean steps, 1 or more
+
+    @property
+    def num_reached(self) -> int:
+        """Checkpoints reached so far. Host code."""
+        return int(np.sum(np.any(np.asarray(self.length) > 0, axis=(0, 1, 2))))
 
 
 class State(NamedTuple):
@@ -180,12 +185,16 @@ def map_learners(experiment: Experiment, body: Any) -> Any:
 
 
 def evaluate(config: Config, experiment: Experiment, *trained: *TrainedAgents) -> Evaluation:
-    """Every measure of every arm, with its interval over goals and learners."""
+    """Every measure of every arm, with its interval over goals and learners.
+
+    Of the checkpoints that have been reached: a run may have been stopped before its end.
+    """
     sizes, maze = experiment.plan, experiment.problem.layout
+    reached = max(results.num_reached for results in trained[0])
 
     def measure(results: LearnerResults, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
-        success, length = np.asarray(results.success), np.asarray(results.length)
+        success, length = (np.asarray(x)[..., : max(reached, 1)] for x in results)
         progress = [tasks.progress(*pair, sizes) for pair in zip(success, length, strict=True)]
         arms = scores.summaries(experiment.arms, progress)
         area = arms[SCORED]["area"]
@@ -205,6 +214,8 @@ def evaluate(config: Config, experiment: Experiment, *trained: *TrainedAgents) -
         distance=sizes.min_distance,
         max_steps=sizes.max_steps,
         games=sizes.games,
+        checkpoints_reached=reached,
+        checkpoints_planned=config.run.total_updates(1),
         level=sizes.level,
         weight=config.weight,
     )

@@ -216,6 +216,18 @@ def layout_text(rows: int, cols: int, obstacles: int, foods: int) -> str:
     return f"{rows}×{cols}" + f" with {' and '.join(extras)}" * bool(extras)
 
 
+def as_played(game: Game) -> Game:
+    """The game without what changes the games of training alone, which not every board allows."""
+    return replace(
+        game,
+        mirror=False,
+        grown_share=0.0,
+        late_share=0.0,
+        smallest_side=0,
+        square_boards=False,
+    )
+
+
 def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
     """The game for training, or the one for evaluation."""
     env = Snake(

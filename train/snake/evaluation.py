@@ -19,7 +19,7 @@ from train.host.scoring import scores
 from train.host.scoring.scores_file import ScoresFile, write_scores
 from train.host.training import Games
 from train.snake import rule_based
-from train.snake.config import PPO, Game, Side, board_text
+from train.snake.config import PPO, Game, Side, as_played, board_text
 from train.snake.rule_based import BOARD, OpenSnake
 from train.snake.training import make_training
 
@@ -147,7 +147,7 @@ def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
     changes = {"evaluation_games": options.games, "evaluation_greedy": not options.sampled}
     if options.max_steps is not None or options.sizes:  # no other limit cuts these games first
         changes["evaluation_steps"] = game.max_steps_in_episode
-    config = replace(saved_runs.with_run_fields(run.config, **changes), env=game)
+    config = replace(saved_runs.with_run_fields(run.config, **changes), env=as_played(game))
     keys = scores.evaluation_keys(options.key, run.seeds)
     evaluation = make_training(config).evaluate(run.agents, run.seeds, keys)
     for row in evaluation.content["seeds"]:

@@ -15,13 +15,17 @@ import jax.numpy as jnp
 NAMES = ("constant", "rear", "age", "crowding", "stiffness")
 AGE, CROWD = 10.0, 32.0
 """Frames, and cells, of which covariates are multiples."""
-MEANINGS = {
-    "constant": "log-odds of a young cell in the middle of 32, on ground of stiffness 1",
-    "rear": "from the foremost cell to the rearmost",
-    "age": f"for every {AGE:g} frames of age",
-    "crowding": "for every doubling of the number of cells",
-    "stiffness": "for every doubling of the stiffness",
-}
+
+
+def meanings(one: str = "1") -> dict[str, str]:
+    """What each coefficient is; `one` is how a stiffness of 1 is told, such as `2 kPa`."""
+    return {
+        "constant": f"log-odds of a young cell in the middle of 32, on ground of stiffness {one}",
+        "rear": "from the foremost cell to the rearmost",
+        "age": f"for every {AGE:g} frames of age",
+        "crowding": "for every doubling of the number of cells",
+        "stiffness": "for every doubling of the stiffness",
+    }
 
 
 class Events(NamedTuple):

@@ -36,7 +36,7 @@ REACHES = np.linspace(-5, 5, 101).astype(np.float32)
 class Spawning(NamedTuple):
     """The numbers of a law of spawning; scalars."""
 
-    gamma: Any  # px, distance on very stiff ground
+    gamma: Any  # px, distance on very stiff ground; isotropic: the reach R of `isotropic_terms`
     alpha: Any  # stiffness at which that is half
     noise: Any  # px, added to the distance; isotropic: times a normal deviate
     theta: Any = 0.0  # radians, mean direction, from x towards y

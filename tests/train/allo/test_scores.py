@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxrl.spectral import laplacian
+from jaxrl.spectral.learning import allo
 from train.allo import problem, scores
 from train.allo.config import PRESETS, Config
 from train.allo.maze import Maze
@@ -187,8 +188,13 @@ def test_large_mazes_have_the_truth_of_small_ones(wind, monkeypatch):
 def test_most_of_very_many_eigenvectors_are_refused(monkeypatch):
     monkeypatch.setattr(problem, "DENSE", 20)
     monkeypatch.setattr(problem, "DENSE_AT_MOST", 100)
-    with pytest.raises(ValueError, match=r"num_features is 11 in a maze of 104 states; .* than 13"):
+    message = r"num_features is 11 in a maze of 104 states; expected at most 7, as"
+    with pytest.raises(ValueError, match=message):
         problem_of("GridRoom-4")
+    of_features = lambda d: problem.make_problem(Maze(), "coordinates", allo.Config(num_features=d))
+    assert of_features(7).truth.vectors.shape[1] >= 7, "as many as are said to be allowed"
+    with pytest.raises(ValueError, match=r"num_features is 8 .* at most 7"):
+        of_features(8)
 
 
 def test_an_exact_expectation_that_does_not_fit_is_refused(monkeypatch):

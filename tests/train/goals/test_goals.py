@@ -1,5 +1,6 @@
 """`python -m train.goals` after a small run of train.allo, and the arithmetic behind it."""
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from PIL import Image
+from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
@@ -186,6 +188,21 @@ def test_learners_of_every_arm_fit_together_and_are_scored(untrained_run: Path):
         np.testing.assert_allclose(arm["area_of_each"], each.mean(-1), rtol=1e-5)
         assert arm["area"]["value"] == pytest.approx(each.mean(), rel=1e-5)
     assert row["area"]["mean"] == row["arms"]["learned distance"]["area"]["value"]
+    # A run that was stopped after 11 checkpoints is scored by these.
+    reached = np.arange(40) < 11
+    stopped = training.LearnerResults(
+        jnp.asarray(success * reached), jnp.asarray(5 / success * reached)
+    )
+    evaluation = of_all.evaluate([stopped], [0], [jax.random.key(0)])
+    assert [x["checkpoints_reached"] for x in (content, evaluation.content)] == [40, 11]
+    for arm, each in zip(evaluation.content["seeds"][0]["arms"].values(), success, strict=True):
+        assert arm["steps"] == (20 * np.arange(1, 12)).tolist()
+        np.testing.assert_allclose(arm["area_of_each"], each[..., :11].mean(-1), rtol=1e-5)
+        assert arm["success"]["value"] == pytest.approx(each[..., 10].mean(), rel=1e-5)
+        assert arm["length"]["value"] == pytest.approx((5 / each[..., 10]).mean(), rel=1e-5)
+    console = Console(width=120, file=io.StringIO())
+    console.print(evaluation.table)
+    assert "Stopped after 11 of 40 checkpoints" in console.file.getvalue()  # pyright: ignore
 
 
 @pytest.mark.parametrize(

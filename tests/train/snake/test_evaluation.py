@@ -20,9 +20,12 @@ from jaxrl.evaluate import Episodes
 from tests.train import untrained
 from tests.train.snake.snake_runs import UPDATES, make_run
 from train import evaluate, render
+from train.host.command_line import command
 from train.host.scoring import limits
 from train.policies import export
 from train.snake import evaluation, pictures
+from train.snake.program import PROGRAM
+from train.snake.training import make_training
 
 SMALL = "--env.rows 6 --env.cols 7 --loop.num_envs 4 --network.hidden 4 --env.observation"
 
@@ -87,6 +90,36 @@ def test_games_of_sizes_are_cut_by_the_limit_of_their_board_alone(monkeypatch):
     assert longest == [1_600, 102_400]
     evaluation.play(run, run.config.env, evaluation.Options())
     assert longest[-1] == 7
+
+
+@pytest.mark.parametrize(
+    ("trained", "flags"),
+    [
+        ("--env.smallest-side=5", {"obstacles": 2, "foods": 2}),
+        ("--env.smallest-side=6 --env.square-boards --env.late-share=0.5", {"rows": 4, "cols": 5}),
+        ("--env.grown-share=0.3 --env.mirror", {"obstacles": 3}),
+    ],
+)
+def test_how_training_games_began_does_not_matter_on_other_boards(
+    trained: str, flags: dict, monkeypatch
+):
+    """They are not played, so that a game may have what they must not."""
+    config, _ = command.parse(PROGRAM, f"ppo {SMALL} features {trained}".split())
+    run = untrained.snake()._replace(config=config)
+    played = []
+
+    def build_training(config):
+        make_training(config)  # which refuses games that cannot be
+        played.append(config.env)
+        return SimpleNamespace(evaluate=lambda *_: SimpleNamespace(content={"seeds": []}))
+
+    monkeypatch.setattr(evaluation, "make_training", build_training)
+    options = evaluation.Options(**flags)
+    game = evaluation.requested_game(config.env, options.rows, options.cols, options)
+    evaluation.play(run, game, options)
+    (game,) = played
+    assert {name: getattr(game, name) for name in flags} == flags
+    assert game.observation == "features"
 
 
 @pytest.mark.slow

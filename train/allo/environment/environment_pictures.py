@@ -23,8 +23,8 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
 
     The arrays: `states` `[m, ...]`, observations of fresh walks; `learned` `[seeds, m, d]`, their
     features; `learned_eigenvalues` `[seeds, d]`; `seeds`. `eigenvectors.png` shows the features of
-    the first seed over two numbers of the observation, if there are two or three, else over its two
-    principal components.
+    the first seed over the numbers of the observation, if there are two or three, else over its two
+    principal components; there is none of single numbers.
     """
     problem = make_problem(config)
     states = np.asarray(

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from envs.grid import tables
-from envs.grid.layouts import Layout, outcomes
+from envs.grid.layouts import Layout
 from envs.grid.passages import Cell
 from train.host.files import array_files
 
@@ -18,11 +18,10 @@ EXPECTED = (
     "0.4,0.2,0.2,0.2, or an .npy file with a table of states by actions"
 )
 ROUNDING = 1e-6  # by which probabilities may miss the sum 1
+MOST_SWEEPS = 10_000  # of value iteration, for moves that may lead to several places
 
 
-def table(
-    text: str, epsilon: float, goal: str, layout: Layout, wind: float = 0.0
-) -> np.ndarray | None:
+def table(text: str, epsilon: float, goal: str, layout: Layout) -> np.ndarray | None:
     """The policy that `text` means, `[S, 4]`; None for the uniform one, and one that explores.
 
     Raises ValueError, in one line, for text and files that are no policy.
@@ -31,8 +30,7 @@ def table(
         return None
     shape = (layout.num_states, 4)
     if text == "greedy":
-        ways = tables.sparse_transitions(tables.dynamics(layout, wind))
-        return epsilon_greedy(layout, ways, goal_cell(layout, goal), epsilon)
+        return epsilon_greedy(layout, goal_cell(layout, goal), epsilon)
     numbers = _parse_numbers(text)
     if numbers is not None:
         if numbers.shape != (4,) or not (numbers >= 0).all():
@@ -63,24 +61,43 @@ def goal_cell(layout: Layout, text: str) -> Cell:
     raise ValueError(f"env.goal is {text!r}; expected ROW,COL of a free cell, counted from 0")
 
 
-def epsilon_greedy(
-    layout: Layout, ways: sparse.csr_array, goal: Cell, epsilon: float
-) -> np.ndarray:
-    """Any action with probability `epsilon`, else one that leads nearest to the goal, `[S, 4]`.
+def epsilon_greedy(layout: Layout, goal: Cell, epsilon: float) -> np.ndarray:
+    """Any action with probability `epsilon`, else one that leads soonest to the goal, `[S, 4]`.
 
-    `ways` `[S, S]` holds an entry wherever a move may lead.
-    Distances are numbers of moves, over doors and portals as they may be passed; ties share.
+    By the moves that are expected without wind, which the policy does not reckon with; a door that
+    is open in one of ten tries is ten moves. Ties share.
     """
-    distances = csgraph.shortest_path(ways.T, unweighted=True, indices=layout.index[goal])  # [S]
-    distances = np.where(np.isfinite(distances), distances, layout.num_states)
-    greedy = np.zeros((layout.num_states, 4))
-    for state, (row, col) in enumerate(layout.cells.tolist()):
-        action_distances = [
-            _expected_distance(layout, distances, (row, col), action) for action in range(4)
-        ]
-        best = np.isclose(action_distances, min(action_distances))
-        greedy[state] = best / best.sum()
-    return epsilon / 4 + (1 - epsilon) * greedy
+    moves = tables.dynamics(layout)
+    expected = _expected_moves(moves, int(layout.index[goal]))
+    after = np.sum(moves.probability * expected[moves.successor], axis=-1)  # [S, 4]
+    best = np.isclose(after, after.min(axis=1, keepdims=True))
+    return epsilon / 4 + (1 - epsilon) * best / best.sum(axis=1, keepdims=True)
+
+
+def _expected_moves(moves: tables.Dynamics, goal: int) -> np.ndarray:
+    """The least expected number of moves to a goal from each state, float64 `[S]`.
+
+    Where a move that fails stays, as at doors, it takes 1 / chance tries, so that these are lengths
+    of shortest paths. Value iteration corrects that where it may lead elsewhere, as portals do.
+    States without a way to the goal are farther than all others.
+    """
+    successor, chance = moves.successor, moves.probability.astype(float)
+    count = len(successor)
+    state, action, slot = np.nonzero(chance)
+    after, tries = successor[state, action, slot], 1 / chance[state, action, slot]
+    order = np.lexsort((tries, after, state))  # of several ways to a state the quickest comes first
+    pairs, first = np.unique(np.stack([state, after])[:, order], axis=1, return_index=True)
+    ways = sparse.csr_array((tries[order][first], tuple(pairs)), shape=(count, count))
+    expected = csgraph.dijkstra(ways.T, indices=goal)
+    leads = np.isfinite(expected)
+    expected[~leads] = expected[leads].max() + count
+    for _ in range(MOST_SWEEPS):
+        better = 1 + np.min(np.sum(chance * expected[successor], axis=-1), axis=1)
+        better = np.where(leads & (np.arange(count) != goal), better, expected)
+        if np.allclose(better, expected, rtol=1e-6):
+            break
+        expected = better
+    return expected
 
 
 def walker(policy: np.ndarray):
@@ -92,12 +109,6 @@ def walker(policy: np.ndarray):
         return action, -jnp.log(4.0) - log_policy[state, action]
 
     return walk
-
-
-def _expected_distance(layout: Layout, distances: np.ndarray, cell: Cell, action: int) -> float:
-    """Expected distance to the goal after an action."""
-    ends = outcomes(layout, cell, action)
-    return float(sum(chance * distances[layout.index[end]] for end, chance in ends))
 
 
 def _parse_numbers(text: str) -> np.ndarray | None:

@@ -66,7 +66,7 @@ class Options(OwnGround):
     stiffness beside them, and results are told in µm. With tracks in px it changes the unit of
     results alone."""
     stiffness_unit: Annotated[Positive, tyro.conf.arg(metavar="FLOAT")] = 1.0
-    """kPa of a unit of stiffness, for results in µm and kPa."""
+    """kPa of a unit of stiffness, for results in µm and kPa, which --pixel-size asks for."""
     goal: str = "right"
     """The way on which rear and front are told: right, left, up, down, or degrees counter-clockwise
     from right."""
@@ -119,6 +119,11 @@ def analyse(options: Options) -> Result:
     """Reads, fits, simulates and tests. Raises ValueError, in one line, for unusable input."""
     options = with_example(options)
     refuse_flags(options)
+    if options.pixel_size is None and options.stiffness_unit != Options.stiffness_unit:
+        raise ValueError(
+            "--stiffness-unit has no effect without --pixel-size: give that, too, for results in "
+            "µm and kPa"
+        )
     tracks = formats.read(options.tracks, options.edges, options.pixel_size)
     ground = ground_of(options, options.goal, tracks)
     refuse_outside(tracks, ground)

@@ -30,7 +30,7 @@ def draw(directory: Path, table: Table, fit: Fit, check: Check, units: Units) ->
     paths = [directory / name for name in names]
     draw_spawning(paths[0], table, fit, units)
     draw_profiles(paths[1], fit, units)
-    draw_events(paths[2], table, fit)
+    draw_events(paths[2], table, fit, units)
     draw_check(paths[3], check, units)
     return paths
 
@@ -155,7 +155,7 @@ def _draw_profile(
     _tidy(axes)
 
 
-def draw_events(path: Path, table: Table, fit: Fit) -> None:
+def draw_events(path: Path, table: Table, fit: Fit, units: Units) -> None:
     """Coefficients of deaths and births with intervals, and shares seen beside fitted ones."""
     figure = Figure(figsize=(10, 5.4), dpi=PRINT, layout="constrained")
     panels = figure.subplots(2, 3, width_ratios=(1.3, 1, 1))
@@ -164,18 +164,18 @@ def draw_events(path: Path, table: Table, fit: Fit) -> None:
         ("births", table.births, fit.births, fit.birth_causes),
     )
     for axes_row, (kind, data, estimate, causes) in zip(panels, rows, strict=True):
-        _draw_coefficients(axes_row[0], estimate, causes, kind)
+        _draw_coefficients(axes_row[0], report.event_numbers(estimate, causes, units), kind)
         shown_causes = (*causes, *(x for x in events.NAMES[1:] if x not in causes))[:2]
         for axes, cause in zip(axes_row[1:], shown_causes, strict=True):
-            _draw_shares(axes, data, estimate, cause, kind)
+            _draw_shares(axes, data, estimate, cause, units)
+            axes.set_ylabel(f"{kind} per cell and frame")
     handles = panels[0, 1].get_legend_handles_labels()[0]
     legend_below(figure, [*panels[0, 0].get_legend_handles_labels()[0], *handles])
     save(figure, path)
 
 
-def _draw_coefficients(axes: Axes, estimate: Estimate, causes: tuple[str, ...], kind: str) -> None:
+def _draw_coefficients(axes: Axes, numbers: dict[str, report.Number], kind: str) -> None:
     """A line for each cause; the constant is another matter."""
-    numbers = report.event_numbers(estimate, causes)
     numbers = {name: number for name, number in numbers.items() if name != "constant"}
     for y, number in enumerate(numbers.values()):
         span = max(1.0, abs(number.value))
@@ -191,7 +191,7 @@ def _draw_coefficients(axes: Axes, estimate: Estimate, causes: tuple[str, ...], 
         for end, at, marker in ((number.low, low, "<"), (number.high, high, ">")):
             if not np.isfinite(end):
                 axes.plot(at, y, marker, color=BLUE, markersize=6)
-    labels = [f"{name}\n{events.MEANINGS[name]}" for name in numbers]
+    labels = [f"{name}\n{number.meaning}" for name, number in numbers.items()]
     axes.set_yticks(range(len(numbers)), labels, size=8)
     axes.set_ylim(len(numbers) - 0.5, -0.5)
     axes.axvline(0, color=GREY, linestyle="--", linewidth=1)
@@ -202,20 +202,16 @@ def _draw_coefficients(axes: Axes, estimate: Estimate, causes: tuple[str, ...], 
     axes.grid(False)
 
 
-def _draw_shares(axes: Axes, data: Events, estimate: Estimate, cause: str, kind: str) -> None:
-    """The share of cells that it befell per frame, in groups of equal size by a cause."""
+def _draw_shares(axes: Axes, data: Events, estimate: Estimate, cause: str, units: Units) -> None:
+    """The share of cells that it befell per frame, in groups of equal size by a cause, in units."""
     column = data.covariates[:, events.NAMES.index(cause)]
     odds = data.covariates @ estimate.theta
     fitted = special.expit(odds)
     order = np.argsort(column, kind="stable")
     groups = [g for g in np.array_split(order, BINS) if len(g)]
     x = np.array([column[g].mean() for g in groups])
-    scale = events.AGE if cause == "age" else 1.0
-    x = (
-        scale * x
-        if cause in ("age", "rear")
-        else np.exp2(x) * (events.CROWD if cause == "crowding" else 1)
-    )
+    scale = {"age": events.AGE, "crowding": events.CROWD, "stiffness": units.stiffness}
+    x = scale.get(cause, 1.0) * (np.exp2(x) if cause in ("crowding", "stiffness") else x)
     seen_share = np.array([data.happened[g].mean() for g in groups])
     expected = np.array([fitted[g].mean() for g in groups])
     size = np.array([len(g) for g in groups])
@@ -234,8 +230,7 @@ def _draw_shares(axes: Axes, data: Events, estimate: Estimate, cause: str, kind:
         label="share seen, 90 % interval",
     )
     axes.plot(x, expected, color=VERMILLION, linewidth=1.8, label="fitted law")
-    axes.set_xlabel(AXES[cause])
-    axes.set_ylabel(f"{kind} per cell and frame")
+    axes.set_xlabel(AXES.get(cause, f"{units.stiffness_label} under the cell"))
     axes.set_ylim(bottom=0)
     _tidy(axes)
 
@@ -244,7 +239,6 @@ AXES = {
     "rear": "rank: foremost -½, rearmost ½",
     "age": "age (frames)",
     "crowding": "cells in the colony",
-    "stiffness": "stiffness under the cell",
 }
 
 

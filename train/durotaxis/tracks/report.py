@@ -28,6 +28,11 @@ MEANINGS = {
     "error": "standard deviation of a place as observed",
     "scatter": "that of where children land about the law",
 }
+ISOTROPIC = {
+    "gamma": "reach R on very stiff ground; children lie within 1 px + 2 R, one deviation",
+    "noise": "deviation of R",
+}
+"""What else numbers mean in that law, which has no distance: see `spawning.isotropic_terms`."""
 CONFOUNDED = 0.95
 """Correlation of estimates from which on they are known together alone."""
 FLAT = 2.0
@@ -58,7 +63,8 @@ def spawning_numbers(fit: Fit, units: Units) -> dict[str, Number]:
         ends = (estimate.theta[i], estimate.low[i], estimate.high[i])
         value, low, high = (factors[name] * fitting.natural(name, x, fit.law) for x in ends)
         unit = units.length_name if name in LENGTHS else unit_names.get(name, "")
-        numbers[name] = Number(value, low, high, unit, MEANINGS[name])
+        meanings = MEANINGS | ISOTROPIC if fit.law == "isotropic" else MEANINGS
+        numbers[name] = Number(value, low, high, unit, meanings[name])
     return numbers
 
 
@@ -69,11 +75,12 @@ def unit_factors(units: Units) -> dict[str, float]:
     return own
 
 
-def event_numbers(estimate: Estimate, causes: tuple[str, ...]) -> dict[str, Number]:
-    """The coefficients of a law of events, log-odds."""
+def event_numbers(estimate: Estimate, causes: tuple[str, ...], units: Units) -> dict[str, Number]:
+    """The coefficients of a law of events, log-odds; the constant is of a stiffness in units."""
     rows = zip(events.NAMES, estimate.theta, estimate.low, estimate.high, strict=True)
+    meanings = events.meanings(f"{units.stiffness:g} {units.stiffness_name}".strip())
     return {
-        name: Number(float(value), float(low), float(high), "", events.MEANINGS[name])
+        name: Number(float(value), float(low), float(high), "", meanings[name])
         for name, value, low, high in rows
         if name in ("constant", *causes)
     }
@@ -128,7 +135,11 @@ def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Unit
             lines.append(f"only {quantity(count, kind)}: their law is little more than a guess")
     for count, what in (
         (table.num_edge, "births near an edge of the ground, where children are held back,"),
-        (table.num_short, "births whose parent was seen in fewer frames than it had children,"),
+        (
+            table.num_short,
+            "births whose parent was seen in fewer frames than it takes part in births, its own "
+            "among them,",
+        ),
     ):
         if count:
             lines.append(f"{count} {what} are left out of the law of spawning")
@@ -160,7 +171,7 @@ def open_lines(fit: Fit, units: Units) -> list[str]:
         ("deaths", fit.deaths, fit.death_causes),
         ("births", fit.births, fit.birth_causes),
     ):
-        for name, number in event_numbers(estimate, causes).items():
+        for name, number in event_numbers(estimate, causes, units).items():
             if not math.isfinite(number.low) or not math.isfinite(number.high):
                 lines.append(
                     f"{kind}: {name} has no end on one side; it parts those that {kind} befall "
@@ -220,7 +231,7 @@ def text_table(fit: Fit, units: Units) -> TextTable:
         ("births", fit.births, fit.birth_causes),
     ):
         out.add_section()
-        for name, number in event_numbers(estimate, causes).items():
+        for name, number in event_numbers(estimate, causes, units).items():
             out.add_row(
                 f"{kind}: {name}",
                 format_number(number.value),
@@ -258,8 +269,8 @@ def content(
     laws = {
         "law": fit.law,
         "spawning": plain(spawning_numbers(fit, units)),
-        "deaths": plain(event_numbers(fit.deaths, fit.death_causes)),
-        "births": plain(event_numbers(fit.births, fit.birth_causes)),
+        "deaths": plain(event_numbers(fit.deaths, fit.death_causes, units)),
+        "births": plain(event_numbers(fit.births, fit.birth_causes, units)),
     }
     counts = {
         "displacements": len(table.displacements.distance),

@@ -81,11 +81,12 @@ class Options(OwnGround):
     """directed: children at the Hill distance, in a preferred direction. isotropic: anywhere
     around."""
     gamma: Positive = recording.TRUTH.spawning.gamma
-    """Distance of children on very stiff ground, px."""
+    """Distance of children on very stiff ground, px; isotropic: their reach R there, by which they
+    lie about the parent with a deviation of 1 + 2 R on each axis."""
     alpha: Positive = recording.TRUTH.spawning.alpha
     """Stiffness at which that is half."""
     noise: float = recording.TRUTH.spawning.noise
-    """Added to the distance, px; isotropic: times a normal deviate."""
+    """Added to the distance, or to the reach, px; isotropic: times a normal deviate."""
     theta: float = math.degrees(recording.TRUTH.spawning.theta)
     """Mean direction of children, degrees from x towards y."""
     kappa: NonNegative = recording.TRUTH.spawning.kappa

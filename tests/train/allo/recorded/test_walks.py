@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from envs.grid import layouts, mazes, tables, windy
+from envs.grid.layouts import Layout
 from jaxrl.spectral import laplacian
 from jaxrl.spectral.learning import allo_walks
 from train.allo.config import Config, learning_config
@@ -48,17 +49,17 @@ def train_and_measure(flags: str, updates: int) -> tuple[Config, float, dict]:
 # Policies.
 
 
-def moves_to(goal) -> np.ndarray:
+def moves_to(goal, layout: Layout = LAYOUT) -> np.ndarray:
     """Least moves from each cell to the goal, by plain breadth-first search."""
     away, waiting = {goal: 0}, deque([goal])
     while waiting:
         row, col = waiting.popleft()
         for cell in ((row - 1, col), (row, col + 1), (row + 1, col), (row, col - 1)):
-            inside = 0 <= cell[0] < 3 and 0 <= cell[1] < 4
-            if inside and LAYOUT.free[cell] and cell not in away:
+            inside = 0 <= cell[0] < layout.height and 0 <= cell[1] < layout.width
+            if inside and layout.free[cell] and cell not in away:
                 away[cell] = away[(row, col)] + 1
                 waiting.append(cell)
-    return np.array([away[tuple(cell)] for cell in LAYOUT.cells.tolist()])
+    return np.array([away[tuple(cell)] for cell in layout.cells.tolist()])
 
 
 def test_the_greedy_policy_walks_to_its_goal():
@@ -72,6 +73,28 @@ def test_the_greedy_policy_walks_to_its_goal():
         np.testing.assert_allclose(row, 0.05 + 0.8 * best / best.sum())
     assert policies.goal_cell(layouts.parse("G.."), "") == (0, 0)
     assert policies.goal_cell(LAYOUT, "") == (2, 3)
+
+
+@pytest.mark.parametrize("wind", [0.01, -0.01])
+def test_a_greedy_policy_does_not_wait_for_gusts(wind: float):
+    """In hardly any wind it takes as long as without: one move of a hundred goes astray."""
+    flags = f"--env.wind={wind} --env.policy=greedy --env.epsilon=0 --env.goal=1,1"
+    problem = make_problem(parse_config(flags))
+    others = np.arange(problem.layout.num_states) != problem.layout.index[1, 1]
+    chain = problem.chain.toarray()[np.ix_(others, others)]
+    steps = np.linalg.solve(np.eye(len(chain)) - chain, np.ones(len(chain)))
+    np.testing.assert_allclose(steps, moves_to((1, 1), problem.layout)[others], rtol=0.05)
+
+
+def test_a_greedy_policy_goes_around_doors_that_hardly_open():
+    """Through one that opens in one of a hundred tries only where there is no shorter way."""
+    means = []
+    for back in (0.0, 0.01, 0.9):
+        flags = f"--env.doors=10 --env.door-back={back} --env.policy=greedy --env.epsilon=0"
+        problem = make_problem(parse_config(flags))
+        chain = problem.chain.toarray()[:-1, :-1]  # its goal is the last cell
+        means.append(np.linalg.solve(np.eye(len(chain)) - chain, np.ones(len(chain))).mean())
+    assert means[2] < means[1] <= means[0] + 1e-6, "a way back is never worse than none"
 
 
 def test_policies_of_numbers_and_of_a_file(tmp_path):

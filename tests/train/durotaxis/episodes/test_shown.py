@@ -173,6 +173,7 @@ def test_flags_of_evaluation_turn_and_measure():
     )
     flags: list[Any] = []
     flags += [{"field_range": (0.0, 1.0)}, {"field_pixel_size": 2.0}, {"stiffness_unit": 2.0}]
+    flags += [{"pixel_size": 2.0}]
     for flag in flags:
         with pytest.raises(UsageError, match="would have no effect without"):
             evaluation.apply_options(Experiment(), evaluation.Options("", **flag))

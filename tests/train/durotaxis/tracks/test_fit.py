@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import optimize
 
-from envs.durotaxis.tracks import spawning
+from envs.durotaxis.tracks import events, spawning
 from envs.durotaxis.tracks.spawning import Displacements
-from envs.durotaxis.units import PIXELS
+from envs.durotaxis.units import PIXELS, physical
 from jaxrl.numerics.max_likelihood import DROP, Estimate, Profile
 from train.durotaxis.tracks import (
     check,
@@ -183,6 +184,52 @@ def test_an_envelope_ranks_a_curve_among_those_simulated():
     assert far[0].p == pytest.approx(1 / 199)
 
 
+def flat_fit(law: str) -> Fit:
+    """A fit of numbers that are 1, and log-odds of 0 that depend on stiffness."""
+    size = len(spawning.NAMES)
+    zeros = np.zeros(size)
+    profile = Profile(np.zeros((size, 1)), np.zeros((size, 1)), np.zeros((size, 1, size)))
+    estimate = Estimate(zeros, zeros, zeros, np.eye(size), 0.0, zeros, profile)
+    odds = estimate._replace(**dict.fromkeys(("theta", "low", "high"), np.zeros(5)))
+    return Fit(law, estimate, odds, odds, ("stiffness",), ("stiffness",), True)
+
+
+def test_the_numbers_of_isotropic_colonies_are_no_distances():
+    """On very stiff ground, without noise, children lie within 1 px + 2 γ on each axis."""
+    law = spawning.Spawning(gamma=6.0, alpha=2.0, noise=0.0)
+    middle, stiff = jnp.full(20_000, 500.0), jnp.full(20_000, 1e6)
+    x, y = spawning.land(jax.random.key(0), law, "isotropic", middle, middle, stiff, 1000, 1000)
+    np.testing.assert_allclose([np.std(x), np.std(y)], 1 + 2 * 6.0, rtol=0.02)
+    meanings = {
+        law: report.spawning_numbers(flat_fit(law), PIXELS)["gamma"].meaning
+        for law in ("directed", "isotropic")
+    }
+    assert meanings["directed"] == "distance of children on very stiff ground"
+    assert "children lie within 1 px + 2 R, one deviation" in meanings["isotropic"]
+
+
+def test_events_are_told_and_drawn_in_units(tmp_path, monkeypatch):
+    """A stiffness of 2 or 8 units of 4 kPa; the constant is of one unit, 4 kPa."""
+    figures = []
+    monkeypatch.setattr(pictures, "save", lambda figure, path: figures.append(figure))
+    units, fit = physical(0.5, 4.0), flat_fit("directed")
+    covariates = np.zeros((64, 5), np.float32)
+    covariates[:, 0], covariates[:, 4] = 1, np.log2(np.where(np.arange(64) < 32, 2.0, 8.0))
+    data = events.Events(covariates, np.arange(64) % 2, np.ones(64))
+    none = np.zeros(0)
+    nothing = Displacements(none, none, none, none, none, 0.0, 0.0)
+    table = tables.Table(nothing, np.zeros(0, int), data, data, 0, 0, 0)
+    pictures.draw_events(tmp_path, table, fit, units)
+    panels = [axes for axes in figures[0].axes if "kPa" in axes.get_xlabel()]
+    assert [axes.get_xlabel() for axes in panels] == ["stiffness (kPa) under the cell"] * 2
+    for axes in panels:
+        np.testing.assert_allclose(axes.lines[-1].get_xdata(), [8.0] * 4 + [32.0] * 4, rtol=1e-6)
+    constant = report.event_numbers(fit.deaths, fit.death_causes, units)["constant"]
+    assert constant.meaning.endswith("in the middle of 32, on ground of stiffness 4 kPa")
+    own = report.event_numbers(fit.deaths, fit.death_causes, PIXELS)["constant"]
+    assert own.meaning.endswith("in the middle of 32, on ground of stiffness 1")
+
+
 def test_the_legend_of_simulated_colonies_names_all_curves_and_fits(tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(pictures, "save", lambda figure, path: figures.append(figure))
@@ -216,6 +263,10 @@ def test_flags_of_the_ground_are_checked_once(monkeypatch):
         ("none.csv --field-file f.npy --slope 1", "have no effect with --field-file"),
         ("none.csv --slope 1 --base 1 --field-range 1 2", "no effect without --field-file"),
         ("none.csv --slope 1 --base 1 --deaths hunger", "invalid choice 'hunger'"),
+        (
+            "none.csv --slope 1 --base 1 --stiffness-unit 2",
+            "--stiffness-unit has no effect without --pixel-size",
+        ),
     ],
 )
 def test_mistakes_are_told_in_one_line(line, message, capsys):

@@ -18,6 +18,7 @@ from train.goals.__main__ import with_run_named
 from train.goals.program import PROGRAM
 from train.goals.space import space_pictures, tasks_of_run
 from train.goals.space.space_config import ARMS, SpaceConfig
+from train.goals.space.space_tasks import Tasks
 from train.goals.space.space_training import make_training
 from train.host.command_line import command
 
@@ -177,13 +178,33 @@ def test_paths_begin_in_the_same_places_in_all_tasks(untrained_run):
     tasks = tasks_of_run.make_tasks(config)
     training = make_training(config)
     state = jax.jit(training.init)(jax.random.key(0))
-    paths = space_pictures.walk(config, tasks, state.agent, jax.random.key(1))
-    assert paths.shape == (len(ARMS), space_pictures.PATHS, 100, 2)
+    walk = lambda tasks: space_pictures.walk(config, tasks, state.agent, jax.random.key(1))
+    paths = walk(with_goal(tasks, np.zeros(2), -1.0))  # which nobody reaches
+    assert paths.shape == (len(ARMS), space_pictures.PATHS, 101, 2)
+    assert np.isfinite(paths).all()
     np.testing.assert_array_equal(
         paths[:, :, 0], np.broadcast_to(paths[:1, :, 0], paths[:, :, 0].shape)
     )
-    over = np.any(np.isnan(paths), axis=-1)
+    # A goal on the way of one of them: its path ends there, and not a step before.
+    goal = paths[0, 0, 30]
+    shorter = walk(with_goal(tasks, goal, 1e-3))
+    is_there = np.linalg.norm(paths[0] - goal, axis=-1) <= 1e-3
+    is_there[:, 0] = False  # an episode ends by a move
+    end = int(np.argmax(is_there[0]))
+    np.testing.assert_allclose(shorter[0, 0, : end + 1], paths[0, 0, : end + 1], atol=1e-5)
+    over = np.any(np.isnan(shorter), axis=-1)
     assert (over[..., 1:] >= over[..., :-1]).all()
+    assert over[0, 0].sum() == 100 - end
+
+
+def with_goal(tasks: Tasks, goal: np.ndarray, radius: float) -> Tasks:
+    """The tasks with one goal for all."""
+    count = len(tasks.tasks)
+    numbers = {
+        "goal": jnp.broadcast_to(jnp.asarray(goal, jnp.float32), (count, 2)),
+        "radius": jnp.full(count, radius, jnp.float32),
+    }
+    return tasks._replace(params=dataclasses.replace(tasks.params, **numbers))
 
 
 @pytest.mark.slow
