@@ -61,7 +61,9 @@ def read(path: str, names: Names, bin_width: float) -> Content:
         notes.append(note)
     elif time:
         notes.append(f"{time} is not read, as it is no time for each step of one episode")
-    return Content(arrays, agreed_step(steps), unit, "; ".join([about, *notes]))
+    step, about = agreed_step(steps), "; ".join([about, *notes])
+    numbers_rows = step == 1 and [x for x, _ in steps] == [time] and not unit
+    return Content(arrays, step, unit, about, only_numbers_rows=numbers_rows)
 
 
 def has_times(y: np.ndarray, times: Variable) -> bool:
