@@ -68,6 +68,20 @@ def test_a_model_without_velocities_is_refused_in_one_line():
         rig.question(nowhere, (0.0, 0.0), flags)
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, [[-0.2, 0.3, -1.0, 0.0], [1.0, 1.0, 1.0, 1.0]]),  # as a stream or a record has them
+        ({"bound": (0.5,)}, [[-0.5, 0.3, -0.5, 0.0], [0.5] * 4]),
+        ({"low": (-0.1,)}, [[-0.1] * 4, [1.0] * 4]),
+    ],
+)
+def test_inputs_keep_to_the_bounds_of_a_stream(flags, expected):
+    model: Any = SimpleNamespace(low=np.array([-0.2, 0.3, -1.0, 0.0]), high=np.ones(4))
+    limits = rig.LimitFlags(**{"bound": (), "low": (), "rate": np.inf, "charge": np.inf} | flags)
+    np.testing.assert_allclose(rig.box(model, limits), expected)
+
+
 @pytest.mark.slow
 def test_three_lines_filter_and_forecast_again(fit):
     directory, y, u = fit
