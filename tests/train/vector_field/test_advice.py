@@ -86,7 +86,7 @@ def test_inputs_keep_to_the_bounds_of_a_stream(flags, expected):
 
 @pytest.mark.parametrize("learner", ["bayesian", "state_space", "sequence_vae"])
 def test_the_path_of_an_experiment_is_in_the_coordinates_of_its_model(learner):
-    """Those of a learner of how the state is observed are others after every fit."""
+    """A learner of how the state is observed has others after every fit."""
     rng = np.random.default_rng(0)
     samples = {"y": rng.normal(size=(9, 4)), "u": rng.normal(size=(9, 2))}
     samples["belief"] = np.ones((9, 2))
