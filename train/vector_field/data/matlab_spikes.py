@@ -79,8 +79,9 @@ def _spikes_of_vectors(
     places = {x: beside(name, x, variables) for x in AS_NPZ}
     arrays = {x: to_plain(variables[place]) for x, place in places.items() if place}
     times, units = to_vector(to_plain(variables[name])), to_vector(arrays[UNITS])
-    of_spikes = spikes_content(times, units, int(units.max(initial=-1)) + 1, (), bin_width)
-    return of_spikes | arrays  # the file says better than the last that fired how many there are
+    of_spikes = spikes_content(times, units, 0, (), bin_width)
+    del of_spikes["num_units"]  # the file alone says how many there are, or the last that fired
+    return of_spikes | arrays
 
 
 def _inputs_of_spikes(inputs: Sequence[Variable]) -> np.ndarray:

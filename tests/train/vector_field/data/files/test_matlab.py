@@ -1,5 +1,6 @@
 """MATLAB files hold the same data as an npz file of the same arrays."""
 
+import shutil
 import struct
 from pathlib import Path
 
@@ -136,6 +137,11 @@ def test_matlab_vectors_of_spike_times_in_a_structure_are_spikes(tmp_path, capsy
     np.testing.assert_array_equal(data.y[0, :, :5], counts_of(0.25, bins))
     assert data.y.shape == (1, bins, 7)
     capsys.readouterr()
+    day = save_mat(tmp_path, **{name: x[:10] for name, x in arrays.items()})
+    paths = [day, str(shutil.copy(day, tmp_path / "first.mat"))]
+    save_mat(tmp_path, **arrays)  # in which more units fired
+    assert recordings.load(paths, 0.25).y.shape[-1] == 5
+    assert "5 units, 0 to 4, up to the last that fired" in capsys.readouterr().err
     data = recordings.load(save_mat(tmp_path, d={"y": Y, "u": U, "lengths": [15, 25]}))
     assert data.lengths.tolist() == [15, 25]
 
