@@ -60,11 +60,11 @@ class Options:
     hold: Count = 5
     """Steps for which each input is held."""
     bound: tuple[Positive, ...] = ()
-    """Largest size of an input: one number, or one for each component; default: the largest in the
-    record."""
+    """Largest input, and without --low its largest size: one number, or one for each component;
+    default: the largest size in the record, or what a stream was told."""
     low: tuple[float, ...] = ()
     """Smallest input, such as 0 for light; default: minus the bound, or 0 if the record has nothing
-    below."""
+    below; of a stream, unless --bound is given, its own."""
     rate: Span = math.inf
     """Largest change of a component from one step to the next; counts from the last input."""
     charge: Span = math.inf

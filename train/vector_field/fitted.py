@@ -35,7 +35,13 @@ from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import parts_of
 from train.vector_field.experiment import scores
 from train.vector_field.experiment.policy_groups import select_experiment
-from train.vector_field.factories import make_env, make_learner, make_model, policies_of
+from train.vector_field.factories import (
+    learns_observation,
+    make_env,
+    make_learner,
+    make_model,
+    policies_of,
+)
 from train.vector_field.fitted_models import fit_functions
 from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
 from train.vector_field.learners import LatentModel, vae_model
@@ -215,12 +221,25 @@ def experiment_model(run: Run, s: int, p: int, f: int) -> FittedModel:
     latent = config.learner == "sequence_vae"
     dims = config.model.grid.dims if latent else config.env.dimension
     samples, now, trail = samples_of(run), None, np.zeros((0, dims))
+    latent_model = learner.latent_model(agent)
     if samples is not None:
         sample_counts = scores.samples_taken(run.directory, config)
         count = None if sample_counts is None else sample_counts[s, p, f]
-        trail, u = (samples[name][s, p, f, :count] for name in ("belief", "u"))
+        samples = {name: x[s, p, f, :count] for name, x in samples.items()}
+        trail, u = trail_of(config, latent_model, samples), samples["u"]
         now = Moment(trail[-1], u[-2] if len(u) > 1 else 0 * u[-1])
     forecast = partial(learner.forecast, agent)
-    return make(
-        learner.latent_model(agent), forecast, dims, -bound, bound, agent.known.dt, now, trail
-    )
+    return make(latent_model, forecast, dims, -bound, bound, agent.known.dt, now, trail)
+
+
+def trail_of(
+    config: Config, latent_model: LatentModel, samples: dict[str, np.ndarray]
+) -> np.ndarray:
+    """The states `[T, d]` that an experiment went through, in the coordinates of the model.
+
+    A learner of how the state is observed has had others with every fit, in which it kept where it
+    took the state to be then: `samples` `[T, ...]` are filtered anew.
+    """
+    if not learns_observation(config):
+        return samples["belief"]
+    return np.asarray(jax.jit(latent_model.beliefs)(samples["y"], samples["u"], None).mean)

@@ -30,6 +30,7 @@ from jaxrl.dynamics.planning.stimulation import Constants
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.state_space.online import choice
+from jaxrl.dynamics.state_space.online.choice import Choice
 from jaxrl.numerics import linalg
 from jaxrl.types import Agent, AgentState, PyTree
 
@@ -77,6 +78,8 @@ class LatentModel(NamedTuple):
     """The expected next state, `(z [d], u [m]) -> [d]`."""
     planning: Callable[[], PredictiveModel]
     """What plans are made with; may take seconds the first time."""
+    uncertainty: Callable[[jax.Array], jax.Array] | None = None
+    """Variance of a component of the learned field at `z` `[d]`; None: that of `planning`."""
     state_space: "StateSpaceFunctions | None" = None
 
 
@@ -166,6 +169,10 @@ def state_space(
     def own_velocity(agent: state_space_learner.State) -> Callable[[jax.Array], jax.Array]:
         return lambda z: choice.displace(models, agent.params.choice, z) / agent.known.dt
 
+    def own_uncertainty(agent: state_space_learner.State) -> Callable[[jax.Array], jax.Array]:
+        variance = partial(own_variance, models, agent.params.choice)
+        return lambda z: variance(z) / agent.known.dt**2
+
     # The field and its variance in the coordinates of the true states.
     def velocity(agent: state_space_learner.State, z: jax.Array) -> jax.Array:
         return aligned_velocity(own_velocity(agent), *alignment(agent))(z)
@@ -190,10 +197,19 @@ def state_space(
             own_velocity(agent),
             partial(choice.emission_mean, models, agent.params.choice),
             state_space_acting.predictive_model(models, agent.params),
+            own_uncertainty(agent),
         ),
         bases=tuple(names) if len(models) > 1 else (),
         basis=lambda agent: agent.params.choice.place,
     )
+
+
+def own_variance(models: Sequence[StateSpace], chosen: Choice, z: jax.Array) -> jax.Array:
+    """Variance of a component of the displacement of the model that counts at its `z` `[d]`.
+
+    The mean over components. That with which plans are made falls to 0 far from where states were.
+    """
+    return jnp.trace(choice.covariance(models, chosen, z)) / len(z)
 
 
 def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) -> Learner:
@@ -258,9 +274,11 @@ def make_latent_model(
     velocity: Callable[[jax.Array], jax.Array],
     emission_mean: Callable[[jax.Array], jax.Array],
     planning: PredictiveModel,
+    uncertainty: Callable[[jax.Array], jax.Array] | None = None,
 ) -> LatentModel:
     """Joins the functions of a learner whose model for plans exists already."""
-    return LatentModel(beliefs, velocity, emission_mean, planning.step, lambda: planning)
+    make_planning = lambda: planning
+    return LatentModel(beliefs, velocity, emission_mean, planning.step, make_planning, uncertainty)
 
 
 def constants_of(params: Params, num_inputs: int) -> Constants:

@@ -58,12 +58,12 @@ def refuse_unknown_field(model: FittedModel) -> None:
 
 
 def box(model: FittedModel, flags: LimitFlags) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and largest inputs, `[m]` each."""
+    """The smallest and largest inputs, `[m]` each: those of the model, unless flags say others."""
     inputs = len(model.high)
     high = _per_input("bound", flags.bound, inputs) if flags.bound else model.high
     if not (high > 0).all():
         raise UsageError("the record has no inputs but 0: say what is allowed with --bound")
-    low = np.where(model.low < 0, -high, 0.0)
+    low = np.where(model.low < 0, -high, model.low) if flags.bound else model.low
     if flags.low:
         low = _per_input("low", flags.low, inputs)
     if not (low <= high).all():

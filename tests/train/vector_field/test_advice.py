@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics import posterior
+from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.planning.input_limits import Limits
 from jaxrl.dynamics.planning.next_inputs import Question
 from tests.train.vector_field.recorded.test_recorded import config_with_data, damped_rotation
@@ -20,6 +21,7 @@ from train.host.errors import UsageError
 from train.host.scoring.scores import read_evaluation
 from train.vector_field import advice, experiment_baselines, fitted, program, rig
 from train.vector_field.advice import Options
+from train.vector_field.config import Config
 from train.vector_field.data import recordings
 from train.vector_field.experiment import scores
 from train.vector_field.program import PROGRAM
@@ -66,6 +68,34 @@ def test_a_model_without_velocities_is_refused_in_one_line():
     flags = rig.LimitFlags((1.0,), (), np.inf, np.inf)
     with pytest.raises(UsageError, match="velocities are nan, nan, expected finite ones"):
         rig.question(nowhere, (0.0, 0.0), flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, [[-0.2, 0.3, -1.0, 0.0], [1.0, 1.0, 1.0, 1.0]]),  # as a stream or a record has them
+        ({"bound": (0.5,)}, [[-0.5, 0.3, -0.5, 0.0], [0.5] * 4]),
+        ({"low": (-0.1,)}, [[-0.1] * 4, [1.0] * 4]),
+    ],
+)
+def test_inputs_keep_to_the_bounds_of_a_stream(flags, expected):
+    model: Any = SimpleNamespace(low=np.array([-0.2, 0.3, -1.0, 0.0]), high=np.ones(4))
+    limits = rig.LimitFlags(**{"bound": (), "low": (), "rate": np.inf, "charge": np.inf} | flags)
+    np.testing.assert_allclose(rig.box(model, limits), expected)
+
+
+@pytest.mark.parametrize("learner", ["bayesian", "state_space", "sequence_vae"])
+def test_the_path_of_an_experiment_is_in_the_coordinates_of_its_model(learner):
+    """A learner of how the state is observed has others after every fit."""
+    rng = np.random.default_rng(0)
+    samples = {"y": rng.normal(size=(9, 4)), "u": rng.normal(size=(9, 2))}
+    samples["belief"] = np.ones((9, 2))
+    twice = lambda y, u, observed: Belief(2 * y[:, :2] + u, jnp.zeros(()))
+    latent_model: Any = SimpleNamespace(beliefs=twice)
+    trail = fitted.trail_of(replace(Config(), learner=learner), latent_model, samples)
+    filtered = 2 * samples["y"][:, :2] + samples["u"]
+    expected = samples["belief"] if learner == "bayesian" else filtered
+    np.testing.assert_allclose(trail, expected, rtol=1e-5)
 
 
 @pytest.mark.slow

@@ -58,12 +58,13 @@ def load(
     """
     lengths: list[Statement] = [("--step-time", length)] if length is not None else []
     units: list[Statement] = [("--time-unit", _unit("--time-unit", unit))] if unit else []
+    is_known = length is not None
     for path, own_inputs in inputs_by_file(paths, inputs):
         if recording_file.is_npz(path):
-            of_file = _statements_of_npz(path, names, bin_width)
+            of_file = _statements_of_npz(path, names, bin_width, is_known)
         else:
             content = recording_file.read(path, names, bin_width, own_inputs)
-            of_file = _statements_of_content(path, content, bin_width)
+            of_file = _statements_of_content(path, content, bin_width, is_known)
         lengths += of_file[0]
         units += of_file[1]
     step = _agreement(lengths, are_close)
@@ -77,11 +78,14 @@ def load(
 
 
 def _statements_of_content(
-    path: str, content: Content, bin_width: float
+    path: str, content: Content, bin_width: float, is_known: bool
 ) -> tuple[list[Statement], list[Statement]]:
-    """What a file of another kind than npz says of the time of a step, and of its unit."""
+    """What a file of another kind than npz says of the time of a step, and of its unit.
+
+    Times that only number the rows say nothing where it `is_known` otherwise.
+    """
     lengths: list[Statement] = []
-    if content.step is not None:
+    if content.step is not None and not (is_known and content.only_numbers_rows):
         lengths.append((f"the time of a step in {path}", content.step))
     if "spike_times" in content.arrays:
         lengths.append(_bin_statement(path, bin_width))
@@ -89,7 +93,7 @@ def _statements_of_content(
 
 
 def _statements_of_npz(
-    path: str, names: Names, bin_width: float
+    path: str, names: Names, bin_width: float, is_known: bool
 ) -> tuple[list[Statement], list[Statement]]:
     """The same of an npz file."""
     lengths: list[Statement] = []
@@ -101,7 +105,7 @@ def _statements_of_npz(
         if "spike_times" in present:
             lengths.append(_bin_statement(path, bin_width))
         else:
-            by_rows = npz.steps_of_rows(path, names)
+            by_rows = npz.steps_of_rows(path, names, is_known)
             lengths += [(f"the time of a step by {x} in {path}", step) for x, step in by_rows]
         if "time_unit" in present:
             name = f"time_unit in {path}"

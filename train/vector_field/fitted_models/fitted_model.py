@@ -90,7 +90,8 @@ class FittedModel(NamedTuple):
 
     @property
     def planning(self) -> PredictiveModel:
-        """What plans are made with, and deviations.
+        """What plans are made with, and deviations, but for those of models that learn online: what
+        these plan with loses its uncertainty far from where states have been.
 
         Fits of a state-space model first gather the information of at most 20,000 steps of their
         training data, which takes seconds.
@@ -138,7 +139,7 @@ def make(
         predict=in_float32(prediction(latent_model, sizes)),
         simulate=in_float32(simulate),
         velocity=in_float32(lambda z: velocity(as_states(z))),
-        deviation=in_float32(deviation(planning, as_states)),
+        deviation=in_float32(deviation(latent_model.uncertainty, planning, as_states)),
         make_planning=planning,
         low=np.asarray(low, np.float32),
         high=np.asarray(high, np.float32),
@@ -168,13 +169,17 @@ def prediction(latent_model: LatentModel, sizes: Sizes) -> Callable:
     return predict
 
 
-def deviation(planning: Callable[[], PredictiveModel], as_states: Callable) -> Callable:
+def deviation(
+    uncertainty: Callable[[jax.Array], jax.Array] | None,
+    planning: Callable[[], PredictiveModel],
+    as_states: Callable,
+) -> Callable:
     """`FittedModel.deviation`, which is compiled when it is first needed."""
 
     @cache
     def compiled_deviation() -> Callable[[jax.Array], jax.Array]:
-        plans = planning()
-        deviation_at = lambda z: jnp.sqrt(plans.predictive_variance(z))
+        variance = uncertainty or planning().predictive_variance
+        deviation_at = lambda z: jnp.sqrt(variance(z))
         return jax.jit(jnp.vectorize(deviation_at, signature="(d)->()"))
 
     return lambda z: compiled_deviation()(as_states(z))

@@ -6,6 +6,7 @@ shown. Files that do not fit together are shown one by one.
 """
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ USUAL_RATE = 5.0
 class Look(NamedTuple):
     """What one set of files holds."""
 
-    name: str
+    files: tuple[str, ...]
     data: Data
     table: Table
     channels: Channels
@@ -49,6 +50,11 @@ class Look(NamedTuple):
     spectrum: Spectrum | None
     time: StepTime
     faults: list[str]
+
+    @property
+    def name(self) -> str:
+        """The names of the files, without folders."""
+        return ", ".join(Path(x).name for x in self.files)
 
 
 def main(program: Program, arguments: Sequence[str]) -> int:
@@ -64,9 +70,10 @@ def main(program: Program, arguments: Sequence[str]) -> int:
             print_line(f"cannot be read together: {error}" if looks else error)
         if not looks:
             raise UsageError(last)
-        for each in looks:
+        folders = folders_of([x.files[0] for x in looks])
+        for each, folder in zip(looks, folders, strict=True):
             tell(config, each)
-            for path in write(directory_of(config, each, len(looks)), each):
+            for path in write(directory_of(config, folder, len(looks)), each):
                 Console().print(str(path), soft_wrap=True)
 
     return command(look, arguments)
@@ -107,9 +114,8 @@ def look_at(config: Config) -> Look:
     standard = facts.standardise(table, channels)
     spectrum = facts.spectrum_of(table, standard)
     lines = faults(table, channels, standard, spectrum, time)
-    name = ", ".join(Path(x).name for x in config.data)
     inputs, gaps = facts.inputs_of(table), facts.gaps_of(table)
-    return Look(name, data, table, channels, inputs, gaps, standard, spectrum, time, lines)
+    return Look(config.data, data, table, channels, inputs, gaps, standard, spectrum, time, lines)
 
 
 def tell(config: Config, look: Look) -> None:
@@ -196,12 +202,24 @@ def input_table(look: Look) -> PrintedTable:
     return table
 
 
-def directory_of(config: Config, look: Look, count: int) -> Path:
-    """Where a look is written to; looks at several files have a folder each."""
-    stem = Path(look.name.split(", ")[0]).stem
+def folders_of(paths: Sequence[str]) -> list[str]:
+    """A name for the folder of each look: that of its file.
+
+    Where files of several folders are called alike, those of the folders stand before it.
+    """
+    stems = [Path(x).stem for x in paths]
+    if len(set(stems)) == len(stems):
+        return stems
+    whole = [Path(x).absolute() for x in paths]
+    common = os.path.commonpath([x.parent for x in whole])
+    return ["-".join(x.relative_to(common).parts) for x in whole]
+
+
+def directory_of(config: Config, folder: str, count: int) -> Path:
+    """Where a look is written to; each of several, so many, has a `folder` of its own."""
     if config.run.directory:
-        return Path(config.run.directory) / (stem if count > 1 else "")
-    return Path("runs") / f"look-{stem}"
+        return Path(config.run.directory) / (folder if count > 1 else "")
+    return Path("runs") / f"look-{folder}"
 
 
 def write(directory: Path, look: Look) -> list[Path]:

@@ -147,8 +147,10 @@ def draw_spectrum(axes: Axes, spectrum: Spectrum | None, time: StepTime) -> None
     """The median power of channels by frequency, and the middle half of them."""
     names = {"": "cycles per unit of time", "steps": "cycles per step", "s": "Hz"}
     unit = names.get(time.unit, f"cycles per {time.unit}")
-    if spectrum is None or np.isnan(spectrum.power).all():
+    if spectrum is None:
         pictures.say_empty(axes, "no episode is long enough")
+    elif np.isnan(spectrum.power).all():
+        pictures.say_empty(axes, "no channel varies")
     else:
         frequency = spectrum.frequency / time.length
         varying = spectrum.power[:, ~np.isnan(spectrum.power[0])]

@@ -32,6 +32,8 @@ from train.vector_field.recorded.dynamics_problem import Agent, Problem, predict
 from train.vector_field.recorded.prediction_scores import INTERVALS_AT, TAIL, Starts
 
 DASHES = (":", "-.", "--")
+LEAST_COVERAGE = 63.0
+"""Percent that the axis of coverage goes down to, and a little farther; to less where there is."""
 
 
 def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]:
@@ -123,6 +125,7 @@ def draw_channels(
         f"Channels and forecasts of the held-out part, {f'{session}, ' * bool(session)}seed "
         f"{config.run.seeds[0]}",
         begin=steps.start,
+        inputs_name="inputs, as they act" if any(config.state_space.delay) else "inputs",
     )
 
 
@@ -133,18 +136,20 @@ def draw_forecasts(path: Path, config: Config, content: dict[str, Any]) -> None:
     simple = content["baselines"]
     simple_rows = {label: simple[name] for name, label in baselines.NAMES.items() if name in simple}
     rows = {f"seed {row['seed']}": row for row in content["seeds"]} | simple_rows
+    lowest = LEAST_COVERAGE
     for name, row in rows.items():
         style = _style(name, list(simple_rows))
         left.plot(_numbers(row["r2"]), label=name, **style)
         coverage = _numbers(list(row["coverage"].values()))
         right.plot(INTERVALS_AT[: len(coverage)], 100 * coverage, marker="o", **style)
+        lowest = float(np.fmin.reduce(100 * coverage, initial=lowest))
     step_text = step_length_text(step_time_of(config))
     _name(left, f"steps{step_text} ahead", "R²", "forecasts of the held-out part")
     best = max(float(np.nanmax(_numbers(row["r2"]))) for row in rows.values())
     left.set_ylim(-0.25 * max(best, 0.1), 1.15 * max(best, 0.1))  # persistence may fall far below
     left.axhline(0, color=GREY, linewidth=0.6)
     right.axhline(100 * (1 - 2 * TAIL), color=GREY, linewidth=0.6)
-    right.set_ylim(60, 100)
+    right.set_ylim(max(lowest - 3, -1), 100)
     _name(right, f"steps{step_text} ahead", "values within, %", "90 % intervals of forecasts")
     legend_below(figure, left.get_legend_handles_labels()[0])
     save(figure, path)

@@ -31,7 +31,7 @@ from train.vector_field.config import Config
 from train.vector_field.experiment.field_errors import relative_error
 from train.vector_field.experiment.reach import embed, grid_points, project
 from train.vector_field.factories import make_env, make_learner
-from train.vector_field.pictures.maps import SPEEDS, jumps
+from train.vector_field.pictures.maps import SPEEDS, error_name, jumps
 
 FRAMES = 41
 """Largest number of frames, including the initial state."""
@@ -71,7 +71,8 @@ def film(
         title = f"{field.replace('_', ' ')}, {name}, seed {config.run.seed}"
         if config.env.dimension > 2:
             title += f"; the plane of coordinates {config.plane[0]} and {config.plane[1]}"
-        write(path, true, moments, config.box, title)
+        measure = error_name(config.env.dimension)
+        write(path, true, moments, config.box, title, measure)
     return path
 
 
@@ -153,15 +154,22 @@ def streamlines(
     return jnp.swapaxes(path, 0, 1)
 
 
-def write(path: Path, true: np.ndarray, moments: Sequence[Moment], box: float, title: str) -> None:
-    """Writes the GIF; both sides have the same colour scale."""
+def write(
+    path: Path,
+    true: np.ndarray,
+    moments: Sequence[Moment],
+    box: float,
+    title: str,
+    measure: str = "error",
+) -> None:
+    """Writes the GIF; both sides have the same colour scale. `measure` names the error."""
     longest = float(lengths(true).max())
     table = colour_table()
     quantized = gif.quantizer(table)
 
     def frames() -> Iterator[tuple[np.ndarray, float]]:
         for i, moment in enumerate(moments):
-            frame = image(true, moment, box, longest, title)
+            frame = image(true, moment, box, longest, title, measure)
             plain = np.array(quantized(frame))
             plain[(np.asarray(frame) == 255).all(axis=-1)] = len(table) - 1  # not nearly white
             yield plain, LAST_SECONDS if i == len(moments) - 1 else FRAME_SECONDS
@@ -185,7 +193,9 @@ def colour_table() -> np.ndarray:
     return np.round(255 * np.array([*shades, np.ones(3)])).astype(np.uint8)
 
 
-def image(true: np.ndarray, moment: Moment, box: float, longest: float, title: str) -> Image.Image:
+def image(
+    true: np.ndarray, moment: Moment, box: float, longest: float, title: str, measure: str
+) -> Image.Image:
     """A frame: the true and the learned field, each with the newest path of the state."""
     figure = Figure(figsize=(8.4, 4.75), dpi=100)
     figure.text(0.03, 0.94, title, weight="bold", size=12)
@@ -195,7 +205,7 @@ def image(true: np.ndarray, moment: Moment, box: float, longest: float, title: s
         axes.set_title(name, size=11, loc="left")
         draw_streamlines(axes, lines, longest)
         draw_trail(axes, moment.trail, box)
-    caption = f"{quantity(moment.samples, 'samples')}, error {moment.error:.2f}"
+    caption = f"{quantity(moment.samples, 'samples')}, {measure} {moment.error:.2f}"
     right.set_title(caption, size=11, loc="right")
     canvas = FigureCanvasAgg(figure)
     canvas.draw()

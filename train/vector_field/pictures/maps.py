@@ -145,6 +145,14 @@ def relative_errors(learned: np.ndarray, true: np.ndarray) -> np.ndarray:
     return speed(learned - true) / np.sqrt(np.mean(speed(true) ** 2))
 
 
+def error_name(dimension: int, name: str = "error") -> str:
+    """What the error on the grid is called: "here" if the grid is but a plane of the state.
+
+    The scores of a state of more dimensions are those of points in all of its box.
+    """
+    return name if dimension == 2 else f"{name} here"
+
+
 def outline(within: np.ndarray, box: float) -> np.ndarray:
     """`[edges, 2, 2]`: the ends of all edges between a cell `within` `[G, G]` and one that is not.
 

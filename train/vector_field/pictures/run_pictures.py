@@ -157,7 +157,7 @@ def draw_maps(
         trails,
         config.box,
         f"True and learned fields: {seed_label}",
-        "error" if planar else "error here",
+        maps.error_name(config.env.dimension),
     )
     maps.information(
         directory / "information.png",

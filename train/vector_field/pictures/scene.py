@@ -28,9 +28,11 @@ from train.vector_field.experiment.policy_groups import select_experiment
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
 from train.vector_field.pictures import run_pictures, series
+from train.vector_field.pictures.maps import error_name
 from train.vector_field.training import SAMPLES_PER_UPDATE, agent_snapshot, samples_of
 
 SCRIPT = Path(__file__).with_name("vector_field.js")
+FIELD_ERROR = "error of the field"
 CHANNELS = 6
 """Channels that are shown as time series."""
 
@@ -76,6 +78,7 @@ def show(run: Run, selection: EpisodeSelection) -> Scene | None:
             true[s, f],
             expected(s, p, f) if lengths[s, p, f] > series.AHEAD else None,
             not learns_observation(config),
+            config.env.dimension,
         )
         for (f, field), (p, policy) in product(
             enumerate(config.env.fields), enumerate(config.policies)
@@ -126,7 +129,7 @@ def live(run: Run, member: int) -> Live:
         look=lambda game: _live_frame(look, push_velocity, plane, game),
         scripts=[SCRIPT],
         constants=lambda state: constants,
-        measure=lambda game: _measure(look, true, game),
+        measure=lambda game: _measure(look, true, game, error_name(env.dims, FIELD_ERROR)),
         edits={"push": Edit("push the state to a place", partial(_push_state, env, plane))},
         learns=True,
     )
@@ -150,11 +153,11 @@ def _live_frame(
     return frame, {"observed": Bars(observations, labels)}
 
 
-def _measure(look: Any, true: np.ndarray, game: Recording) -> dict[str, float]:
+def _measure(look: Any, true: np.ndarray, game: Recording, name: str) -> dict[str, float]:
     """How good the learned field is, and how sure the learner."""
     velocity, deviation = look(game.explained["agent"])
     error = np.sqrt(np.sum((velocity - true) ** 2) / np.sum(true**2))
-    return {"error of the field": float(error), "mean deviation": float(np.mean(deviation))}
+    return {name: float(error), "mean deviation": float(np.mean(deviation))}
 
 
 def _push_state(
@@ -187,11 +190,12 @@ def _episode(
     true: np.ndarray,
     expected: np.ndarray | None,
     is_aligned: bool,
+    dimension: int,
 ) -> Episode:
     """One experiment. `look` `[T]` is the newest snapshot of the learned field at each sample.
 
     `expected` `[T, n]` is what the learner, as it is at the end, forecasts of each sample.
-    `is_aligned`: the learner's belief has the coordinates of the true state.
+    `is_aligned`: the learner's belief has the coordinates of the true state, of so many dimensions.
     """
     count = len(samples["z"])
     look = np.searchsorted(looks.updates * SAMPLES_PER_UPDATE, np.arange(count), side="right") - 1
@@ -202,13 +206,13 @@ def _episode(
     if is_aligned:
         frames["belief"] = samples["belief"]
     lines = {
-        "error of the field": errors[look].astype(np.float32),
+        error_name(dimension, FIELD_ERROR): errors[look].astype(np.float32),
         "mean deviation": deviation.mean((1, 2))[look],
         **{f"input {k}": x for k, x in enumerate(samples["u"].T)},
         **_channels(samples["y"], expected),
     }
     return Episode(
-        title=f"{title}, error {errors[look[-1]]:.2f}",
+        title=f"{title}, {error_name(dimension)} {errors[look[-1]]:.2f}",
         frames=frames,
         lines=lines,
         constants={

@@ -31,6 +31,7 @@ def channels(
     title: str,
     ahead: int = AHEAD,
     begin: int = 0,
+    inputs_name: str = "inputs",
 ) -> None:
     """Draws a row for each channel of `observed` `[T, n]`, and one for the `inputs` `[T, m]`.
 
@@ -38,8 +39,8 @@ def channels(
 
     `forecasts` `[T, K + 1, n]` were made after each step, of that step and up to K later; those of
     `ahead` steps later are drawn where they are of. `time` is that of a step, and `begin` of the
-    record's steps come before these. Writes a PNG, whole or not at all. Raises ValueError for fewer
-    steps than a forecast needs.
+    record's steps come before these; the legend calls the inputs `inputs_name`. Writes a PNG,
+    whole or not at all. Raises ValueError for fewer steps than a forecast needs.
     """
     expected = align_forecasts(forecasts, ahead)
     newest_steps = slice(max(ahead, len(observed) - STEPS), None)
@@ -57,7 +58,8 @@ def channels(
         _name(axes, f"channel {channel}", f"R² {r2:.2f}")
     for k, component in enumerate(inputs[newest_steps].T):
         style = {"color": VERMILLION, "linewidth": 1.0, "alpha": 1 / (1 + k)}
-        rows[-1].step(moments, component, where="post", label="inputs" if k == 0 else None, **style)
+        label = inputs_name if k == 0 else None
+        rows[-1].step(moments, component, where="post", label=label, **style)
     _name(rows[-1], "inputs", "")
     rows[-1].set_xlabel(time.axis())
     handles = [*rows[0].get_legend_handles_labels()[0], *rows[-1].get_legend_handles_labels()[0]]

@@ -20,7 +20,7 @@ from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
-from train.vector_field.learners import make_latent_model
+from train.vector_field.learners import make_latent_model, own_variance
 from train.vector_field.stream import settings
 from train.vector_field.stream.journal import Journal
 from train.vector_field.stream.learning.learner import first_state
@@ -55,6 +55,7 @@ def load(directory: str | Path) -> FittedModel:
         lambda z: choice.displace(models, learned, z) / dt,
         partial(choice.emission_mean, models, learned),
         in_user_units(state_space_acting.predictive_model(models, state.params), unit, dt),
+        lambda z: own_variance(models, learned, z) / dt**2,
     )
     journal = Journal(path, options.channels, options.inputs)
     y, u = journal.rows(max(0, journal.count - TRAIL), journal.count)

@@ -214,8 +214,10 @@ def open_loop(options: Options, waits_for_fits: bool = False) -> Iterator[Closed
     """A closed loop in a directory of its own, or in that of `options.resume`.
 
     Fits are made by another process of low priority. `waits_for_fits`: by this one, each as soon as
-    it is due; for records that are played again, and where time does not press. At its end all that
-    was learned is saved. Raises UsageError, in one line, for impossible options.
+    it is due; for records that are played again, and where time does not press. At its end all
+    samples are saved; what was learned from them is for sure by `ClosedLoop.finish` alone, and
+    what was not is learned again with `options.resume`. Raises UsageError, in one line, for
+    impossible options.
     """
     options, directory = settings.begin(options)
     learner = (PromptLearner if waits_for_fits else LearnerProcess)(options, directory)

@@ -43,7 +43,7 @@ class Options:
     inputs: Annotated[int, Range(least=1, most=100)] = 2
     """Numbers in an input."""
     bound: tuple[Positive, ...] = (1.0,)
-    """Largest size of an input: one number, or one for each."""
+    """Largest input, and without --low its largest size: one number, or one for each."""
     low: tuple[float, ...] = ()
     """Smallest input, such as 0 for light, one number or one for each; default: minus the bound."""
     rate: tuple[Span, ...] = (math.inf,)
@@ -69,7 +69,8 @@ class Options:
     plan_every: Count = 5
     """Samples from one plan to the next."""
     first_fit: Count = 100
-    """Samples before the first fit; until then inputs are random."""
+    """Samples before the first fit; until then inputs are random ones at their bounds, each held
+    for 20 samples, but those of off, random, hold20 and bang50."""
     capacity: Count = 2_000
     """Samples, from the first on, that fits go through again and again; from each later one the
     field learns once, as it comes."""

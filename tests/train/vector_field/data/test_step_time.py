@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.io
 
 from train.vector_field.data import step_time
 from train.vector_field.data.step_time import StepTime
@@ -83,3 +84,25 @@ def test_a_run_says_how_long_its_steps_are(capsys, time, line, axis):
     (printed_line,) = capsys.readouterr().err.splitlines()
     assert f"700 steps in 2 episodes, {line}" in printed_line
     assert time.axis() == axis
+
+
+def test_times_that_only_number_the_rows_contradict_no_flag(tmp_path):
+    """Unless their unit says that they are times: then a step lasts 1 of it."""
+    y, t = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40.0)
+    np.savez(tmp_path / "a.npz", y=y, u=y, t=t)
+    scipy.io.savemat(tmp_path / "a.mat", {"y": y, "t": t})
+    for path in (tmp_path / "a.npz", tmp_path / "a.mat"):
+        assert step_time.load([str(path)], 1.0, 0.02, "s") == StepTime(0.02, "s")
+        assert step_time.load([str(path)], 1.0, None, "") == StepTime(1.0, "")
+    for name, is_refused in (("t", False), ("time (s)", True)):
+        rows = [f"{i},{a},{b}" for i, (a, b) in zip(t, y, strict=True)]
+        (tmp_path / "a.csv").write_text("\n".join([f"{name},a,b", *rows]) + "\n")
+        path = [str(tmp_path / "a.csv")]
+        if is_refused:
+            with pytest.raises(ValueError, match="say the same"):
+                step_time.load(path, 1.0, 0.02, "s")
+        else:
+            assert step_time.load(path, 1.0, 0.02, "s") == StepTime(0.02, "s")
+    scipy.io.savemat(tmp_path / "a.mat", {"y": y, "dt": 1.0})
+    with pytest.raises(ValueError, match="say the same"):
+        step_time.load([str(tmp_path / "a.mat")], 1.0, 0.02, "s")

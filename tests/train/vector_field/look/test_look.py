@@ -69,6 +69,19 @@ def test_files_that_do_not_fit_together_are_shown_one_by_one(tmp_path, capsys, m
     assert look_at(capsys)[0] == 2
 
 
+def test_files_of_one_name_in_several_folders_have_a_look_each(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(look.picture, "draw", lambda *_: None)
+    monkeypatch.chdir(tmp_path)
+    for day, channels in (("monday", 5), ("tuesday", 3)):
+        (tmp_path / day).mkdir()
+        np.savez(tmp_path / day / "rec.npz", y=COUNTS[..., :channels], u=INPUTS)
+    files = ("--data", "monday/rec.npz", "tuesday/rec.npz", "--sessions")
+    assert look_at(capsys, *files)[0] == 0
+    for day, channels in (("monday", 5), ("tuesday", 3)):
+        written = tmp_path / "runs" / f"look-{day}-rec.npz" / "look.json"
+        assert len(json.loads(written.read_text())["counts"]) == channels
+
+
 def test_an_error_is_told_once(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(look.picture, "draw", lambda *_: None)
     code, text, error = look_at(capsys, "--data", str(tmp_path / "none.npz"))

@@ -2,17 +2,24 @@
 
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from tests.train.images import assert_drawn, saved_figures, size_alone, words_fit
 from tests.train.vector_field.pictures.drawn_runs import SMALL, evaluation_of
+from train.host.files.snapshots import SavedArrays
+from train.vector_field.config import Config
+from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment import experiments
-from train.vector_field.pictures import curves, film, maps, run_pictures
+from train.vector_field.look.facts import Spectrum
+from train.vector_field.look.picture import draw_spectrum
+from train.vector_field.pictures import curves, dynamics_pictures, film, maps, run_pictures, scene
 from train.vector_field.training import State
 
 RNG = np.random.default_rng(0)
@@ -144,3 +151,44 @@ def test_the_path_of_an_angle_is_broken_where_it_goes_round():
     np.testing.assert_array_equal(broken[[0, 1, 3, 4]], trail)
     assert np.isnan(broken[2]).all()
     np.testing.assert_array_equal(maps.break_at_jumps(trail[:2], 3.0), trail[:2])
+
+
+def test_coverage_of_any_height_is_within_the_picture(monkeypatch):
+    figures = []
+    monkeypatch.setattr(dynamics_pictures, "save", lambda figure, path: figures.append(figure))
+    row = lambda **coverage: {"r2": [0.9, 0.5, 0.1], "coverage": coverage}
+    bad, good = row(a=0.41, b=0.88, c=None), row(a=0.9, b=0.9, c=0.91)
+    for rows in ([bad, good], [good]):
+        content = {"seeds": [{"seed": k, **x} for k, x in enumerate(rows)], "baselines": {}}
+        dynamics_pictures.draw_forecasts(Path("x.png"), Config(), content)
+    for figure, least in zip(figures, (41, 60), strict=True):
+        low, high = figure.axes[1].get_ylim()
+        drawn = np.concatenate([line.get_ydata() for line in figure.axes[1].lines])
+        assert low < np.nanmin(drawn) <= np.nanmax(drawn) <= high
+        assert low <= least
+
+
+def test_a_spectrum_of_channels_that_never_change_says_so():
+    axes = Figure().subplots()
+    nothing = Spectrum(np.arange(1, 5) / 8, np.full((4, 2), np.nan))
+    draw_spectrum(axes, nothing, StepTime())
+    assert [text.get_text() for text in axes.texts] == ["no channel varies"]
+
+
+@pytest.mark.parametrize(("dimension", "name"), [(2, "error"), (3, "error here")])
+def test_the_error_on_a_plane_of_the_state_is_told_from_that_of_the_scores(
+    dimension, name, monkeypatch, tmp_path
+):
+    pair = np.zeros((5, 2), np.float32)
+    samples = {"z": pair, "push": pair, "u": pair, "y": pair, "belief": pair}
+    grid = {"velocity": np.zeros((1, 3, 3, 2)), "deviation": np.ones((1, 3, 3))}
+    looks, true = SavedArrays(np.array([0]), grid), np.ones((3, 3, 2))
+    episode = scene._episode("off", samples, looks, true, None, True, dimension)
+    assert episode.title == f"off, {name} 1.00"
+    assert name.replace("error", "error of the field") in episode.lines
+    captions = []
+    monkeypatch.setattr(film, "repeat_experiment", lambda *_: (true, []))
+    monkeypatch.setattr(film, "write", lambda *arguments: captions.append(arguments[-1]))
+    config = replace(Config(), env=replace(Config().env, dimension=dimension))
+    film.film(tmp_path, config, lambda _: cast(Any, None), 2)
+    assert captions == [name]

@@ -57,3 +57,7 @@ def test_time_and_channels_are_counted_as_in_the_record(monkeypatch):
     first, second, _ = figures[0].axes
     assert [axes.get_ylabel() for axes in (first, second)] == ["channel 0", "channel 1"]
     np.testing.assert_allclose(first.lines[0].get_xdata(), 0.5 * np.arange(103, 130))
+    arrays = observed, forecasts, inputs
+    series.channels("x.png", *arrays, time, "late", ahead=3, inputs_name="inputs, as they act")
+    legends = [[text.get_text() for text in x.legends[0].get_texts()] for x in figures]
+    assert [x[-1] for x in legends] == ["inputs", "inputs, as they act"]

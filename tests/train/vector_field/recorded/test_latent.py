@@ -10,7 +10,8 @@ import pytest
 from rich.table import Table
 
 from jaxrl.dynamics.planning import stimulation
-from jaxrl.dynamics.state_space import move
+from jaxrl.dynamics.state_space import field_posterior, move
+from jaxrl.dynamics.state_space.model import displacement
 from jaxrl.dynamics.state_space.online import choice
 from tests.train.host import crashes
 from train.host.command_line import command
@@ -21,6 +22,7 @@ from train.vector_field.experiment import scores
 from train.vector_field.experiment.field_errors import fields_at, relative_error
 from train.vector_field.experiment.reach import scored_points
 from train.vector_field.factories import make_env, make_learner, make_models
+from train.vector_field.fitted_models import fitted_model
 from train.vector_field.program import PROGRAM
 
 SMALL = (
@@ -85,6 +87,34 @@ def test_a_perfect_model_has_no_error(flags):
     by_time = back / float(world.dt)
     expected = np.trace(by_time @ np.asarray(covariance) @ by_time.T) / 2
     np.testing.assert_allclose(learner.uncertainty(state, z), expected, rtol=1e-2)
+
+
+def test_deviations_are_those_of_fields_drawn_from_the_posterior_also_far_from_states():
+    config = parse_config("latent --online.fields polynomial --env.channels 5")
+    env, learner = make_env(config), make_learner(config)
+    world = env.params(jax.random.key(3), 1.0)
+    agent = learner.make(stimulation.Config(kind="hold"), world)
+    state = jax.jit(agent.init)(jax.random.key(0), jnp.zeros(env.channels))
+    nothing = np.zeros((0, 2))
+    forecast = partial(learner.forecast, state)
+    bound = np.ones(2)
+    fitted = fitted_model.make(
+        learner.latent_model(state), forecast, 2, -bound, bound, world.dt, None, nothing
+    )
+    (model,), posterior = make_models(config), state.params.choice.candidates[0].posterior
+    places = jnp.array([[0.0, 0.0], [1.0, -0.5], [6.0, 6.0]])
+
+    @jax.jit
+    @jax.vmap
+    def draw_velocities(key: jax.Array) -> jax.Array:
+        params = field_posterior.draw(model, posterior, key)
+        return jax.vmap(partial(displacement, model, params))(places) / world.dt
+
+    velocities = np.asarray(
+        draw_velocities(jax.random.split(jax.random.key(1), 2_000))
+    )  # [N, places, d]
+    expected = np.sqrt(velocities.var(axis=0).mean(axis=-1))
+    np.testing.assert_allclose(fitted.deviation(places), expected, rtol=0.06)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -216,6 +217,11 @@ def test_what_was_learned_is_a_model_in_units_of_the_user(long_loop):
     effect = loop.knowledge.choice.candidates[0].posterior.params.effect[:, 0]
     np.testing.assert_allclose(path[1] - still[1], effect, atol=1e-5)  # 2 is the largest input
     assert (model.low, model.high, model.dt) == (-2.0, 2.0, 0.5)
+    places = np.stack([states[-1], states[-1] + 20])  # what plans are made with ends before
+    spread = partial(choice.covariance, loop.problem.models, loop.knowledge.choice)
+    covariances = np.asarray(jax.vmap(spread)(jnp.asarray(places)), float)
+    deviations = np.sqrt(np.trace(covariances, axis1=1, axis2=2) / 2) / 0.5
+    np.testing.assert_allclose(model.deviation(places), deviations, rtol=1e-3)
     with pytest.raises(UsageError, match="no seed, policy, field or session"):
         fitted.load(loop.directory, policy="myopic")
 

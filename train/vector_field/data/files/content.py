@@ -34,6 +34,7 @@ class Content(NamedTuple):
     about: str  # what was read, in one line
     channels: tuple[str, ...] = ()  # names of units, or of the columns of y; empty if not known
     inputs: tuple[str, ...] = ()  # names of the columns of u
+    only_numbers_rows: bool = False  # whether the step is 1 by times alone, of no known unit
 
 
 def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:

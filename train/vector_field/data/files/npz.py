@@ -74,8 +74,10 @@ def _arrays(path: str, names: Names) -> dict[str, np.ndarray]:
     return arrays
 
 
-def steps_of_rows(path: str, names: Names) -> list[tuple[str, float]]:
+def steps_of_rows(path: str, names: Names, is_known: bool = False) -> list[tuple[str, float]]:
     """The time of a step by a sampling rate, and by the times of the rows, with their names.
+
+    These say nothing if they only number the rows and it `is_known` otherwise.
 
     Raises ValueError, in one line, for what is no rate, and for uneven times.
     """
@@ -85,7 +87,7 @@ def steps_of_rows(path: str, names: Names) -> list[tuple[str, float]]:
         steps = steps_of(array_files.read_npz(path, [x for x in headers if x.lower() in RATES]))
         if time:
             step = rows_on_grid(time, _times(path, time))[1]
-            steps += step_by_rows(time, step, bool(steps) or STEP in headers)
+            steps += step_by_rows(time, step, is_known or bool(steps) or STEP in headers)
         return steps
 
 

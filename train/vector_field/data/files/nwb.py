@@ -25,6 +25,7 @@ from train.vector_field.data.files.held_inputs import (
 from train.vector_field.data.files.names import Names
 
 UNITS = "units"
+RECORDED = "acquisition/", "processing/"
 STIMULI = "stimulus/presentation"
 WIDEST = 2_000
 """Columns of a series, at most: a film is no recording of channels."""
@@ -43,7 +44,8 @@ def read(path: str, names: Names, bin_width: float) -> Content:
         observed = [x for x in everything if not x.startswith("stimulus")]
         has_units = f"{UNITS}/spike_times" in file
         candidates = [UNITS] * has_units + observed
-        y_names = list(names.y) or ([UNITS] if has_units else candidates)
+        usual = [x for x in observed if x.startswith(RECORDED)] or observed
+        y_names = list(names.y) or ([UNITS] if has_units else usual)
         if not names.y and len(y_names) != 1:
             options = listing(candidates) or "no series of numbers"
             raise ValueError(f"which series is y? There are {options}: choose by --names.y")

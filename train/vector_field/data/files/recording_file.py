@@ -21,7 +21,7 @@ HEAD = 512
 
 
 def is_npz(path: str) -> bool:
-    """Whether it is a zip file, or whatever is none of the other formats.
+    """Whether it is a zip file, as npz files are, by its first bytes.
 
     Raises ValueError if there is no such file.
     """

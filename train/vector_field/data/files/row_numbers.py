@@ -21,3 +21,9 @@ def numbers_rows(name: str, numbers: np.ndarray, episodes: np.ndarray) -> bool:
     if NAMES.fullmatch(name):
         return bool(len(rises) and (rises > 0).all() and (rises % 1 == 0).all())
     return len(numbers) >= FEWEST and bool((rises == 1).all())
+
+
+def missing_rows(numbers: np.ndarray, episodes: np.ndarray) -> int:
+    """How many rows of each episode `[R]` such a column `[R]` leaves out, by its usual rise."""
+    rises = np.diff(numbers)[np.diff(episodes) == 0]
+    return int(np.sum(np.round(rises / np.median(rises)) - 1)) if len(rises) else 0

@@ -18,7 +18,7 @@ from train.vector_field.data.files.content import (
 )
 from train.vector_field.data.files.held_inputs import Series, refuse_unordered, time_mismatch
 from train.vector_field.data.files.names import Names
-from train.vector_field.data.files.row_numbers import numbers_rows
+from train.vector_field.data.files.row_numbers import missing_rows, numbers_rows
 from train.vector_field.data.files.text_cells import cells_of, in_order, numbers_of
 from train.vector_field.data.files.time_units import ALONE, in_unit, time_unit_of, without_unit
 
@@ -150,8 +150,14 @@ def _continuous(
         + (f"u: {listing(u_names)}" if u_names else "no inputs (--names.u COLUMN names them)")
         + (f"; left out: {listing(counters)}, which numbers the rows" if counters else "")
     )
+    if not time and (lost := [x for x in counters if missing_rows(numbers[x], episodes)]):
+        about += (
+            f"; by {lost[0]} {missing_rows(numbers[lost[0]], episodes):,} rows are missing: "
+            f"--names.time {lost[0]} makes them missing samples"
+        )
     unit = time_unit_of(time) if time else ""
-    return Content(arrays, step, unit, about, tuple(y_names), tuple(u_names))
+    columns_of = tuple(y_names), tuple(u_names)
+    return Content(arrays, step, unit, about, *columns_of, step == 1 and not unit)
 
 
 def _places_of_trials(

@@ -173,6 +173,7 @@ def table(trials: Sequence[Trial], best: Dynamics) -> Table:
     for heading in ("field", "dimensions", "prior", "gradient steps", "R²"):
         result.add_column(heading, justify="left" if heading == "field" else "right")
     for x in trials:
-        numbers = (str(x.dynamics.dims), f"{x.dynamics.prior:g}", str(x.dynamics.steps))
+        steps = min(STEPS, x.dynamics.steps)  # as `attempt` takes
+        numbers = (str(x.dynamics.dims), f"{x.dynamics.prior:g}", str(steps))
         result.add_row(x.dynamics.field, *numbers, f"{x.score:.4f}")
     return result

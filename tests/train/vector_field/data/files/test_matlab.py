@@ -1,5 +1,6 @@
 """MATLAB files hold the same data as an npz file of the same arrays."""
 
+import shutil
 import struct
 from pathlib import Path
 
@@ -115,6 +116,60 @@ def test_matlab_cell_of_spike_times(tmp_path):
     )
     assert_same(recordings.load(path, 0.25), data)
     assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "")
+
+
+def test_matlab_vectors_of_spike_times_in_a_structure_are_spikes(tmp_path, capsys):
+    """They are read as outside of one, with what stands beside them."""
+    arrays = {
+        "spike_times": np.concatenate(TIMES),
+        "spike_units": np.repeat(np.arange(5), [len(x) for x in TIMES]),
+    }
+    inputs = {"stim": np.ones((16, 1)), "light": np.zeros((16, 1))}
+    named = Names(u=("d.stim", "d.light"))
+    path = save_mat(tmp_path, d={**arrays, **inputs, "num_units": 7})
+    data = recordings.load(path, 0.25, names=named)
+    np.testing.assert_array_equal(data.y[0, :, :5], counts_of(0.25, 16))
+    assert data.y.shape == (1, 16, 7)
+    assert not data.y[..., 5:].any()
+    np.testing.assert_array_equal(data.u[0], np.repeat([[1.0, 0.0]], 16, 0))
+    bins = int(arrays["spike_times"].max() / 0.25) + 1
+    data = recordings.load(save_mat(tmp_path, **arrays, num_units=7), 0.25)
+    np.testing.assert_array_equal(data.y[0, :, :5], counts_of(0.25, bins))
+    assert data.y.shape == (1, bins, 7)
+    capsys.readouterr()
+    day = save_mat(tmp_path, **{name: x[:10] for name, x in arrays.items()})
+    paths = [day, str(shutil.copy(day, tmp_path / "first.mat"))]
+    save_mat(tmp_path, **arrays)  # in which more units fired
+    assert recordings.load(paths, 0.25).y.shape[-1] == 5
+    assert "5 units, 0 to 4, up to the last that fired" in capsys.readouterr().err
+    data = recordings.load(save_mat(tmp_path, d={"y": Y, "u": U, "lengths": [15, 25]}))
+    assert data.lengths.tolist() == [15, 25]
+
+
+@pytest.mark.parametrize("name", ["spike_times", "SpikeTimes", "spikes"])
+def test_matlab_times_of_spikes_without_units_are_refused(tmp_path, name):
+    path = save_mat(tmp_path, **{name: TIMES[2]})
+    refuse(path, f"{name} holds times of spikes without the unit of each: give spike_units beside")
+    refuse(save_mat(tmp_path, d={name: TIMES[2]}), f"d.{name} holds times of spikes without")
+    counts = counts_of(0.25, 16)[:, 2]
+    if name == "spikes":  # which may be counts
+        data = recordings.load(save_mat(tmp_path, spikes=counts))
+        np.testing.assert_array_equal(data.y[0, :, 0], counts)
+    else:
+        path = save_mat(tmp_path, **{name: cell([TIMES[2], TIMES[0][::-1]])})
+        refuse(path, f"{name} is a cell, but not of a vector of rising times for each unit")
+
+
+def test_matlab_times_that_are_not_read_are_told(tmp_path, capsys):
+    episodes, times = cell([Y[:20], Y[20:]]), cell([np.arange(20.0), np.arange(20.0)])
+    for variables in ({"y": episodes, "t": times}, {"y": Y, "t": np.arange(39.0)}):
+        recordings.load(save_mat(tmp_path, **variables))
+        assert "t is not read, as it is no time for each step of one" in capsys.readouterr().err
+
+
+def test_the_only_array_of_a_matlab_file_may_be_one_channel(tmp_path):
+    data = recordings.load(save_mat(tmp_path, voltage=Y[:, 0], fs=500, t=0.002 * np.arange(40)))
+    np.testing.assert_array_equal(data.y[0, :, 0], Y[:, 0].astype(np.float32))
 
 
 def test_matlab_cells_of_units_and_trials_are_refused(tmp_path):

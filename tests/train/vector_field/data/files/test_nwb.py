@@ -75,6 +75,9 @@ def test_series_and_names(h5py, tmp_path):
     assert (time.length, time.unit) == (pytest.approx(0.1), "s")
     alone = write_nwb(h5py, tmp_path / "alone.nwb", spikes=False)
     np.testing.assert_array_equal(recordings.load(alone).y[0], Y)
+    with h5py.File(alone, "a") as file:  # what was made of it is no recording
+        file.copy("acquisition/lfp", file.create_group("analysis"))
+    np.testing.assert_array_equal(recordings.load(alone).y[0], Y)
     several = write_nwb(h5py, tmp_path / "several.nwb", spikes=False, more=True)
     message = "There are acquisition/lfp, processing/behavior/speed: choose by --names.y"
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -136,3 +136,10 @@ def test_nothing_is_open_once_all_is_chosen():
     chosen = Dynamics(2, "rbf", prior=0.3, steps=400)
     assert not selection.is_open(replace(config, state_space=chosen))
     assert not selection.is_open(replace(Config(), data=("FILE.npz",)))
+
+
+def test_the_table_tells_the_gradient_steps_that_were_taken():
+    """A trial takes at most so many, however many the fit itself is to take."""
+    tried = [trial(1, 0.5, steps=steps) for steps in (70, trials.STEPS, 1_000)]
+    column = selection.table(tried, tried[0].dynamics).columns[3]
+    assert list(column.cells) == ["70", str(trials.STEPS), str(trials.STEPS)]

@@ -1,0 +1,95 @@
+"""Spikes of MATLAB files: a cell with the times of each unit, or vectors of times and of units.
+
+Axes: T bins, m inputs.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from train.host.files.array_files import to_vector
+from train.vector_field.data.files.content import join, spikes_content
+from train.vector_field.data.matlab_variables import Variable, beside, to_plain
+
+SPIKE_TIMES = re.compile(r"(.*\.)?spike_?times", re.I)
+SPIKES = re.compile(r"(.*\.)?spikes", re.I)
+UNITS = "spike_units"
+AS_NPZ = (UNITS, "spike_episodes", "duration", "num_units", "lengths")
+
+
+def are_spikes(cell: Sequence[np.ndarray]) -> bool:
+    """Whether a cell holds the spike times of units: vectors, each rising."""
+    vectors = [to_vector(x) for x in cell if x.size]
+    is_rising = all(x.ndim == 1 and (np.diff(x.astype(float)) >= 0).all() for x in vectors)
+    return bool(vectors) and is_rising and all(min(x.shape) <= 1 for x in cell)
+
+
+def are_times(name: str, variable: Variable) -> bool:
+    """Whether a variable holds times of spikes, by its name, or as a single channel never rises."""
+    if SPIKE_TIMES.fullmatch(name) or isinstance(variable, list):
+        return bool(SPIKE_TIMES.fullmatch(name))
+    vector = to_vector(variable)
+    is_rising = vector.ndim == 1 and len(vector) > 2 and (np.diff(vector.astype(float)) > 0).all()
+    return bool(SPIKES.fullmatch(name) and is_rising)
+
+
+def spikes_of(
+    names: Sequence[str],
+    variables: dict[str, Variable],
+    inputs: Sequence[Variable],
+    bin_width: float,
+) -> tuple[dict[str, np.ndarray], str] | None:
+    """Arrays of spikes and a note on them; inputs have a row for each bin. None of other data.
+
+    Spikes are a cell of vectors, or vectors of times and of units, as in an npz file. Raises
+    ValueError for times of spikes that are neither.
+    """
+    name, first = names[0], variables[names[0]]
+    if len(names) == 1 and isinstance(first, list) and are_spikes(first):
+        arrays, note = _spikes_of_cell(first, bin_width)
+    elif not any(are_times(x, variables[x]) for x in names):
+        return None
+    elif isinstance(first, list):
+        raise ValueError(f"{name} is a cell, but not of a vector of rising times for each unit")
+    elif len(names) > 1 or not beside(name, UNITS, variables):
+        raise ValueError(
+            f"{name} holds times of spikes without the unit of each: give {UNITS} beside it, of "
+            "the same length, or a cell with a vector of rising times for each unit"
+        )
+    else:
+        arrays, note = _spikes_of_vectors(name, variables, bin_width), ""
+    if inputs:
+        arrays["u"] = _inputs_of_spikes(inputs)
+    return arrays, note
+
+
+def _spikes_of_cell(
+    cell: Sequence[np.ndarray], bin_width: float
+) -> tuple[dict[str, np.ndarray], str]:
+    times = np.concatenate([x.ravel() for x in cell]).astype(float)
+    units = np.repeat(np.arange(len(cell)), [x.size for x in cell])
+    arrays = spikes_content(times, units, len(cell), (), bin_width)
+    return arrays, f"; {len(times):,} spikes of {len(cell)} units"
+
+
+def _spikes_of_vectors(
+    name: str, variables: dict[str, Variable], bin_width: float
+) -> dict[str, np.ndarray]:
+    places = {x: beside(name, x, variables) for x in AS_NPZ}
+    arrays = {x: to_plain(variables[place]) for x, place in places.items() if place}
+    times, units = to_vector(to_plain(variables[name])), to_vector(arrays[UNITS])
+    of_spikes = spikes_content(times, units, 0, (), bin_width)
+    del of_spikes["num_units"]  # the file alone says how many there are, or the last that fired
+    return of_spikes | arrays
+
+
+def _inputs_of_spikes(inputs: Sequence[Variable]) -> np.ndarray:
+    """Inputs `[T, m]` side by side, or the only one as it is, which may have an axis of trials."""
+    rows = [_in_rows(to_plain(x)) for x in inputs]
+    return rows[0] if len(rows) == 1 else join(rows)
+
+
+def _in_rows(x: np.ndarray) -> np.ndarray:
+    """One input `[1, T]` as `[T, 1]`."""
+    return x.T if x.ndim == 2 and len(x) == 1 else x
