@@ -112,7 +112,7 @@ function evaluation() {
       shares.length ? table([`of ${quantity(found[0].games, "games")}`, "share"], shares) : "",
       element("div", { class: "charts" }, ...found.filter((x) => x.counts && x.games).map((x) => histogram(words(x.name), x))),
       found.some((x) => x.counts && !["return", "length", run.score].includes(x.name)) ? element("p", { class: "note" }, "A name that ends in sum or mean is over all steps of a game, as return and length are. All others are of its last step.") : "",
-      rows.length ? element("details", {}, element("summary", {}, "Scores after training (eval.json)"), table(["measure", "seed", "mean", "low", "high"], rows)) : "");
+      rows.length ? element("details", {}, element("summary", {}, `Scores after ${content.updates ? quantity(content.updates, "updates") : "training"} (eval.json)`), table(["measure", "seed", "mean", "low", "high"], rows)) : "");
   });
   return parts.some((x) => x) ? section("Evaluation", ...parts) : "";
 }
