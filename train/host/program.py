@@ -34,6 +34,7 @@ class Run(NamedTuple):
     updates: int  # of the checkpoint
     agents: list[AgentState]  # one per seed
     state: Any = None  # the whole state, with a leading axis S for several seeds; policy: None
+    preset: str = ""  # that its configuration was made of; empty: its directory says it
 
     @property
     def seeds(self) -> list[int]:
@@ -47,7 +48,7 @@ class Run(NamedTuple):
     def title(self) -> str:
         """What its pictures are called: the environment, or else the program, and the preset."""
         place = self.program.environment(self.config) or self.program.address
-        preset = RunDirectory.open(self.directory).config()["preset"]
+        preset = self.preset or RunDirectory.open(self.directory).config()["preset"]
         return f"{place}, {preset}" if preset else place
 
 

@@ -55,7 +55,9 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
 
 
 def preset_of(run: Run) -> str:
-    """The preset that a run started from; of a policy the one whose settings are nearest."""
+    """The preset that a run started from; where nothing says it, the one of nearest settings."""
+    if run.preset:
+        return run.preset
     directory = RunDirectory(run.directory)
     if directory.has_config:
         return directory.config()["preset"]

@@ -10,8 +10,9 @@ import pytest
 
 from tests.train import untrained
 from train.host.command_line import command
-from train.host.files import metrics_file, series
+from train.host.files import metrics_file, policy_files, series
 from train.host.plain_config import plain
+from train.host.running import saved_policies
 from train.report import contents
 from train.snake.program import PROGRAM as SNAKE
 
@@ -78,6 +79,16 @@ def test_the_command_repeats_the_configuration():
     bold = {row["name"] for row in description["settings"] if row["changed"]}
     assert {"agent.standardise", "run.seed", "env.rows"} <= bold
     assert "agent.discount" not in bold
+
+
+def test_the_preset_is_the_one_that_the_training_began_from():
+    """Not another one that happens to differ in fewer fields, as `gaps` does here."""
+    name = "snake-all-boards"
+    run = saved_policies.as_run(name)
+    preset = policy_files.read_metadata(policy_files.file_of(name))["preset"]
+    description = contents.of_run(run, name, SNAKE.training(run.config))
+    assert description["preset"] == preset == "fill"
+    assert shlex.split(description["command"])[3] == preset
 
 
 def test_a_record_becomes_series(tmp_path):

@@ -207,7 +207,8 @@ def train_program(
     if not distributed.is_first():
         return result
     agents = agents_of(result.state.agent, settings.num_seeds)
-    finished_run = Run(result.directory, program, config, result.updates, agents, result.state)
+    trained = result.updates, agents, result.state
+    finished_run = Run(result.directory, program, config, *trained, preset)
     games = getattr(settings, "evaluation_games", 0)
     key = compiled.keys_of(settings.seed)[1]
     with (
