@@ -64,7 +64,8 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     """Trains, records and evaluates; returns when the budget is used up.
 
     `config` is a dataclass whose field `run` is a `Config`. Raises UsageError before anything is
-    written if something does not fit; Interrupted after a signal, once all is saved; and
+    written if something does not fit, but for memory where only the compiled program shows it, and
+    for checkpoints that cannot be read; Interrupted after a signal, once all is saved; and
     NonFiniteError as `on_nonfinite` says.
     """
     settings: Config = config.run
