@@ -104,6 +104,9 @@ def test_a_record_becomes_series(tmp_path):
     config = replace(run.config, run=replace(run.config.run, num_seeds=2))
     report_record: Any = contents.record(run._replace(directory=tmp_path, config=config), {})
     assert report_record["steps"] == [100, 200]
+    best = contents.record(run._replace(directory=tmp_path / "best", config=config), {})
+    assert best is not None  # of `--best`, whose policies are in a folder of the run
+    assert best["steps"] == report_record["steps"]
     assert report_record["evaluated"] == [[200, 7.0]]
     unfinished = [row(0, 2) | {"evaluated": {"mean": None, "games": 0}}]
     assert contents.score_curve(unfinished) == []
