@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxrl.types import AgentState
-from train.host.errors import UsageError
+from train.host.errors import UsageError, in_one_line
 from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import has_kinds_of
 from train.host.showing import pictures
@@ -199,8 +199,11 @@ def find(address: str, source: str | Path) -> Program:
     for module in (f"train.{address}.program", address):
         try:
             program_module = importlib.import_module(module)
-        except ImportError:
-            continue
+        except ImportError as error:
+            if is_missing(module, error):
+                continue
+            reason = f"{module} cannot be imported ({in_one_line(error)})"
+            raise UsageError(f"{source} is of the program {address}: {reason}") from error
         if holds_program(program_module):
             return program_module.PROGRAM
         empty = module
@@ -208,6 +211,12 @@ def find(address: str, source: str | Path) -> Program:
     if empty:
         advice = f"{empty} holds no PROGRAM; give Program(module=...) the module that does"
     raise UsageError(f"{source} is of the program {address}, which is unknown here: {advice}")
+
+
+def is_missing(module: str, error: ImportError) -> bool:
+    """Whether there is no module of this name, rather than one that lacks another."""
+    is_absent = isinstance(error, ModuleNotFoundError) and bool(error.name)
+    return is_absent and f"{module}.".startswith(f"{error.name}.")
 
 
 def holds_program(module: Any) -> bool:
