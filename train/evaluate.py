@@ -83,7 +83,10 @@ def load(options: Any) -> Run:
     where `--out` says."""
     scores_file.refuse(options)
     run = saved_policies.load_run_or_policy(options.run, options.policy, options.best)
-    refuse_unwritable(run.directory, "its scores are kept there, so evaluate a copy of it")
+    advice = "its scores are kept there, so evaluate a copy of it"
+    if options.run is None:  # of a policy, which lies elsewhere
+        advice = "the scores of a policy are kept there, so start in a folder that can"
+    refuse_unwritable(run.directory, advice)
     return run
 
 

@@ -30,3 +30,15 @@ def test_luck_is_told_of_games_like_those_that_chose(content, luck, tmp_path, mo
         path.write_text(json.dumps(content))
     evaluate.tell_luck(run, SimpleNamespace(best=True), before)
     assert capsys.readouterr().out == luck
+
+
+def test_where_the_scores_of_a_policy_cannot_be_kept_another_folder_is_advised(
+    tmp_path, monkeypatch, capsys
+):
+    """Not a copy of the policy, which would not help."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").write_text("a file")
+    assert evaluate.main(["--policy", "snake-6x6"]) == 2
+    error = capsys.readouterr().err
+    assert "runs/policy-snake-6x6 cannot be written" in error
+    assert error.endswith("the scores of a policy are kept there, so start in a folder that can\n")

@@ -1,5 +1,6 @@
 """What a policy or an encoder is given, as NumPy arrays of the shapes and dtypes it expects."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ from jaxrl.types import PyTree
 
 KINDS = {"f": jnp.floating, "i": jnp.integer, "u": jnp.integer, "b": jnp.bool_}
 """The dtypes that are taken for one of each kind."""
+MISSING = (KeyError, IndexError, AttributeError, TypeError)
+"""What a value raises that lacks a part."""
 
 
 class InputSpec(NamedTuple):
@@ -27,7 +30,9 @@ class InputSpec(NamedTuple):
         Gymnasium's spaces have them. Raises ValueError, in one line, for anything else.
         """
         paths, structure = jax.tree_util.tree_flatten_with_path(self.template)
-        self._refuse_surplus(value, [path for path, _ in paths])
+        if not paths and jax.tree.leaves(value):
+            raise ValueError(f"{self.name} is {type(value).__name__}; expected {self.template!r}")
+        _refuse_surplus(self.name, value, [path for path, _ in paths])
         leaves = [self._array(value, path, template) for path, template in paths]
         counts = {
             x.shape[0] if x.ndim > template.ndim else None
@@ -38,27 +43,13 @@ class InputSpec(NamedTuple):
             raise ValueError(f"parts of the {self.name} have the shapes {shapes}, of several sizes")
         return structure.unflatten(leaves), next(iter(counts), None)
 
-    def _refuse_surplus(self, value: Any, paths: list[tuple]) -> None:
-        """Raises ValueError for parts that nothing looks at."""
-        if not paths and jax.tree.leaves(value):
-            raise ValueError(f"{self.name} is {type(value).__name__}; expected {self.template!r}")
-        names = {key_of(path[0]) for path in paths if path}
-        part_names = value.keys() if isinstance(value, Mapping) else set()
-        if isinstance(value, tuple | list) and all(isinstance(x, int) for x in names):
-            part_names = set(range(len(value)))
-        if names and (surplus := part_names - names):
-            raise ValueError(
-                f"{self.name} has a part {min(map(str, surplus))!r}; expected "
-                f"{', '.join(sorted(map(str, names)))}"
-            )
-
     def _array(self, value: Any, path: tuple, template: Any) -> Any:
         """The leaf of `value` at a path."""
         name = f"{self.name}{jax.tree_util.keystr(path)}"
         for key in path:
             try:
                 value = part_of(value, key_of(key))
-            except (KeyError, IndexError, AttributeError, TypeError):
+            except MISSING:
                 kind = type(value).__name__
                 raise ValueError(
                     f"{name} is missing, in a {kind}; expected {_text(template)}"
@@ -107,6 +98,27 @@ class InputSpec(NamedTuple):
             place = tuple(int(i) for i in np.argwhere(~is_fine)[0])
             at = f" at {list(place)}" if place else ""
             raise ValueError(f"{name} is {array[place]}{at}; expected finite numbers")
+
+
+def _refuse_surplus(name: str, value: Any, paths: list[tuple]) -> None:
+    """Raises ValueError for parts, at any depth, that nothing looks at.
+
+    `paths` lead from `value`, which is called `name`, to what is looked at.
+    """
+    steps = {key_of(path[0]): path[:1] for path in paths if path}
+    part_names = value.keys() if isinstance(value, Mapping) else set()
+    if isinstance(value, tuple | list) and all(isinstance(x, int) for x in steps):
+        part_names = set(range(len(value)))
+    if steps and (surplus := {x for x in part_names - steps.keys() if jax.tree.leaves(value[x])}):
+        raise ValueError(
+            f"{name} has a part {min(map(str, surplus))!r}; expected "
+            f"{', '.join(sorted(map(str, steps)))}"
+        )
+    for key, step in steps.items():
+        inner_paths = [path[1:] for path in paths if path and key_of(path[0]) == key]
+        with contextlib.suppress(*MISSING):  # which `_array` tells
+            part = part_of(value, key)
+            _refuse_surplus(f"{name}{jax.tree_util.keystr(step)}", part, inner_paths)
 
 
 def key_of(step: Any) -> Any:

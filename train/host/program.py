@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxrl.types import AgentState
-from train.host.errors import UsageError
+from train.host.errors import UsageError, in_one_line
 from train.host.files.run_directory import RunDirectory
 from train.host.plain_config import has_kinds_of
 from train.host.showing import pictures
@@ -34,6 +34,7 @@ class Run(NamedTuple):
     updates: int  # of the checkpoint
     agents: list[AgentState]  # one per seed
     state: Any = None  # the whole state, with a leading axis S for several seeds; policy: None
+    preset: str = ""  # that its configuration was made of; empty: its directory says it
 
     @property
     def seeds(self) -> list[int]:
@@ -47,7 +48,7 @@ class Run(NamedTuple):
     def title(self) -> str:
         """What its pictures are called: the environment, or else the program, and the preset."""
         place = self.program.environment(self.config) or self.program.address
-        preset = RunDirectory.open(self.directory).config()["preset"]
+        preset = self.preset or RunDirectory.open(self.directory).config()["preset"]
         return f"{place}, {preset}" if preset else place
 
 
@@ -198,8 +199,11 @@ def find(address: str, source: str | Path) -> Program:
     for module in (f"train.{address}.program", address):
         try:
             program_module = importlib.import_module(module)
-        except ImportError:
-            continue
+        except ImportError as error:
+            if is_missing(module, error):
+                continue
+            reason = f"{module} cannot be imported ({in_one_line(error)})"
+            raise UsageError(f"{source} is of the program {address}: {reason}") from error
         if holds_program(program_module):
             return program_module.PROGRAM
         empty = module
@@ -207,6 +211,12 @@ def find(address: str, source: str | Path) -> Program:
     if empty:
         advice = f"{empty} holds no PROGRAM; give Program(module=...) the module that does"
     raise UsageError(f"{source} is of the program {address}, which is unknown here: {advice}")
+
+
+def is_missing(module: str, error: ImportError) -> bool:
+    """Whether there is no module of this name, rather than one that lacks another."""
+    is_absent = isinstance(error, ModuleNotFoundError) and bool(error.name)
+    return is_absent and f"{module}.".startswith(f"{error.name}.")
 
 
 def holds_program(module: Any) -> bool:

@@ -63,6 +63,8 @@ def main(arguments: list[str]) -> int:
     def play(arguments: list[str]) -> None:
         options = parse_flags("python -m train.play", Options, arguments)
         check_options(options)
+        if options.terminal and options.port:
+            raise UsageError("--port has no effect with --terminal: leave it out")
         if options.run is None and options.policy is None:
             options = replace(options, policy=FAVOURITE)
         try:

@@ -78,7 +78,8 @@ class Policy:
         learned; equal keys draw equal actions. What it explores with may remember more, so a memory
         goes on with a key or without one, as it began.
 
-        Raises ValueError, in one line, for what does not fit the environment.
+        Raises ValueError, in one line, for what does not fit the environment; UsageError for a key
+        where a file lacks what the exploration reads.
         """
         obs, batch = self._observation.arrays(obs)
         first = self._beginnings(begins, batch)

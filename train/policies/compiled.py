@@ -24,14 +24,15 @@ from train.host import abilities
 from train.host.files import whole_files
 from train.host.files.provenance import provenance
 from train.host.program import Run
-from train.host.running import saved_policies
+from train.host.running import saved_policies, saved_runs
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 
 
 @dataclass(frozen=True)
 class Compile:
-    """Writes a policy as a program that needs JAX alone: NAME.jax, and NAME.json beside it."""
+    """Writes a policy as a program that needs only JAX and flatbuffers: NAME.jax, and NAME.json
+    beside it."""
 
     run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
     """Run directory."""
@@ -61,7 +62,8 @@ def write(options: Compile) -> list[Path]:
     for file in paths:
         whole_files.refuse_existing(file, options.overwrite)
     agent = run.agents[run.seeds.index(seed)]
-    program, description = compile_policy(run._replace(agents=[agent]))
+    updates = saved_runs.updates_of(run, seed, options.best)
+    program, description = compile_policy(run._replace(agents=[agent], updates=updates))
     with whole_files.replacement_file(path) as file:
         file.write(program)
     whole_files.write_whole(paths[1], json.dumps(description, indent=1) + "\n")

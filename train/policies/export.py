@@ -146,13 +146,10 @@ def facts(run: Run, directory: RunDirectory, seed: int, best: bool) -> dict[str,
 
     `directory` is that of the run, `best` whether its policies are those of its `best/`.
     """
-    updates = run.updates
-    if best:
-        updates = checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
     return {
         "entry_point": run.program.address,
         "preset": directory.config()["preset"],
-        "updates": updates,
+        "updates": saved_runs.updates_of(run, seed, best),
         "scores": scores_of(run, seed),
     }
 

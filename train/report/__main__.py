@@ -2,7 +2,7 @@
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
 from train.host.files.whole_files import refuse_existing, refuse_no_file, write_whole
 from train.host.machine.progress import show_activity
-from train.host.plain_config import check_options
+from train.host.plain_config import check_options, flag
 from train.host.program import EpisodeSelection, Run
 from train.host.running import saved_policies, saved_runs
 from train.report import contents, live, page
@@ -45,13 +45,14 @@ class Options:
     overwrite: bool = False
     """Replace what is there already, of the name that `--out` gives."""
     episodes: Annotated[int, Range(least=0, most=20)] = 6
-    """Episodes of each run to play; 0: none."""
+    """Episodes of each run to play, by the agent of its first seed; 0: none."""
     steps: Annotated[int, Range(least=1, most=20_000)] = 2_000
     """Steps of an episode that are shown, from its start."""
     games: CountOrZero = 200
-    """Games of each run for histograms, where games are played; 0: none."""
+    """Games for histograms, of the same agent, where games are played; 0: none."""
     live: bool = False
-    """Serve the page on this machine while a run grows instead, without episodes and games."""
+    """Serve the page on this machine while a run grows instead, without episodes and games; the
+    other options have no effect then."""
     best: bool = False
     """The policies that were best while training, instead of the newest."""
     key: Seed = 3
@@ -65,6 +66,8 @@ def main(arguments: list[str]) -> int:
         if options.live:
             follow(options)
             return
+        if options.overwrite and options.out is None:
+            raise UsageError("--overwrite has no effect without --out: leave it out")
         runs_by_name = load_runs(options)
         out = options.out or next(iter(runs_by_name.values())).directory / "report.html"
         if options.out is not None:
@@ -79,14 +82,23 @@ def main(arguments: list[str]) -> int:
 
 
 def follow(options: Options) -> None:
-    """Serves the page of one run until somebody stops it."""
+    """Serves the page of one run until somebody stops it.
+
+    Raises UsageError for options without an effect on that page.
+    """
     if len(options.runs) != 1 or options.policy:
         raise UsageError("--live follows one run: give one run directory")
+    for field in fields(options):
+        is_idle = field.name not in ("runs", "policy", "live")
+        if is_idle and getattr(options, field.name) != field.default:
+            raise UsageError(f"{flag(field.name)} has no effect with --live: leave it out")
     live.serve(live.Follower(options.runs[0]))
 
 
 def load_runs(options: Options) -> dict[str, Run]:
     """The runs and policies asked for, by the names that the page gives them."""
+    if options.best and not options.runs:
+        raise UsageError("--best is for runs: leave it out, or give a run directory")
     loaded_runs = [saved_runs.load(directory, options.best) for directory in options.runs]
     loaded_runs += [saved_policies.as_run(name) for name in options.policy]
     if not 1 <= len(loaded_runs) <= MOST_RUNS:

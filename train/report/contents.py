@@ -11,7 +11,7 @@ import numpy as np
 from jaxrl.types import AgentState
 from train.host.command_line.repetition import WHERE, beginning, training_command
 from train.host.files import metrics_file, series
-from train.host.files.run_directory import RunDirectory
+from train.host.files.run_directory import BEST, RunDirectory
 from train.host.plain_config import differences, flatten, plain
 from train.host.program import Run
 from train.host.scoring import games
@@ -55,7 +55,9 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
 
 
 def preset_of(run: Run) -> str:
-    """The preset that a run started from; of a policy the one whose settings are nearest."""
+    """The preset that a run started from; where nothing says it, the one of nearest settings."""
+    if run.preset:
+        return run.preset
     directory = RunDirectory(run.directory)
     if directory.has_config:
         return directory.config()["preset"]
@@ -78,9 +80,12 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
     three members on the margin of its 95 % interval. Points of a long record are means of
     neighbouring rows.
     """
-    if not RunDirectory(run.directory).metrics.is_file():
+    directory = run.directory
+    if directory.name == BEST and not RunDirectory(directory).metrics.is_file():
+        directory = directory.parent  # the best of a run learned while it was recorded there
+    if not RunDirectory(directory).metrics.is_file():
         return None
-    rows = metrics_file.read_metrics(run.directory)
+    rows = metrics_file.read_metrics(directory)
     line = series.timeline(series.split_by_member(rows, run.seeds))
     names = series.names(rows)
     curves_by_name = {

@@ -25,7 +25,7 @@ from train.host.machine.signals import StopRequest
 from train.host.numbers import quantity
 from train.host.plain_config import plain
 from train.host.program import Program
-from train.host.running.preparation import compile_within_memory, trace
+from train.host.running.preparation import compile_within_memory, policy_for, trace
 from train.host.running.saved_runs import with_run_fields
 from train.host.running.session import Session
 from train.host.scoring.games import GamesEvaluation
@@ -53,6 +53,15 @@ def training_of(program: Program, group: Group) -> Training:
     make = lambda numbers: program.training(config_of(group.config, numbers))
     init, update = make_member_functions(make, kind_of(base))
     return base._replace(init=init, update=update, blocks=1)  # devices share members alone
+
+
+def policy_of(program: Program, group: Group) -> dict[str, np.ndarray] | None:
+    """The parameters that all members of a group start from; None: random ones.
+
+    Raises UsageError unless the policy of `run.policy` is of this program and has their network.
+    """
+    base = program.training(config_of(group.config, group.trials[0].values))
+    return policy_for(base, group.config.run, program.address)
 
 
 def kind_of(training: Training) -> type:
@@ -125,7 +134,10 @@ def train(
         used = {"files": files_of(config), "devices": devices.count_of(traced.like)}
         sources = provenance() | used
         meta = {"name": title, "config": plain(config), **sources}
-        session_parts = training, config.run, members, RunDirectory(directory), programs, None
+        batch = RunDirectory(directory)
+        has_begun = checkpoint.steps(batch.checkpoints)
+        policy = None if has_begun else policy_of(program, group)
+        session_parts = training, config.run, members, batch, programs, policy
         session_options = {"ignores_nonfinite_members": True, "resume_path": sweep}
         with StopRequest(display.say) as stop:
             session = Session(*session_parts, record, display, stop, meta, **session_options)

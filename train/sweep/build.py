@@ -29,6 +29,8 @@ from train.sweep.sweep import Sweep, Trials
 USAGE = "python -m train.sweep NAME [PRESET]"
 OF_ONE_RUN = ("num_seeds", "evaluate_every", "evaluate_games", "patience", "log")
 """Fields of `run` that a sweep does not take from the `--config` of a run."""
+OFF = {"evaluate_every": 0, "patience": None, "log": "none", "live": False, "distributed": ""}
+"""Fields of `run` that are for a single run, and their values in a sweep."""
 OF_SEARCHES = ("search", "members", "rung", "reduction", "budgets")
 """Options of searches, which sweeps had until 2026-11."""
 
@@ -74,7 +76,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
     refuse_large_seeds(run.seed, options)
     config = with_run_fields(config, num_seeds=1)  # some presets have several
-    config = without_scores(config, fields_in(flags))
+    config = of_many_runs(config, fields_in(flags))
     if config.run.devices.isdecimal():
         devices.refuse_missing(int(config.run.devices))
     RunDirectory.refuse_unusable(options.directory)  # before a long look at data
@@ -83,6 +85,10 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     except ValueError as error:
         raise UsageError(with_flags(in_one_line(error), config)) from error
     sweep = make_sweep(program, preset, config, options, variations)
+    if options.confirm and len({trial.configuration for trial in sweep.planned.trials}) == 1:
+        raise UsageError("--confirm scores the best of several configurations again: leave it out")
+    for group in sweep.planned.groups:
+        batches.policy_of(program, group)  # refused before anything is written
     directory = RunDirectory.create(options.directory, f"sweep-{name}").path
     sweep = replace(sweep, directory=directory)
     files.write_plan(
@@ -143,16 +149,20 @@ def program_of(name: str) -> Program:
     raise UsageError(f"there is no program {name}{guess}: choose one of {', '.join(program_names)}")
 
 
-def without_scores(config: Any, fields: Collection[str]) -> Any:
-    """`config` without scores while training, and without a log: members are compared after it.
+def of_many_runs(config: Any, fields: Collection[str]) -> Any:
+    """`config` without what is for a single run, such as scores while training, a log, a page.
 
-    Raises UsageError if flags have set one of these to something, among other `fields`.
+    Members are compared after their training, and one that fails leaves the others alone. Raises
+    UsageError if flags have set one of these to something, among other `fields`.
     """
-    off = {"evaluate_every": 0, "patience": None, "log": "none", "distributed": ""}
-    off = {name: value for name, value in off.items() if hasattr(config.run, name)}
+    off = {name: value for name, value in OFF.items() if hasattr(config.run, name)}
+    if config.run.on_nonfinite == "restore":  # takes back the updates of all members
+        off["on_nonfinite"] = "raise"
     for name, value in off.items():
-        if f"run.{name}" in fields and getattr(config.run, name) != value:
-            raise UsageError(f"{flag(f'run.{name}')} is for a single run: leave it out of a sweep")
+        own = flag(name if name in fields else f"run.{name}")  # some are without the prefix
+        if {name, f"run.{name}"} & {*fields} and getattr(config.run, name) != value:
+            what = f"{own} restore" if name == "on_nonfinite" else own
+            raise UsageError(f"{what} is for a single run: leave it out of a sweep")
     return with_run_fields(config, **off)
 
 

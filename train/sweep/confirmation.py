@@ -16,18 +16,20 @@ class Confirmation(NamedTuple):
 
     chosen: Configuration
     fresh: Configuration
+    better: str = "higher"
 
     @property
     def selection_bias(self) -> float | None:
-        """By how much choosing made the score larger; None where fresh seeds have none."""
+        """By how much choosing made the score better; None where fresh seeds have none."""
         if self.chosen.iqm is None or self.fresh.iqm is None:
             return None
-        return self.chosen.iqm - self.fresh.iqm
+        difference = self.chosen.iqm - self.fresh.iqm
+        return difference if self.better == "higher" else -difference
 
 
 def confirm(chosen: Configuration, members: Sequence[Member], better: str) -> Confirmation:
     """Summarises `members` of the same configuration, with fresh seeds."""
-    return Confirmation(chosen, summarise(members, better)[0])
+    return Confirmation(chosen, summarise(members, better)[0], better)
 
 
 def content(result: Confirmation, score: str) -> dict[str, Any]:

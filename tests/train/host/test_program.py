@@ -108,6 +108,21 @@ def test_elsewhere_it_is_said_where_to_start(folder: Path, capsys):
     assert "is of the program mine, which is unknown here: start where its module" in message
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("import not_installed", "No module named 'not_installed'"),
+        ("from json import nothing_like_that", "cannot import name 'nothing_like_that'"),
+    ],
+)
+def test_a_module_that_lacks_another_is_not_unknown(text, reason, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lacking.py").write_text(text)
+    with pytest.raises(UsageError, match=f"lacking cannot be imported .{reason}") as error:
+        program.find("lacking", "runs/old")
+    assert "unknown" not in str(error.value)
+
+
 def test_a_module_without_the_program_is_said_so(monkeypatch):
     unloadable = Program("elsewhere", tiny.PRESETS, descent.make_training)
     monkeypatch.delattr(descent, "PROGRAM")

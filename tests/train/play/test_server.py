@@ -160,6 +160,7 @@ def test_it_listens_on_this_machine_alone(live):
         (["--policy", "nobody"], "nobody"),
         (["--policy", "snake-10x10", "--member", "3"], "the run has 1 seed,"),
         (["--port", "70000"], "port is 70000"),
+        (["--terminal", "--port", "7000"], "--port has no effect with --terminal: leave it out"),
         (["--policy", "snake-10x10", "x"], "not both"),
         (["--against", "greedy"], "policies of snake meet nobody: leave out --against"),
         (["--policy", "two-snakes", "--against", "nobody"], "nobody"),

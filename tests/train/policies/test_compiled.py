@@ -86,6 +86,7 @@ def quick_folder(tmp_path, monkeypatch):
     """A command in a folder of its own that writes a program at once."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(compiled.saved_policies, "load_run_or_policy", lambda *_: untrained.snake())
+    monkeypatch.setattr(compiled.saved_runs, "updates_of", lambda run, *_: run.updates)
     monkeypatch.setattr(compiled, "compile_policy", lambda run: (b"program", {}))
     return tmp_path
 

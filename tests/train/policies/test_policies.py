@@ -14,6 +14,7 @@ from flax.traverse_util import flatten_dict
 
 import train
 from jaxrl import checkpoint
+from tests.train import tiny
 from tests.train.policies.exports import (
     assert_refused,
     begin,
@@ -123,6 +124,18 @@ def test_scores_of_another_agent_are_left_out(ppo_export, tmp_path, monkeypatch)
         assert policies.policy_files.read_metadata(path)["scores"] == (
             content["seeds"][0] if is_kept else None
         )
+
+
+def test_a_run_that_has_gone_on_takes_no_score_along(tmp_path):
+    """Its `eval.json` is of the agents of before, also if it was resumed without an evaluation."""
+    run, name = tmp_path / "run", tmp_path / "p.safetensors"
+    command.main(tiny.PROGRAM, ["plain", f"--run.directory={run}", "--run.total-steps=60"])
+    path = policies.export(run, name)
+    assert policy_files.read_metadata(path)["scores"]["games"] == 6
+    longer = ["--run.total-steps=120", "--run.evaluation-games=0"]
+    command.main(tiny.PROGRAM, ["--resume", str(run), *longer])
+    path = policies.export(run, name, overwrite=True)
+    assert policy_files.read_metadata(path)["scores"] is None
 
 
 def test_what_a_newer_version_asks_has_the_value_of_the_preset(ppo_export, tmp_path):

@@ -10,8 +10,9 @@ import pytest
 
 from tests.train import untrained
 from train.host.command_line import command
-from train.host.files import metrics_file, series
+from train.host.files import metrics_file, policy_files, series
 from train.host.plain_config import plain
+from train.host.running import saved_policies
 from train.report import contents
 from train.snake.program import PROGRAM as SNAKE
 
@@ -80,6 +81,16 @@ def test_the_command_repeats_the_configuration():
     assert "agent.discount" not in bold
 
 
+def test_the_preset_is_the_one_that_the_training_began_from():
+    """Not another one that happens to differ in fewer fields, as `gaps` does here."""
+    name = "snake-all-boards"
+    run = saved_policies.as_run(name)
+    preset = policy_files.read_metadata(policy_files.file_of(name))["preset"]
+    description = contents.of_run(run, name, SNAKE.training(run.config))
+    assert description["preset"] == preset == "fill"
+    assert shlex.split(description["command"])[3] == preset
+
+
 def test_a_record_becomes_series(tmp_path):
     def row(seed: int, t: int) -> dict:
         entry = {"seed": seed, "updates": 10 * t, "steps": 100 * t, "agent": {"loss": [0.5, None]}}
@@ -93,6 +104,9 @@ def test_a_record_becomes_series(tmp_path):
     config = replace(run.config, run=replace(run.config.run, num_seeds=2))
     report_record: Any = contents.record(run._replace(directory=tmp_path, config=config), {})
     assert report_record["steps"] == [100, 200]
+    best = contents.record(run._replace(directory=tmp_path / "best", config=config), {})
+    assert best is not None  # of `--best`, whose policies are in a folder of the run
+    assert best["steps"] == report_record["steps"]
     assert report_record["evaluated"] == [[200, 7.0]]
     unfinished = [row(0, 2) | {"evaluated": {"mean": None, "games": 0}}]
     assert contents.score_curve(unfinished) == []

@@ -87,6 +87,13 @@ def test_it_follows_one_run(capfd, tmp_path):
     assert report.main([str(tmp_path), "--live"]) == 2
 
 
+@pytest.mark.parametrize("flags", [["--best"], ["--out", "x.html"], ["--episodes", "2"]])
+def test_what_a_live_page_does_not_show_is_refused(flags, capfd, tmp_path):
+    assert report.main([str(tmp_path), "--live", *flags]) == 2
+    expected = f"{flags[0]} has no effect with --live: leave it out"
+    assert expected in " ".join(capfd.readouterr().err.split())
+
+
 @pytest.mark.slow
 def test_a_training_serves_its_page_and_takes_it_along(tmp_path):
     command = [sys.executable, "-m", "tests.train.tiny", "--live", "--run.directory"]

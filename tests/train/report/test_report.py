@@ -80,6 +80,8 @@ def test_data_cannot_end_their_element():
         (["--policy", "snake-10x10", "--out", "."], "--out . is a folder"),
         (["--policy", "snake-10x10", "--episodes", "21"], "episodes is 21"),
         (["--policy", *["snake-10x10"] * 7], "got 7 runs"),
+        (["--policy", "snake-10x10", "--best"], "--best is for runs: leave it out"),
+        (["--policy", "snake-10x10", "--overwrite"], "--overwrite has no effect without --out"),
     ],
 )
 def test_what_cannot_be_shown_is_refused_in_one_line(

@@ -23,6 +23,7 @@ from train.host.plain_config import rebuild, with_field
 from train.host.program import find
 from train.host.running import saved_runs
 from train.host.running.run import run
+from train.policies import export
 from train.sweep import __main__ as command
 from train.sweep import batches, build, files, plan
 
@@ -77,6 +78,26 @@ class TestMembers:
             ]
             # numbers are traced in float32 here, and constants of the compiler there
             np.testing.assert_allclose(sweep_losses, losses, rtol=1e-4)
+
+    def test_each_member_begins_with_the_policy_that_a_run_begins_with(
+        self, finished_sweep, tmp_path
+    ):
+        policy = export.export(finished_sweep / "best", tmp_path / "p.safetensors")
+        begun = ["--run.policy", str(policy), "--vary", VARY]
+        assert sweep(tmp_path / "s", *begun, "--seeds=1", "--confirm=0") == 0
+        preset = tiny.PRESETS["plain"].config
+        settings = dataclasses.replace(
+            preset.run, policy=str(policy), directory=str(tmp_path / "alone")
+        )
+        agent = dataclasses.replace(preset.agent, learning_rate=float(RATES[1]))
+        alone = dataclasses.replace(preset, agent=agent, run=settings)
+        result = run(tiny.make_training(alone), alone, tiny.PROGRAM.address, "plain")
+        losses = [x["agent"]["loss"] for x in metrics_file.read_metrics(result.directory)]
+        rows = metrics_file.read_metrics(tmp_path / "s" / "batches" / "000")
+        sweep_losses = [x["agent"]["loss"] for x in rows if x["member"] == 1]
+        np.testing.assert_allclose(sweep_losses, losses, rtol=1e-4)
+        random, *_ = metrics_file.read_metrics(finished_sweep / "best")
+        assert abs(losses[0] - random["agent"]["loss"]) > 1e-3
 
     def test_numbers_share_a_program_and_sizes_have_their_own(self, finished_sweep):
         plan = files.read_plan(finished_sweep)
@@ -231,6 +252,14 @@ class TestRandom:
         (["--run.num-seeds", "3"], "--seeds"),
         (["--devices", "4096"], "--devices 4096: there are"),
         (["--run.log", "tensorboard"], "--run.log is for a single run: leave it out of a sweep"),
+        (["--live"], "--live is for a single run: leave it out of a sweep"),
+        (["--distributed=here:1,0,2"], "--distributed is for a single run: leave it out"),
+        (
+            ["--run.on-nonfinite=restore", "--vary", VARY],
+            "--run.on-nonfinite restore is for a single run: leave it out of a sweep",
+        ),
+        (["--confirm=2"], "--confirm scores the best of several configurations again: leave"),
+        (["--run.policy=snake-6x6"], "is a policy of snake, not of tests.train.tiny"),
         (
             ["--run.seed=2147483645", "--vary", VARY],
             "seeds must be below 2**31; 2 from --run.seed 2147483645 and 2 to confirm the best go "

@@ -9,7 +9,8 @@
                                      length and the environment's outcome; null if none ended, and
                                      empty where no episodes are played
     agent                            means over this chunk's updates of the agent's measures, which
-                                     are numbers or lists of numbers
+                                     are numbers or lists of numbers; of those whose names end in
+                                     _min or _max the smallest or the largest
     evaluated                        where policies were scored after this chunk: the number of
                                      games, and mean, low and high of the score, with its interval
     skipped, restores                updates undone and returns to a checkpoint, so far

@@ -133,7 +133,8 @@ def samples(directory: Path, updates: int, rows: int, axis: int) -> dict[str, np
 
 
 def _read(folder: Path, is_selected: Any) -> SavedArrays | None:
-    files = {int(path.stem): path for path in folder.glob("[0-9]*.npz")}
+    # others, such as `000000004 (1).npz`, are copies that a person or a program has made
+    files = {int(path.stem): path for path in folder.glob("*.npz") if path.stem.isdecimal()}
     updates = sorted(k for k in files if is_selected(k))
     if not updates:
         return None

@@ -2,8 +2,8 @@
 
 `--distributed auto` finds SLURM, Open MPI and Cloud TPU by itself; otherwise each process is told
 where the first one is, which one it is and how many there are, as `--distributed
-HOST:PORT,INDEX,COUNT`. All processes compute; the first one alone writes records, checkpoints and
-pictures. They share the file system.
+HOST:PORT,INDEX,COUNT`. All processes compute; the first one alone writes records and pictures, and
+of checkpoints each writes its parts of the arrays. They share the file system.
 """
 
 import os

@@ -16,6 +16,7 @@ from train.host.files.run_directory import CHECKPOINTS, METRICS, RunDirectory
 from train.host.files.whole_files import refuse_unwritable
 from train.host.machine import devices, distributed, jax_settings
 from train.host.machine.members import Members
+from train.host.numbers import quantity
 from train.host.plain_config import differences, plain, rebuild
 from train.host.program import Program
 from train.host.training import MAY_CHANGE, Config, Training
@@ -80,15 +81,19 @@ def places(directory: Path, saved: dict[str, Any]) -> set[Path]:
 
 
 def refuse_lost_checkpoints(config: Any) -> None:
-    """Raises UsageError if a run to resume had checkpoints and has none any more."""
+    """Raises UsageError if a run to resume had checkpoints, as far as can be told, and has none.
+
+    It had if its record has more rows than there are before the first one, or its agents a score.
+    """
     directory = RunDirectory.open(config.run.resume)
     if checkpoint.steps(directory.checkpoints):
         return
     settings = rebuild(config, directory.config()["config"]).run  # as it was before these flags
     rows = count_rows(directory.path)
-    if rows > settings.checkpoint_every * settings.num_seeds:
+    is_scored = rows > 0 and directory.evaluation.is_file()
+    if is_scored or rows > settings.checkpoint_every * settings.num_seeds:
         raise UsageError(
-            f"{directory} has {rows} rows in {METRICS} but no checkpoint: put "
+            f"{directory} has {quantity(rows, 'rows')} in {METRICS} but no checkpoint: put "
             f"{CHECKPOINTS}/ back, or delete {METRICS} to start over"
         )
 

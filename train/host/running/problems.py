@@ -52,7 +52,8 @@ def advice(problem: Problem, config: Mapping[str, Any], policy: str, run: str) -
     alternatives = " or ".join(x for x in ("restore", "skip") if x != policy)
     retry = f"try {resume_flag(run)} --run.on-nonfinite {alternatives}"
     if problem.is_of_environment:
-        return f"mend the environment, or {retry}; skip also starts that environment anew"
+        mending = "" if policy == "skip" else "; skip also starts that environment anew"
+        return f"mend the environment, or {retry}{mending}"
     rates = [flag(name) for name in flatten(dict(config)) if name.endswith("learning_rate")]
     if problem.learns_by_gradient and rates:
         return f"lower {' or '.join(rates)}, or {retry}"

@@ -64,7 +64,8 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     """Trains, records and evaluates; returns when the budget is used up.
 
     `config` is a dataclass whose field `run` is a `Config`. Raises UsageError before anything is
-    written if something does not fit; Interrupted after a signal, once all is saved; and
+    written if something does not fit, but for memory where only the compiled program shows it, and
+    for checkpoints that cannot be read; Interrupted after a signal, once all is saved; and
     NonFiniteError as `on_nonfinite` says.
     """
     settings: Config = config.run
@@ -207,7 +208,8 @@ def train_program(
     if not distributed.is_first():
         return result
     agents = agents_of(result.state.agent, settings.num_seeds)
-    finished_run = Run(result.directory, program, config, result.updates, agents, result.state)
+    trained = result.updates, agents, result.state
+    finished_run = Run(result.directory, program, config, *trained, preset)
     games = getattr(settings, "evaluation_games", 0)
     key = compiled.keys_of(settings.seed)[1]
     with (

@@ -34,7 +34,8 @@ def as_run(name: str | Path) -> Run:
         raise UsageError(f"{path} cannot be used: {in_one_line(error)}") from error
     arrays = policy_files.read_arrays(path, policy_files.parameters(agent))
     agents = [policy_files.with_parameters(agent, arrays)]
-    return Run(Path("runs", f"policy-{path.stem}"), program, config, content["updates"], agents)
+    directory = Path("runs", f"policy-{path.stem}")
+    return Run(directory, program, config, content["updates"], agents, preset=content["preset"])
 
 
 def load_run_or_policy(run: str | None, policy: str | None, best: bool = False) -> Run:

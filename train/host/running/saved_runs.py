@@ -50,7 +50,18 @@ def load(directory: str | Path, best: bool = False) -> Run:
     saved_policies = best_policies.read(run_directory.best, state.agent, config.run.members)
     seed_arrays = lambda s: {name: x[s] for name, x in saved_policies.arrays.items()}
     best_agents = [policy_files.with_parameters(x, seed_arrays(s)) for s, x in enumerate(agents)]
-    return Run(run_directory.best, program, config, max(saved_policies.updates), best_agents)
+    updates = max(saved_policies.updates)
+    return Run(run_directory.best, program, config, updates, best_agents, preset=run.preset)
+
+
+def updates_of(run: Run, seed: int, best: bool) -> int:
+    """The updates that the policy of a seed has learned from; `run` is as `load` returns it.
+
+    With `best` each seed has its own, of which `run.updates` are the most.
+    """
+    if not best:
+        return run.updates
+    return checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
 
 
 def load_without_checkpoint(directory: str | Path) -> Run:
@@ -59,7 +70,7 @@ def load_without_checkpoint(directory: str | Path) -> Run:
     saved = RunDirectory.open(directory).config()
     program = find(saved["name"], directory)
     config = rebuild(program.preset_config(directory, saved["preset"]), saved["config"])
-    return Run(directory, program, config, 0, [])
+    return Run(directory, program, config, 0, [], preset=saved["preset"])
 
 
 def program_of(arguments: Sequence[str]) -> Program | None:

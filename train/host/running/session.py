@@ -297,13 +297,20 @@ class Session:
         if isinstance(training.evaluate, GamesEvaluation):  # kept for the next run
             training = training._replace(evaluate=replace(training.evaluate, name="final games"))
         evaluation = evaluate_run(training, self.settings, state)
-        write_evaluation(self.directory.path, evaluation)
+        write_evaluation(self.directory.path, evaluation, **self.about_agents())
         self.display.console.print(evaluation.table)
         self.display.say(
             f"evaluated in {clock(evaluation.content['seconds'])}, "
             f"after compiling for {clock(evaluation.content['compile_seconds'])}"
         )
         return evaluation
+
+    def about_agents(self) -> dict[str, Any]:
+        """Which agents an evaluation is of, for `eval.json`: the run may go on without another."""
+        how = {}
+        if isinstance(self.settings, PlayConfig):
+            how = {"greedy": self.settings.evaluation_greedy}
+        return {"updates": self._saved.updates, **how}
 
     def steps(self, counters: Counters) -> int:
         """Steps of each seed, in `Training.unit`."""

@@ -50,10 +50,11 @@ def learning_curve(
 
     A thin line for each seed, their mean and, from three seeds on, its 95 % interval; with dots,
     where there are, the scores of games played while training (see `train.host.scoring.best`), of
-    several seeds their mean. `evaluation` is the content of `eval.json`: the score after training,
-    drawn where the curves end. Chunks without a score, as no episode ended, are left out. `unit`
-    says what a step is, `greedy` how the games while training were played. Writes a PNG, whole or
-    not at all. Raises ValueError if there are rows, but none with this score.
+    several seeds their mean. `evaluation` is the content of `eval.json`: its score is drawn where
+    the curves end or, of agents that have learned more since, where they were then. Chunks without
+    a score, as no episode ended, are left out. `unit` says what a step is, `greedy` how the games
+    while training were played. Writes a PNG, whole or not at all. Raises ValueError if there are
+    rows, but none with this score.
     """
     score_names = {name: None for row in rows for name in scalars(row)}
     if rows and score not in score_names:
@@ -63,8 +64,9 @@ def learning_curve(
     final = [] if evaluation is None else final_scores(evaluation, score)
     label = unit + " of each seed" * (len({row["seed"] for row in rows}) > 1)
     games_label = f"{'greedy' if greedy else 'sampled'}, while training"
-    _panel(by_steps, label, STEPS, rows, "steps", score, final, games_label)
-    _panel(by_time, "training time", TIMES, rows, "seconds", score, final, games_label)
+    marked = final, None if evaluation is None else evaluation.get("updates")
+    _panel(by_steps, label, STEPS, rows, "steps", score, *marked, games_label)
+    _panel(by_time, "training time", TIMES, rows, "seconds", score, *marked, games_label)
     by_steps.set_ylabel(score, parse_math=False)
     legend_below(figure, by_steps.get_legend_handles_labels()[0])
     save(figure, path)
@@ -163,6 +165,16 @@ def final_scores(evaluation: dict[str, Any], score: str) -> list[Marker]:
     return [(mean, mean - margin, mean + margin)]
 
 
+def evaluation_place(rows: Sequence[Row], x: str, updates: int | None) -> float | None:
+    """The field `x` where agents were scored after so many updates; None: where the rows end.
+
+    None also where the updates are not known, or have no row.
+    """
+    places = [row[x] for row in rows if row.get("updates") == updates]
+    is_last = bool(rows) and updates == rows[-1].get("updates")
+    return float(max(places)) if places and not is_last else None
+
+
 def _panel(
     axes: Axes,
     label: str,
@@ -171,10 +183,12 @@ def _panel(
     x: str,
     score: str,
     final: Sequence[Marker],
+    updates: int | None,
     games_label: str,
 ) -> None:
     """Draws all curves over one x axis, in a unit that suits its range."""
     end = max((row[x] for row in rows), default=0)
+    place = evaluation_place(rows, x, updates)
     scale = style_axes(axes, label, units, end)
     lines = [(line / scale, y) for line, y in curves(rows, score, x)]
     score_curves = [(line / scale, y) for line, y in evaluated_curves(rows, x)]
@@ -185,7 +199,7 @@ def _panel(
         axes.plot(*mean_curve(score_curves)[:2], "o-", **style)
     if not lines and not score_curves:
         say_empty(axes, no_score(rows))
-    _mark(axes, 1.02 * end / scale, final)
+    _mark(axes, (1.02 * end if place is None else place) / scale, final)
     if axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)
 

@@ -58,6 +58,11 @@ def test_a_run_keeps_what_it_is_asked_to(seeds, tmp_path):
     assert saved is not None
     assert saved.updates.tolist() == [0, 2, 4, 6, 8, 10, 12, 13]
     assert saved.arrays["updates"].tolist() == [[k] * seeds for k in saved.updates]
+    copy = result.directory / "snapshots" / "000000004 (1).npz"
+    copy.write_bytes(copy.with_name("000000004.npz").read_bytes())
+    again = snapshots.snapshots(result.directory, result.updates, CHUNK)
+    assert again is not None
+    assert again.updates.tolist() == saved.updates.tolist()
     last = np.asarray(result.state.agent.params).reshape(saved.arrays["place"][-1].shape)
     np.testing.assert_allclose(saved.arrays["place"][-1], last, rtol=1e-3, atol=1e-3)
     samples = snapshots.samples(result.directory, result.updates, 2, axis=2)

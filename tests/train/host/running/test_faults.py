@@ -89,6 +89,19 @@ def test_deleted_checkpoints_are_pointed_out_before_anything_starts_over(
     assert start("--resume", damaged_run, NO_GAMES) == 0
 
 
+def test_a_run_with_a_score_had_a_checkpoint(damaged_run: Path, capsys: pytest.CaptureFixture):
+    """However few its rows are: the games at the end are played once all is saved."""
+    shutil.rmtree(damaged_run / CHECKPOINTS)
+    (damaged_run / "metrics.jsonl").write_bytes(b"".join(lines_of(damaged_run)[:2]))
+    (damaged_run / "eval.json").write_text('{"score": "right", "seeds": []}')
+    before = lines_of(damaged_run)
+    assert start("--resume", damaged_run, NO_GAMES) == REFUSED
+    assert "has 2 rows in metrics.jsonl but no checkpoint" in capsys.readouterr().err
+    assert lines_of(damaged_run) == before
+    (damaged_run / "metrics.jsonl").unlink()
+    assert start("--resume", damaged_run, NO_GAMES) == 0
+
+
 def test_a_run_that_had_no_checkpoint_yet_starts_over(damaged_run: Path, finished_run: Path):
     shutil.rmtree(damaged_run / CHECKPOINTS)
     (damaged_run / "metrics.jsonl").write_bytes(b"".join(lines_of(damaged_run)[:2]))

@@ -16,6 +16,7 @@ from tests.train import tiny
 from tests.train.host.running.short_runs import Healthy, assert_close, configure, train
 from train.host.errors import NonFiniteError
 from train.host.files import metrics_file
+from train.host.running.problems import Problem, advice
 from train.host.running.run import Result, run
 
 
@@ -34,6 +35,15 @@ class Breaking(tiny.Walk):
         after = (after[0] + nothing, jnp.where(broken, state[1] + 1, after[1]))
         info = info | {"final_observation": info["final_observation"] + nothing}
         return obs + nothing, after, reward + nothing, terminated & ~broken, truncated, info
+
+
+def test_what_was_tried_in_vain_is_not_advised():
+    problem = Problem(
+        "an observation is not finite", is_of_environment=True, learns_by_gradient=False
+    )
+    for policy, others in (("raise", {"restore", "skip"}), ("skip", {"restore"})):
+        text = advice(problem, {}, policy, "runs/x")
+        assert {x for x in ("restore", "skip") if x in text} == others
 
 
 class TestNonFinite:

@@ -1,7 +1,9 @@
 """The best policy of a run: scored on games of its own, kept, never changed by a resume."""
 
 import dataclasses
+import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from train.host.running import saved_policies, saved_runs
 from train.host.running.run import run
 from train.host.scoring import best
 from train.host.training import Score
-from train.policies import export
+from train.policies import compiled, export
 
 EVERY, CHUNKS = 2, 10
 LENGTH = 2  # updates of a chunk
@@ -182,6 +184,20 @@ def test_the_best_is_evaluated_and_exported(finished_run, tmp_path, capsys):
     chosen = saved_runs.load(finished_run, best=True).agents[1]
     for name, x in policy_files.parameters(chosen).items():
         np.testing.assert_array_equal(x, policy_files.parameters(agent)[name])
+
+
+def test_each_seed_has_learned_from_the_updates_that_its_best_policy_says(
+    finished_run, tmp_path, monkeypatch
+):
+    directory = RunDirectory(Path(shutil.copytree(finished_run, tmp_path / "run")))
+    arrays, meta = read_best(finished_run).arrays, checkpoint.read_meta(directory.best)
+    checkpoint.save(directory.best, 4, arrays, meta | {"updates": [2, 4]}, keep=1)
+    monkeypatch.setattr(compiled, "compile_policy", lambda run: (b"", {"updates": run.updates}))
+    for seed, updates in enumerate((2, 4)):
+        out = str(tmp_path / f"{seed}.jax")
+        flags = [str(directory), "--best", f"--seed={seed}", "--out", out]
+        assert export.main(["compile", *flags]) == 0
+        assert json.loads((tmp_path / f"{seed}.json").read_text()) == {"updates": updates}
 
 
 class TestRefusals:

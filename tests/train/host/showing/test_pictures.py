@@ -262,6 +262,19 @@ def test_a_run_without_episodes_has_an_empty_picture(tmp_path, rows):
     assert ink(tmp_path / "curve.png") == {"curve": 0, "evaluation": 0}
 
 
+def test_a_score_is_marked_where_its_agents_were(tmp_path, monkeypatch):
+    """At the end of the curves, or before it where the run has gone on since."""
+    rows = [row | {"updates": row["steps"] // 100} for row in rows_of({0: [1.0, 2.0, 3.0, 4.0]})]
+    marks = []
+    monkeypatch.setattr(pictures, "_mark", lambda axes, x, final: marks.append(x))
+    for about in ({}, {"updates": 20}, {"updates": 10}):
+        evaluation = evaluation_of(7.0) | about
+        pictures.learning_curve(rows, tmp_path / "curve.png", "score", "A run", evaluation)
+    thousands = 1 / 1000  # the unit of the axis of 2,000 steps; that of 6 s is a second
+    end = [1.02 * 2_000 * thousands, 1.02 * 6.0]
+    assert marks == pytest.approx([*end, *end, 1_000 * thousands, 3.0])
+
+
 def test_an_empty_picture_says_why():
     assert pictures.no_score([]) == "no score yet"
     assert pictures.no_score([{"episodes": 3}, {"episodes": 0}]) == "no score yet"

@@ -8,6 +8,7 @@ from rich.console import Console
 from scipy import stats
 
 from tests.train.sweep.results.sweeps import member, sweep
+from train.sweep import confirmation
 from train.sweep.results import labels, summary
 from train.sweep.results.summary import Member, find_identical, no_effect_message, summarise
 from train.sweep.results.tables import table
@@ -21,6 +22,15 @@ def render_table(configurations, width: int = 100) -> str:
     with console.capture() as capture:
         console.print(table(configurations))
     return capture.get()
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_choosing_flatters_what_is_worse_on_fresh_seeds(better):
+    """By 2, whether the score is a return, 7 and then 5, or an error, -7 and then -5."""
+    sign = 1 if better == "higher" else -1
+    (chosen,) = summarise([member(0, 0, 0, sign * 7.0)], better)
+    result = confirmation.confirm(chosen, [member(0, 0, 1, sign * 5.0)], better)
+    assert confirmation.content(result, "score")["flattered"] == 2.0
 
 
 def test_scores_ranks_and_failures_of_each_configuration():
