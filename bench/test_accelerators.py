@@ -9,6 +9,7 @@ from bench.accelerators.__main__ import compile_case
 from bench.accelerators.chips import CHIPS
 from bench.accelerators.environment import is_made, python_with_compilers
 from bench.accelerators.kernels import Counts, count
+from bench.tables.accelerators import two_digits
 
 TEXT = """
 HloModule by_hand
@@ -149,3 +150,11 @@ def test_eight_devices_exchange_nothing_but_sums(case: str, chip: str, compilers
     row = compile_case(compilers, (case, chip, 8), parts=["update"])
     assert row["update"]["counts"]["open_loops"] == 0
     assert row["update"]["exchanged_bytes"].keys() == {"all-reduce"}
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(0.0562, "0.056"), (0.5, "0.5"), (5.62, "5.6"), (98.7, "99"), (1234, "1,200")],
+)
+def test_rates_have_two_digits_also_below_one(rate: float, text: str):
+    assert two_digits(rate) == text
