@@ -18,6 +18,7 @@ from bench import (
     snake_scores,
 )
 from bench.peers import scores as peer_scores
+from bench.tables import durotaxis as durotaxis_tables
 from bench.tables import markdown
 from bench.tables import recordings as tables
 
@@ -155,3 +156,13 @@ def test_the_table_of_sessions_has_the_steps_that_its_page_tells_and_no_others(
     monkeypatch.setattr(markdown, "RESULTS", tmp_path)
     numbers = set(re.findall(r"-?\d\.\d{3}", tables.sessions()))
     assert numbers == {"0.500"}
+
+
+def test_the_table_of_colonies_compares_trainings_of_as_many_steps(tmp_path, monkeypatch):
+    published = json.loads((markdown.RESULTS / "durotaxis_learning.json").read_bytes())
+    before = durotaxis_tables.learning()
+    newest = next(x for x in published if x["name"] == "linear") | {"date": "2030-01-01"}
+    short = newest | {"steps": 5_000, "arrived": [0.25] * 5}
+    (tmp_path / "durotaxis_learning.json").write_text(json.dumps([*published, short]))
+    monkeypatch.setattr(markdown, "RESULTS", tmp_path)
+    assert durotaxis_tables.learning() == before
