@@ -72,7 +72,7 @@ def test_the_true_model_is_scored_again_with_other_particles(tmp_path):
     path = tmp_path / "out.json"
     label = {"system": "ring", "seed": 0, "small": False}
     rows = [{**label, "model": "true", "particles": 500}, {**label, "model": "state_space"}]
-    path.write_text(json.dumps(rows))
+    path.write_text(json.dumps(rows), encoding="utf-8")
     missing = lambda particles: recordings.missing_models(
         "ring", 0, ["true", "state_space"], False, particles, path
     )
@@ -83,7 +83,7 @@ def test_the_true_model_is_scored_again_with_other_particles(tmp_path):
 def test_directed_mazes_are_learned_again_with_other_sizes(tmp_path, monkeypatch):
     path, names = tmp_path / "out.json", ["ring", "stairs"]
     monkeypatch.setattr(allo_directed_mazes, "sizes", lambda maze: {"features": 32})
-    path.write_text(json.dumps([{"walk": "ring", "seeds": 10, "features": 32}]))
+    path.write_text(json.dumps([{"walk": "ring", "seeds": 10, "features": 32}]), encoding="utf-8")
     missing = lambda seeds: allo_directed_mazes.missing_mazes(names, seeds, path)
     assert (missing(10), missing(3)) == (["stairs"], names)
     monkeypatch.setattr(allo_directed_mazes, "sizes", lambda maze: {"features": 16})
@@ -152,7 +152,7 @@ def test_the_table_of_sessions_has_the_steps_that_its_page_tells_and_no_others(
         for division in sessions.DIVISIONS
         for fit in sessions.FITS
     ]
-    (tmp_path / "sessions.json").write_text(json.dumps(rows))
+    (tmp_path / "sessions.json").write_text(json.dumps(rows), encoding="utf-8")
     monkeypatch.setattr(markdown, "RESULTS", tmp_path)
     numbers = set(re.findall(r"-?\d\.\d{3}", tables.sessions()))
     assert numbers == {"0.500"}
@@ -163,6 +163,8 @@ def test_the_table_of_colonies_compares_trainings_of_as_many_steps(tmp_path, mon
     before = durotaxis_tables.learning()
     newest = next(x for x in published if x["name"] == "linear") | {"date": "2030-01-01"}
     short = newest | {"steps": 5_000, "arrived": [0.25] * 5}
-    (tmp_path / "durotaxis_learning.json").write_text(json.dumps([*published, short]))
+    (tmp_path / "durotaxis_learning.json").write_text(
+        json.dumps([*published, short]), encoding="utf-8"
+    )
     monkeypatch.setattr(markdown, "RESULTS", tmp_path)
     assert durotaxis_tables.learning() == before

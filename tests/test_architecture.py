@@ -111,7 +111,7 @@ def test_the_example_environment_keeps_the_contract(examples: Path):
 
 
 def test_the_line_that_names_the_example_makes_it_known(examples: Path, monkeypatch):
-    """As the page says, word by word: `envs` keeps names, not classes, and imports when asked."""
+    """`envs` keeps names, not classes, and imports them when asked: the line is as it is read."""
     (line,) = re.findall(r'line `("Corridor-v0": [^`]*),` to `ALL`', TEXT)
     monkeypatch.setattr(envs, "ALL", envs.ALL | ast.literal_eval(f"{{{line}}}"))
     env, params = envs.make("Corridor-v0", size=5)

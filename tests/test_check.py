@@ -10,7 +10,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_every_test_file_is_in_a_folder_that_pytest_looks_into():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "pytest"
+    ]
     folders = settings["ini_options"]["testpaths"]
     packages = (path.parent for path in ROOT.glob("*/*.py"))
     tests = {x.relative_to(ROOT) for folder in packages for x in folder.rglob("test_*.py")}
