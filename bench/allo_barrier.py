@@ -5,15 +5,17 @@ python -m bench.allo_barrier --draw docs/images/allo_barrier.png
 
 Every case, a preset on a maze, is one sweep of `train.sweep`: three seeds of each combination of
 `agent.barrier_start` and `agent.barrier_step`, all in one compilation. Sweeps are kept and
-continued, so that the measurement may be interrupted; what results/allo_barrier.json holds is
-passed over.
+continued, so that the measurement may be interrupted; cases that results/allo_barrier.json holds,
+with as many steps, transitions and seeds and the same barriers, are passed over.
 """
 
 import argparse
 import csv
+import hashlib
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,6 +84,7 @@ def measure(case: Case, directory: Path) -> dict[str, Any]:
     return {
         **machine(),
         "case": case.name,
+        "steps": case.steps,
         "transitions": TRANSITIONS,
         "command": " ".join(["python -m train.sweep", *sweep_flags]),
         "rows": [
@@ -94,6 +97,18 @@ def measure(case: Case, directory: Path) -> dict[str, Any]:
             for (start, step), rows in sorted(rows_by_place.items())
         ],
     }
+
+
+def is_measured(case: Case, record: dict[str, Any]) -> bool:
+    """Whether a record is of this case as it is now. Old ones do not say their steps."""
+    seeds = {(row["start"], row["step"]): len(row["similarity"]) for row in record["rows"]}
+    sizes = (record["case"], record.get("steps", case.steps), record["transitions"], seeds)
+    return sizes == (
+        case.name,
+        case.steps,
+        TRANSITIONS,
+        dict.fromkeys(product(STARTS, STEPS), SEEDS),
+    )
 
 
 def draw(records: list[dict[str, Any]], path: Path) -> None:
@@ -138,8 +153,10 @@ def main() -> None:
     for case in CASES:
         saved_records = json.loads(options.out.read_bytes()) if options.out.is_file() else []
         is_selected = not options.cases or case.name in options.cases
-        if is_selected and case.name not in {row["case"] for row in saved_records}:
-            results = measure(case, options.runs / case.name.replace(" ", "-"))
+        if is_selected and not any(is_measured(case, record) for record in saved_records):
+            # named by all it varies, or a sweep of other sizes would be continued in its place
+            digest = hashlib.sha256(" ".join(flags(case)).encode()).hexdigest()[:8]
+            results = measure(case, options.runs / f"{case.name.replace(' ', '-')}-{digest}")
             append(options.out, results)
             print(case.name, results["rows"], flush=True)
 

@@ -32,6 +32,17 @@ def maze_of(walk: str) -> Maze:
     return Maze(maze=name, wind=float(wind or 0))
 
 
+def sizes(maze: Maze) -> dict[str, int]:
+    """How much the preset learns from there, how long and how wide, as a record has it."""
+    config = PRESETS["directed"].config
+    return {
+        "transitions": maze.transitions,
+        "steps_at_most": config.run.total_steps,
+        "features": config.agent.num_features + config.agent.spare_features,
+        "eigenvectors": config.agent.num_features,
+    }
+
+
 def measure(walk: str, maze: Maze, num_seeds: int) -> dict[str, Any]:
     """One record: a training of all seeds, and its evaluation."""
     config, started = PRESETS["directed"].config, time.perf_counter()
@@ -49,10 +60,7 @@ def measure(walk: str, maze: Maze, num_seeds: int) -> dict[str, Any]:
     return {
         "walk": walk,
         "states": content["states"],
-        "transitions": config.env.transitions,
-        "steps_at_most": config.run.total_steps,
-        "features": config.agent.num_features + config.agent.spare_features,
-        "eigenvectors": config.agent.num_features,
+        **sizes(maze),
         "true_eigenvalues": content["true_eigenvalues"],
         "seeds": num_seeds,
         "scores": {name: [row[name] for row in rows] for name in scores},

@@ -3,7 +3,7 @@
 python -m bench.allo_directed_mazes [--seeds 10] [--mazes portals-46 …]
 
 The mazes are those of `bench.directed_mazes`. A line is added as soon as a maze is done;
-mazes that the file already has, with as many seeds, are left out.
+mazes that the file already has, with as many seeds, transitions, steps and features, are left out.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.allo_directed import measure
+from bench.allo_directed import measure, sizes
 from bench.directed_mazes import MAZES
 from bench.snake_speed import append, machine
 from train.allo.maze import Maze
@@ -22,9 +22,10 @@ RESULTS = Path(__file__).parent / "results" / "allo_directed_mazes.json"
 
 
 def missing_mazes(names: list[str], num_seeds: int, path: Path) -> list[str]:
-    """The mazes that were not measured with so many seeds."""
+    """The mazes that were not measured with so many seeds and with the sizes of the preset."""
     records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    done = {record["walk"] for record in records if record["seeds"] == num_seeds}
+    key = {**sizes(Maze()), "seeds": num_seeds}
+    done = {record["walk"] for record in records if key.items() <= record.items()}
     return [name for name in names if name not in done]
 
 

@@ -4,8 +4,8 @@ python -m bench.blocks [CASE ...] [--runs runs/blocks]
 
 A case is a command line, such as `gymnax ppo CartPole-v1`. K blocks are a setting of the experiment
 (`--loop.blocks K`), so the score of K on one device is the score of K on any number of devices. Run
-directories are kept and continued, and rows that results/blocks.json already holds are passed over:
-the measurement may be interrupted at any time.
+directories are kept and continued, and rows that results/blocks.json already holds, of as many
+steps, seeds and games, are passed over: the measurement may be interrupted at any time.
 """
 
 import argparse
@@ -89,8 +89,8 @@ def main() -> None:
     for case in CASES:
         for blocks in BLOCKS:
             saved_records = json.loads(options.out.read_bytes()) if options.out.is_file() else []
-            names = ("case", "blocks", "budget", "seeds")
-            key = (case.name, blocks, case.steps, case.seeds)
+            names = ("case", "blocks", "budget", "seeds", "games")
+            key = (case.name, blocks, case.steps, case.seeds, GAMES)
             done = key in [tuple(row[name] for name in names) for row in saved_records]
             if done or (options.cases and case.name not in options.cases):
                 continue

@@ -2,9 +2,10 @@
 
 python -m bench.common_ground [CASE ...] [--seeds 10] [--runs runs/common_ground]
 
-A case is a command line of `train.gymnax` with its defaults, such as `ppo CartPole-v1`. Its run
-directory is kept and continued, so that the measurement may be interrupted at any time. Cases that
-results/common_ground.json already holds, with as many seeds, are passed over.
+A case is a command line of `train.gymnax` with the defaults of its preset, but for the flags of
+`cases`, such as `ppo CartPole-v1`. Its run directory, one for each number of seeds and steps, is
+kept and continued, so that the measurement may be interrupted at any time. Cases that
+results/common_ground.json already holds, with as many seeds, steps and games, are passed over.
 """
 
 import argparse
@@ -67,6 +68,13 @@ def cases() -> list[Case]:
     ]
 
 
+def key_of(case: Case, seeds: int) -> dict[str, Any]:
+    """What a measurement is known by: one with any of it different is another."""
+    flags = list(case.flags)
+    sizes = {"steps": case.steps, "seeds": seeds, "games": GAMES}
+    return {"case": case.name, "flags": flags, **sizes}
+
+
 def measure(case: Case, seeds: int, directory: Path) -> dict[str, Any]:
     """Trains, or goes on training, and reads what the run has written."""
     command = [sys.executable, "-m", "train.gymnax", case.preset, "--env.id", case.env_id]
@@ -83,13 +91,9 @@ def measure(case: Case, seeds: int, directory: Path) -> dict[str, Any]:
     config["run"]["directory"] = ""  # of this machine
     return {
         **machine(),
-        "case": case.name,
+        **key_of(case, seeds),
         "preset": case.preset,
         "env": case.env_id,
-        "flags": list(case.flags),
-        "steps": case.steps,
-        "seeds": seeds,
-        "games": GAMES,
         "returns": returns,
         "incomplete": sum(row["incomplete"] for row in content["seeds"]),
         "late": [late_return(rows, row["seed"], last) for row in content["seeds"]],
@@ -129,12 +133,13 @@ def main() -> None:
     options = parser.parse_args()
     for case in cases():
         saved_records = json.loads(options.out.read_bytes()) if options.out.is_file() else []
-        key = {"case": case.name, "seeds": options.seeds, "flags": list(case.flags)}
+        key = key_of(case, options.seeds)
         done = any(key.items() <= x.items() for x in saved_records)
         if done or (options.cases and case.name not in options.cases):
             continue
-        # with its flags, or a run with others would be continued in its place
-        directory = options.runs / "-".join((*case.name.split(), *case.flags))
+        # with all that makes it another run, or one of other seeds would be continued in its place
+        parts = (*case.name.split(), *case.flags, f"{case.steps}-steps", f"{options.seeds}-seeds")
+        directory = options.runs / "-".join(parts)
         record = measure(case, options.seeds, directory)
         append(options.out, record)
         mean, low, high = summary(record["returns"])

@@ -5,8 +5,8 @@ python -m bench.recordings [--systems lorenz …] [--seeds 5] [--models true sim
 The systems are those of `tests.recordings`, which shares no code with the package. `true` is the
 system itself with a particle filter: no model can foresee more. Every model is scored on the same
 held-out fifth by `train.vector_field.recorded.prediction_scores`. A line is added as soon as a
-model is scored; what the file already has is left out. A model more is a function in `MODELS`;
-methods of other groups, whose packages are no requirement, stand in
+model is scored; what the file already has is left out, of `true` with as many particles. A model
+more is a function in `MODELS`; methods of other groups, whose packages are no requirement, stand in
 `bench.recordings_peers.registry` and are fitted where they are asked for.
 """
 
@@ -129,6 +129,7 @@ def measure(
         started, details = time.perf_counter(), {}
         if fit == TRUE:
             of_each = {TRUE: fit_truth(model, held_out, particles)}
+            details = {"particles": particles}
         elif fit in PEERS:
             fitted, package = fit_function(fit)(problem), PEERS[fit].package
             of_each = {fit: fitted.forecaster}
@@ -139,7 +140,7 @@ def measure(
         for label, forecaster in of_each.items():
             scores = score(training, held_out, forecaster, is_count, AHEAD)
             labels = {"system": name, "seed": seed, "small": small, "model": label}
-            rows.append({**labels, **as_json(scores), "fit_seconds": seconds, **details})
+            rows.append({**labels, **details, **as_json(scores), "fit_seconds": seconds})
     return rows
 
 
@@ -155,11 +156,19 @@ def as_json(scores: Scores) -> dict[str, Any]:
     }
 
 
-def missing_models(name: str, seed: int, models: list[str], small: bool, path: Path) -> list[str]:
-    """The models that the file does not have for this recording."""
+def missing_models(
+    name: str, seed: int, models: list[str], small: bool, particles: int, path: Path
+) -> list[str]:
+    """The models that the file does not have for this recording.
+
+    A row of `true` that does not say of how many particles counts as one of so many.
+    """
     records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    key = (name, seed, small, particles)
     done = {
-        x["model"] for x in records if (x["system"], x["seed"], x["small"]) == (name, seed, small)
+        x["model"]
+        for x in records
+        if (x["system"], x["seed"], x["small"], x.get("particles", particles)) == key
     }
     return [fit for fit in models if not set(NAMES.get(fit, (fit,))) <= done]
 
@@ -181,7 +190,8 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(str(error))
     for name in options.systems:
         for seed in range(options.seeds):
-            for fit in missing_models(name, seed, options.models, options.small, options.out):
+            which = name, seed, options.models, options.small, options.particles
+            for fit in missing_models(*which, options.out):
                 with tempfile.TemporaryDirectory() as folder:
                     rows = measure(
                         name, seed, [fit], options.small, options.particles, Path(folder)

@@ -42,6 +42,8 @@ NAMES = ("first", "second")
 """Of the two sessions."""
 DIVISIONS = {"even": (5, None), "short": (2, 150)}
 """How many of the episodes are the second session's, and of how many bins, but for the last."""
+STEPS = 300
+"""Gradient steps by default; the table of the page has no others."""
 ONE_EPISODE = 0.1
 """A share of the episodes that holds out one of each session."""
 PARTS = slice(-1), slice(-1, None)
@@ -162,7 +164,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--divisions", nargs="+", default=[*DIVISIONS], choices=list(DIVISIONS))
     parser.add_argument("--fits", nargs="+", default=[*FITS], choices=list(FITS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=300, help="gradient steps")
+    parser.add_argument("--steps", type=int, default=STEPS, help="gradient steps")
     parser.add_argument("--small", action="store_true", help="recordings as in tests")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
     options = parser.parse_args(arguments)

@@ -4,7 +4,8 @@ python -m bench.snake_scores [ALGORITHM ...] [--budget episodes steps] [--seeds 
 
 Classic rules, 10×10. `episodes` stops a seed after 3,000 finished games, as the published runs did;
 `steps` after ten million environment steps. Afterwards each seed plays 1,000 games greedily and
-1,000 as it explores. Rows that the JSON file already holds are not measured again.
+1,000 as it explores. Rows that the JSON file already holds, with as many seeds, are not measured
+again; the table has the latest of each.
 """
 
 import argparse
@@ -113,6 +114,11 @@ def measure(name: str, observation: str, budget: str, seeds: int) -> dict[str, A
     }
 
 
+def key_of(row: dict[str, Any]) -> tuple[str, str, str, int]:
+    """Algorithm, observation, budget and number of seeds of a row."""
+    return row["algorithm"], row["observation"], row["budget"], len(row["greedy"])
+
+
 def seed_scores(measures: dict[str, Any]) -> dict[str, float]:
     """What the table tells of one seed."""
     score = measures["score"]
@@ -140,7 +146,7 @@ def interval(values: np.ndarray, resamples: int = 10_000) -> tuple[float, float]
 
 
 def table(rows: list[dict[str, Any]], budget: str) -> str:
-    """The rows of one budget in Markdown."""
+    """The latest rows of one budget in Markdown, by the order in which they are given."""
     amount = f"{EPISODES:,} finished games" if budget == "episodes" else f"{STEPS:,} steps"
     lines = [
         f"\n## After {amount} a seed\n",
@@ -150,7 +156,8 @@ def table(rows: list[dict[str, Any]], budget: str) -> str:
     ]
     names = list(ALGORITHMS)
     order = lambda r: (OBSERVATIONS.index(r["observation"]), names.index(r["algorithm"]))
-    for row in sorted((r for r in rows if r["budget"] == budget), key=order):
+    latest = {order(r): r for r in rows if r["budget"] == budget}
+    for _, row in sorted(latest.items()):
         column = lambda what, row=row: np.array([seed[what] for seed in row["greedy"]])
         sampled = interquartile_mean(np.array([seed["mean"] for seed in row["sampled"]]))
         low, high = interval(column("mean"))
@@ -217,11 +224,9 @@ def main() -> None:
         for observation in options.observations:
             for name in options.algorithms or ALGORITHMS:
                 saved_records = json.loads(options.out.read_bytes()) if options.out.exists() else []
-                key = (name, observation, budget)
-                if key not in [
-                    (r["algorithm"], r["observation"], r["budget"]) for r in saved_records
-                ]:
-                    append(options.out, {**machine(), **measure(*key, options.seeds)})
+                key = (name, observation, budget, options.seeds)
+                if key not in map(key_of, saved_records):
+                    append(options.out, {**machine(), **measure(*key)})
     if options.out == RESULTS:
         write_table(json.loads(RESULTS.read_bytes()))
 

@@ -2,9 +2,11 @@
 
 python -m bench.snake_training_speed [NAME ...] [--seconds 5] [--repeats 5]
 
-One seed. For the DQN on the bare board also the share of the time that its matrix products alone
-would take, each measured in a loop of its own: forward of the learning and of the target network,
-backward to weights and to inputs, and the forward passes of acting.
+One seed. Names are of presets, and of the DQN of `bench.snake_scores` with one switch at a time, so
+that `dqn` is not double here, and the preset `dqn` is `double`. For the DQN on the bare board also
+the share of the time that its matrix products alone would take, each measured in a loop of its own:
+forward of the learning and of the target network, backward to weights and to inputs, and the
+forward passes of acting.
 """
 
 import argparse
@@ -17,14 +19,20 @@ from pathlib import Path
 from bench.products import product_seconds
 from bench.snake_scores import ALGORITHMS
 from bench.snake_speed import append, machine
-from bench.training_speed import measure_speed
+from bench.training_speed import measure_speed, warmup_of
 from train.snake.config import DQN, make_env
 from train.snake.presets import PRESETS
 from train.snake.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "snake_training_speed.json"
 BOARDS = ("board", "board20")
-CASES = {**ALGORITHMS, **{name: PRESETS[name].config for name in (*BOARDS, "fill")}}
+LIKE_PRESETS = (
+    *BOARDS,
+    "fill",
+    "ppo",
+    "pqn",
+)  # the table of scores has shorter rollouts of PPO, PQN
+CASES = {**ALGORITHMS, **{name: PRESETS[name].config for name in LIKE_PRESETS}}
 Shape = tuple[int, int, int]  # rows, inner, columns
 
 
@@ -57,7 +65,8 @@ def main() -> None:
     for name in options.names or CASES:
         config = CASES[name]
         config = replace(config, run=replace(config.run, max_episodes=None))
-        speed = measure_speed(make_training(config), options.seconds, options.repeats)
+        training, warmup = make_training(config), warmup_of(config)
+        speed = measure_speed(training, options.seconds, options.repeats, warmup)
         row, rates, share = {"name": name, **speed}, speed["steps_per_second"], ""
         median = statistics.median(rates)
         if name in BOARDS:

@@ -9,11 +9,21 @@ import jax.numpy as jnp
 from train.host.compilation import compiled
 from train.host.training import Training
 
-WARMUP = 2_000  # environment steps before the clock starts, so that Q-learning learns
+WARMUP = 2_000  # environment steps before the clock starts, at least
 
 
-def measure_speed(training: Training, seconds: float, repeats: int) -> dict[str, Any]:
-    """Steps of the budget a second, in `repeats` chunks of about so many seconds each."""
+def warmup_of(config: Any) -> int:
+    """Steps before the clock starts: twice those before a replay is learned from."""
+    return max(WARMUP, 2 * getattr(getattr(config, "agent", None), "warmup", 0))
+
+
+def measure_speed(
+    training: Training, seconds: float, repeats: int, warmup: int = WARMUP
+) -> dict[str, Any]:
+    """Steps of the budget a second, in `repeats` chunks of about so many seconds each.
+
+    The clock starts after `warmup` steps (see `warmup_of`).
+    """
     per_update = training.steps_per_update
     started = time.perf_counter()
     start = compiled.trace_init(training.init, jnp.int32(0))
@@ -29,7 +39,7 @@ def measure_speed(training: Training, seconds: float, repeats: int) -> dict[str,
         jax.block_until_ready(report)
         return state, time.perf_counter() - started
 
-    state, _ = run(state, -(-WARMUP // per_update))
+    state, _ = run(state, -(-warmup // per_update))
     updates, elapsed = 1, 0.0
     while elapsed < 0.2:  # a call long enough to tell the speed
         updates *= 2

@@ -1,6 +1,6 @@
-"""How few samples teach a vector field: every case, ten seeds, with intervals.
+"""How few samples teach a vector field: every case, with intervals over its three to ten seeds.
 
-python -m bench.vector_field_learning [CASE ...] [--seeds 10] [--steps 0]
+python -m bench.vector_field_learning [CASE ...] [--seeds 10] [--steps 2000]
 """
 
 import argparse

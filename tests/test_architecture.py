@@ -3,6 +3,7 @@
 Those of README.md run as they stand, too, with what a clone has.
 """
 
+import ast
 import importlib
 import json
 import re
@@ -107,6 +108,15 @@ def test_the_examples_meet_and_learn(examples: Path, key: jax.Array):
 
 def test_the_example_environment_keeps_the_contract(examples: Path):
     env_checker(importlib.import_module("envs.corridor").Corridor(size=5))
+
+
+def test_the_line_that_names_the_example_makes_it_known(examples: Path, monkeypatch):
+    """`envs` keeps names, not classes, and imports them when asked: the line is as it is read."""
+    (line,) = re.findall(r'line `("Corridor-v0": [^`]*),` to `ALL`', TEXT)
+    monkeypatch.setattr(envs, "ALL", envs.ALL | ast.literal_eval(f"{{{line}}}"))
+    env, params = envs.make("Corridor-v0", size=5)
+    assert type(env).__module__ == "envs.corridor"
+    assert env.observation_space(params).shape == (5,)
 
 
 def test_the_example_agent_keeps_the_contract(examples: Path):

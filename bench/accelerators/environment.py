@@ -17,17 +17,25 @@ FOLDER = "jaxrl-accelerators"  # not below `jaxrl`, whose files make room for co
 DONE = "complete"  # a file: the environment has all it needs
 
 
+def environment_folder() -> Path:
+    """Where the environment lies or will lie: one for each version of jax and Python."""
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return cache_home() / FOLDER / f"jax{metadata.version('jax')}-python{version}"
+
+
+def is_made() -> bool:
+    """Whether the environment is there, with all it needs."""
+    return (environment_folder() / DONE).exists()
+
+
 def python_with_compilers() -> Path:
     """The Python of the environment, which is made first where it is not there.
 
-    It lies in the user's cache, one for each version of jax and Python. Raises RuntimeError if it
-    cannot be made.
+    It lies in the user's cache. Raises RuntimeError if it cannot be made.
     """
-    version = metadata.version("jax")
-    name = f"jax{version}-python{sys.version_info[0]}.{sys.version_info[1]}"
-    folder = cache_home() / FOLDER / name
+    version, folder = metadata.version("jax"), environment_folder()
     python = folder / "bin" / "python"
-    if (folder / DONE).exists():
+    if is_made():
         return python
     print(f"making {folder}: some 2 GB, some minutes", file=sys.stderr, flush=True)
     venv.create(folder, with_pip=True, clear=True)

@@ -15,7 +15,7 @@ from typing import Any
 from bench.accelerators.environment import ROOT
 from bench.compiling import program_and_config
 from bench.snake_speed import append, machine
-from bench.training_speed import measure_speed
+from bench.training_speed import measure_speed, warmup_of
 
 RESULTS = ROOT / "bench" / "results" / "accelerators_measured.json"
 CASES = (
@@ -58,7 +58,8 @@ def measure(case: str, seconds: float, repeats: int) -> dict[str, Any]:
     if hasattr(config.run, "max_episodes"):
         config = replace(config, run=replace(config.run, max_episodes=None))
     try:
-        speed = measure_speed(program.training(program.complete(config)), seconds, repeats)
+        training = program.training(program.complete(config))
+        speed = measure_speed(training, seconds, repeats, warmup_of(config))
     except Exception as error:  # whatever the compiler or the card says is the result
         return {"case": case, "failed": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
     return {"case": case, **speed}

@@ -4,7 +4,7 @@ python -m bench.peers scores --purejaxrl PATH [CASE ...] [--seeds 10]
 
 With its own numbers: those of `ppo.py` and `dqn.py`, and for MinAtar those of its notebook. A score
 is the mean return of the last tenth of training, as its agents explore. Cases that --out already
-has with as many seeds are passed over.
+has of the same files of PureJaxRL, with as many seeds and steps, are passed over.
 """
 
 import argparse
@@ -56,16 +56,19 @@ def train_of(peers: Peers, case: Case) -> Train:
     return their_ppo(peers.ppo, NARROW, ENV_NAME=case.env_id)
 
 
-def measure(peers: Peers, case: Case, seeds: int) -> dict[str, Any]:
+def key_of(case: Case, seeds: int, peer: str) -> dict[str, Any]:
+    """What a measurement is known by; `peer` is the digest of PureJaxRL's files."""
+    return {"case": case.name, "steps": case.steps, "seeds": seeds, "purejaxrl": peer}
+
+
+def measure(peers: Peers, case: Case, seeds: int, peer: str) -> dict[str, Any]:
     """Trains all seeds and returns their late returns; None for one that ended no episode."""
     started = time.perf_counter()
     seed_records = train_records(train_of(peers, case), seeds)
     late_returns = [float(curve(one, round(1 / LAST))[-1]) for one in seed_records]
     return {
         **machine(),
-        "case": case.name,
-        "steps": case.steps,
-        "seeds": seeds,
+        **key_of(case, seeds, peer),
         "late": [None if math.isnan(x) else x for x in late_returns],
         "seconds": time.perf_counter() - started,
     }
@@ -78,13 +81,19 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
-    peers = Peers(*shim.load(options.purejaxrl.expanduser()))
+    checkout = options.purejaxrl.expanduser()
+    try:
+        peers, peer = Peers(*shim.load(checkout)), shim.digest(checkout)
+    except ValueError as error:
+        parser.error(str(error))
     for case in CASES:
         saved_records = json.loads(options.out.read_bytes()) if options.out.is_file() else []
-        done = any(x["case"] == case.name and x["seeds"] == options.seeds for x in saved_records)
+        key = key_of(case, options.seeds, peer)
+        # old records do not say of which files they are, and count as of these
+        done = any(key.items() <= {"purejaxrl": peer, **x}.items() for x in saved_records)
         if done or (options.cases and case.name not in options.cases):
             continue
-        record = measure(peers, case, options.seeds)
+        record = measure(peers, case, options.seeds, peer)
         append(options.out, record)
         finished = [x for x in record["late"] if x is not None]
         mean, low, high = summary(finished) if finished else (np.nan,) * 3

@@ -45,8 +45,9 @@ def own_estimate(steps: int, estimate: dict[str, float]) -> str:
 
 
 def two_digits(rate: float) -> str:
-    """A rate with its first two digits."""
-    return f"{float(f'{rate:.2g}'):,.0f}"
+    """A rate with its first two digits, also of one below 1."""
+    rounded = float(f"{rate:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
 
 
 def several_devices() -> str:

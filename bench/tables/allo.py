@@ -87,12 +87,12 @@ def barrier() -> str:
     """A row for each case and first weight of the barrier, a column for each growth."""
     by_case, rows = latest(records("allo_barrier"), "case"), []
     for case in (case for case in allo_barrier.CASES if case.name in by_case):
-        cells = {
-            (row["start"], row["step"]): row["similarity"] for row in by_case[case.name]["rows"]
-        }
+        record = by_case[case.name]
+        cells = {(row["start"], row["step"]): row["similarity"] for row in record["rows"]}
+        steps = record.get("steps", case.steps)
         for start in allo_barrier.STARTS:
             texts = (format_seeds(cells[start, step]) for step in allo_barrier.STEPS)
-            rows.append((f"`{case.preset}` {case.maze}", f"{case.steps:,}", f"{start:g}", *texts))
+            rows.append((f"`{case.preset}` {case.maze}", f"{steps:,}", f"{start:g}", *texts))
     growths = " | ".join(f"growth {step:g}" for step in allo_barrier.STEPS)
     return table(f"preset, maze | steps | b at the start | {growths}", rows, by_case.values())
 

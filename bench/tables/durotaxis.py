@@ -7,10 +7,13 @@ import numpy as np
 from bench import durotaxis_tracks
 from bench.tables.markdown import format_rate, latest, mean_and_interval, records, round_rate, table
 
+STEPS = 100_000
+"""Of the trainings that the page compares; longer and shorter ones are kept apart."""
+
 
 def learning() -> str:
-    learning_records = [r for r in records("durotaxis_learning") if "learnt_at" in r]
-    chosen = latest(learning_records, "name")
+    trained = (r for r in records("durotaxis_learning") if "learnt_at" in r)
+    chosen = latest((r for r in trained if r["steps"] == STEPS), "name")
     names = ("linear", "pooled", "normal", "three_part", "state_machine")
     rows = []
     for record in (chosen[name] for name in names):

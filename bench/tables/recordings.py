@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 
+from bench.sessions import STEPS as GRADIENT_STEPS
 from bench.tables.markdown import Record, latest, records, table
 from tests.recordings.systems import SYSTEMS
 
@@ -107,7 +108,7 @@ FITS = {"all": "all channels in every episode", "sessions": "sessions", "alone":
 
 def sessions() -> str:
     """R² of each of two sessions by fits to both, to all channels at once, and to it alone."""
-    chosen = (x for x in records("sessions") if not x["small"])
+    chosen = (x for x in records("sessions") if not x["small"] and x["steps"] == GRADIENT_STEPS)
     newest = latest(chosen, "system", "division", "fit", "seed")
     by_case: dict[tuple[str, str, str], list[Record]] = {}
     for (system, division, fit, _), record in newest.items():
