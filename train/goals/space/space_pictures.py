@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 
+from envs.grid.space import continuous
 from jaxrl import acting
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import make_loop, world_of
@@ -78,24 +79,24 @@ def draw_arrivals(rows: Sequence[pictures.Row], arms: Sequence[str], path: Path)
 def walk(config: SpaceConfig, tasks: Tasks, agent: AgentState, key: jax.Array) -> np.ndarray:
     """Positions `[K, P, L + 1, 2]` of greedy learners; all tasks begin in the same places.
 
-    NaN after an episode has ended.
+    The last one is where the episode ended; NaN after it.
     """
     player = make_agent(config, tasks.network, greedy=True)
     size = LoopConfig(PATHS, tasks.limit)
 
     def walk_one(params: Any, state: AgentState) -> jax.Array:
-        start = make_loop(tasks.env, params, player, size).init(key)
+        world = world_of(make_loop(tasks.env, params, player, size).init(key))
 
         def step(carry: tuple[acting.World, jax.Array], _):
             world, is_over = carry
-            before = world.env.position
             world, (transition, _) = acting.step(tasks.env, params, player, state, world)
-            position = jnp.where(is_over[:, None], jnp.nan, before)
+            position = continuous.positions(transition.next_obs, tasks.env.height, tasks.env.width)
+            position = jnp.where(is_over[:, None], jnp.nan, position)
             return (world, is_over | transition.terminated | transition.truncated), position
 
-        begin = world_of(start), jnp.zeros(PATHS, bool)
+        begin = world, jnp.zeros(PATHS, bool)
         _, positions = jax.lax.scan(step, begin, length=tasks.limit)
-        return positions.swapaxes(0, 1)  # [P, L, 2]
+        return jnp.concatenate([world.env.position[None], positions]).swapaxes(0, 1)
 
     walk_all = jax.jit(jax.vmap(walk_one, in_axes=(tasks.axes, 0)))
     return np.asarray(walk_all(tasks.params, agent))
@@ -113,7 +114,7 @@ def draw(tasks: Tasks, positions: np.ndarray, chosen: list[int], title: str, pat
 
 
 def draw_paths(axes: Axes, tasks: Tasks, task: Task, positions: np.ndarray) -> None:
-    """Paths `[P, L, 2]` over the potential of a task: a dot where each ends."""
+    """Paths `[P, L + 1, 2]` over the potential of a task: a dot where each ends."""
     layout, parts = tasks.problem.layout, tasks.env.parts
     largest = np.abs(task.potential).max() or 1.0
     maps.draw_map(axes, layout, task.potential, maps.DIVERGENT, (-largest, largest))
