@@ -53,7 +53,7 @@ class Quotient(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the measure: a mean over K, without those of which nothing was measured."""
+        """The shape of the measure: a mean over K, without those of which nothing was measured."""
         return self.part.shape[:-1]
 
 

@@ -90,8 +90,10 @@ def agent_means(report: Report, s: int) -> dict[str, Any]:
     """Means over the updates that were kept; of minima, `*_min`, and maxima, `*_max`, the
     smallest and the largest; quotients of sums where `training.Quotient` asks for them."""
     is_finite = report.finite[:, s]
-    kept = jax.tree.map(lambda x: np.asarray(x[is_finite, s], np.float64), report.metrics.agent)
-    return {name: _reduce_updates(name, x) if is_finite.any() else None for name, x in kept.items()}
+    measures = jax.tree.map(lambda x: np.asarray(x[is_finite, s], np.float64), report.metrics.agent)
+    return {
+        name: _reduce_updates(name, x) if is_finite.any() else None for name, x in measures.items()
+    }
 
 
 def _reduce_updates(name: str, values: np.ndarray | Quotient) -> Any:

@@ -180,7 +180,7 @@ def test_learners_climb_a_slope_and_reach_goals(untrained_run, tmp_path):
 
 
 def test_a_row_has_shares_of_the_episodes_of_its_chunk():
-    """Of two goals and an option, three updates: the sums of each task, then the mean over goals.
+    """Sums over three updates of two goals and two options, then the mean over goals.
 
     In the first update only what arrives early has ended, and in the second one nothing.
     """
