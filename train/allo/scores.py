@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rich import box
 from rich.table import Table
 
 from jaxrl.spectral import laplacian, subspace
@@ -141,8 +142,11 @@ def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
 def seeds_table(
     title: str, caption: str, columns: dict[str, str], seeds: list[dict[str, Any]]
 ) -> Table:
-    """A row per seed, and one for their mean; `columns` maps names of measures to headings."""
-    table = Table(title=title, caption=caption)
+    """A row per seed, and one for their mean; `columns` maps names of measures to headings.
+
+    There are no lines between columns, so that nine of them fit into 80 characters.
+    """
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in ("seed", *columns.values()):
         table.add_column(heading, justify="right")
     for row in seeds:

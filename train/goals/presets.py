@@ -9,7 +9,7 @@ from train.host.running import saved_runs
 PRESETS: dict[str, Preset] = {
     "goals": Preset(
         Config(),
-        "Q-learning in six arms, with the same goals and random numbers in each.",
+        "Q-learning with and without each kind of help, of the same goals and random numbers.",
     ),
     "space": Preset(
         SpaceConfig(),

@@ -113,19 +113,24 @@ def make_training(config: Config) -> Training:
 
 def make_experiment(config: Config) -> Experiment:
     """Goals, and the potentials and options that every arm is given."""
-    run = load(config.learned)
-    problem = make_problem(run.config)
-    if (count := problem.layout.num_states) > MOST_STATES:
-        raise UsageError(
-            f"the maze of {config.learned} has {count:,} states; expected at most {MOST_STATES:,}, "
-            "as the distances between all pairs are computed: train on a smaller maze"
+    with jax.ensure_compile_time_eval():  # a sweep traces the numbers of its members
+        run = load(config.learned)
+        problem = make_problem(run.config)
+        if (count := problem.layout.num_states) > MOST_STATES:
+            raise UsageError(
+                f"the maze of {config.learned} has {count:,} states; expected at most "
+                f"{MOST_STATES:,}, as the distances between all pairs are computed: train on a "
+                "smaller maze"
+            )
+        params, distances = problem.params, tasks.goal_distances(problem.params)
+        sizes = plan(config, distances)
+        goals = tasks.draw_goals(params, config.goals, config.run.seed, sizes)
+        arms = ARMS + DIRECTED if run.config.agent.directed else ARMS
+        representations = [features.represent(run.config, problem, agent) for agent in run.agents]
+        guidance = features.make_guidance(
+            params, representations, goals, distances, config.learners
         )
-    params, distances = problem.params, tasks.goal_distances(problem.params)
-    sizes = plan(config, distances)
-    goals = tasks.draw_goals(params, config.goals, config.run.seed, sizes)
-    arms = ARMS + DIRECTED if run.config.agent.directed else ARMS
-    representations = [features.represent(run.config, problem, agent) for agent in run.agents]
-    guidance = features.make_guidance(params, representations, goals, distances, config.learners)
+        potentials = jnp.stack([guidance.potentials[arm.potential] for arm in arms])
     numbers = [learner(arm, config.weight) for arm in arms]
     return Experiment(
         run=run,
@@ -133,7 +138,7 @@ def make_experiment(config: Config) -> Experiment:
         arms=arms,
         plan=sizes,
         goals=goals,
-        potentials=jnp.stack([guidance.potentials[arm.potential] for arm in arms]),
+        potentials=potentials,
         options=guidance.options,
         numbers=jax.tree.map(lambda *x: jnp.stack([jnp.asarray(each) for each in x]), *numbers),
     )

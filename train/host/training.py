@@ -42,6 +42,21 @@ class Evaluation(NamedTuple):
     """What pictures may also need: `games.GameResults` of games."""
 
 
+class Quotient(NamedTuple):
+    """A measure of the agent of which a row has quotients of sums over the updates of its chunk.
+
+    So an update counts by how much was measured in it, such as by its episodes.
+    """
+
+    part: jax.Array  # [..., K]
+    whole: jax.Array  # [..., K]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the measure: a mean over K, without those of which nothing was measured."""
+        return self.part.shape[:-1]
+
+
 class Score(NamedTuple):
     """What of agents is shown as their score, and what is said of it and of their games."""
 
@@ -67,7 +82,7 @@ class Training:
     init: Callable[..., RunState]
     """`key -> state`; `(key, numbers) -> state` for members of a sweep."""
     update: Callable[[Any], tuple[Any, LoopMetrics]]
-    """`state -> (state, metrics)`: one training update."""
+    """`state -> (state, metrics)`: one training update; the agent's measures may be `Quotient`s."""
     evaluate: Callable[[*TrainedAgents], Evaluation]
     """`(agent_states, seeds, keys) -> Evaluation`, an entry of each list per seed.
     `games.of_player` and `games.of_episodes` make one for games, whose `fields` are also `games`,

@@ -191,7 +191,7 @@ def table(content: dict[str, Any]) -> Table:
             f"{number_text(food)}\n{interval(food, 1)}",
             number_text(food, name="median"),
             number_text(food, name="max"),
-            "" if pace is None else f"{pace:.4g}",
+            "" if pace is None else digits_text(pace, 4),
             f"{number_text(wins, '.3g', 100)}\n{interval(wins, 100)}",
             *(number_text(row[ending], ".3g", 100) for ending in ENDINGS),
         )
@@ -203,4 +203,10 @@ def interval(value: dict[str, float | None], scale: float) -> str:
     if "low" not in value:
         return ""
     low, high = (round(scale * (value[end] or 0.0), 2) for end in ("low", "high"))
-    return f"{low:.3g}–{high:.3g}"
+    return f"{digits_text(low, 3)}–{digits_text(high, 3)}"
+
+
+def digits_text(value: float, digits: int) -> str:
+    """A number of so many digits, or of all those before the point, without an exponent."""
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text else text

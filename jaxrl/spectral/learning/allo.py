@@ -200,8 +200,8 @@ def dual_update(
     )
     if config.method == "allo":
         return changed
-    sizes = (config.graph_weight, config.dual_limit)
-    return changed._replace(duals=objectives.measured_duals(multipliers, moments, *sizes))
+    duals = objectives.measured_duals(multipliers, moments, config.graph_weight)
+    return changed._replace(duals=duals)
 
 
 def rotate_to_ritz(

@@ -9,14 +9,15 @@ from flax import struct
 
 from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range
-from jaxrl.dependent_fields import needs, unless
+from jaxrl.dependent_fields import needs
 from jaxrl.spectral.learning.muon import muon
 from jaxrl.spectral.learning.objectives import Method
 
 TURN_AT_ONCE = 32_768
 """Pairs of a rotation that the network sees at once."""
 OF_TURNS = "it needs {}expectation sampled and {}turn_every"
-OF_DUALS = unless("method", "ggdo", "gdo", why="it needs {}method allo")
+OF_DUALS = needs("method", "allo")
+"""The duals of other methods only tell λ."""
 
 
 @struct.dataclass
@@ -86,7 +87,7 @@ class Config:
     the expectation is sampled; like a seed, it changes what is drawn."""
     dual_start: Annotated[float, OF_DUALS] = 0.0
     """Initial value of the diagonal duals."""
-    dual_step: Annotated[NonNegative, needs("method", "allo")] = 0.04
+    dual_step: Annotated[NonNegative, OF_DUALS] = 0.04
     """Step size of the duals."""
     dual_limit: Annotated[NonNegative, OF_DUALS] = 100.0
     """Largest size of a dual."""
@@ -96,7 +97,7 @@ class Config:
     """Growth of that weight, per mean squared error and gradient step."""
     barrier_limit: NonNegative = 4.0
     """Largest such weight; the larger it is, the more slowly the duals converge."""
-    row_threshold: Annotated[Positive | None, OF_DUALS] = struct.field(
+    row_threshold: Annotated[Positive | None, needs("method", "allo", "no_duals")] = struct.field(
         pytree_node=False, default=None
     )
     """Features learn once all constraints before them err by less than this; None: all at once."""

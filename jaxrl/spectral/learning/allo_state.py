@@ -54,9 +54,9 @@ def first_learner(config: Config, params: PyTree, num_states: int) -> Learner:
 
 
 def first_multipliers(config: Config, num_states: int) -> Multipliers:
-    """Initial multipliers for as many features as the network has."""
+    """Initial multipliers for as many features as the network has; duals that only tell λ are 0."""
     d = outputs(config, num_states)
-    start = config.dual_start * jnp.eye(d)
+    start = (config.dual_start if config.method == "allo" else 0.0) * jnp.eye(d)
     return Multipliers(start, jnp.asarray(config.barrier_start, jnp.float32), jnp.zeros((d, d)))
 
 

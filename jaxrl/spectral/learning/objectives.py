@@ -168,18 +168,16 @@ def measured_duals(
     multipliers: Multipliers,
     moments: Moments,
     graph_weight: float | jax.Array,
-    dual_limit: float | jax.Array,
 ) -> jax.Array:
     """The duals `[d, d]` of methods whose loss has none: they follow -4 λ, as those of ALLO do.
 
-    λ are the Rayleigh quotients ½ E[(u_i(s) - u_i(s'))²] / E[u_i²], in a running mean; 0 for
-    features that are 0.
+    λ are the Rayleigh quotients ½ E[(u_i(s) - u_i(s'))²] / E[u_i²], in a running mean, each at most
+    `LARGEST`; 0 for features that are 0.
     """
     square = 1 + jnp.diag(moments.error + moments.other_error) / 2
     quotient = jnp.where(square > 0, moments.spread / 2 / jnp.where(square > 0, square, 1.0), 0.0)
-    duals = -4 * graph_weight * jnp.diag(quotient)
-    duals = multipliers.duals + MEMORY * (duals - multipliers.duals)
-    return jnp.clip(duals, -dual_limit, dual_limit)
+    duals = -4 * graph_weight * jnp.diag(jnp.minimum(quotient, LARGEST))
+    return multipliers.duals + MEMORY * (duals - multipliers.duals)
 
 
 def rayleigh_ritz(energy: jax.Array, gram: jax.Array) -> tuple[jax.Array, jax.Array]:

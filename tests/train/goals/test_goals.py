@@ -383,3 +383,12 @@ def test_the_report_shows_a_walk_of_every_arm(finished_run: Path):
             episode.lines["value"][:-1], episode.constants["value"][walk[:-1]]
         )
     assert scene.show(run._replace(state=None), EpisodeSelection(1, jax.random.key(0), 60)) is None
+
+
+def test_weights_of_a_sweep_are_traced(untrained_run):
+    """A sweep makes the training of a member whose numbers are known only when it runs."""
+    config = Config(learned=str(untrained_run), goals=1, learners=1, steps=40)
+    key = jax.random.key(0)
+    begin = lambda weight: make_goals(replace(config, weight=weight)).init(key)
+    traced, plain = jax.eval_shape(begin, 0.1), jax.eval_shape(lambda: begin(0.1))
+    chex.assert_trees_all_equal_shapes_and_dtypes(traced, plain)

@@ -76,6 +76,8 @@ def test_an_error_without_a_text_has_its_kind_and_its_line():
 
 
 def test_an_environment_that_dies_of_its_limit_is_told_of(module, capsys):
+    environments.make(Game(f"{module}:DiesOfTime"), learns_of_rewards=False)
+    assert capsys.readouterr().out == ""
     environments.make(Game(f"{module}:DiesOfTime"))
     assert "terminates at its time limit" in capsys.readouterr().out
     environments.make(Game(f"{module}:DiesOfTime"))

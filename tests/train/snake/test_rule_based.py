@@ -1,8 +1,10 @@
 """`python -m train.snake.players` from the outside."""
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from train.snake import rule_based
 
@@ -48,3 +50,18 @@ def test_a_mistake_is_answered_in_one_line(flags: str, complaint: str, capsys):
     assert complaint in err
     assert err.count("\n") == 1
     assert out == ""
+
+
+def test_numbers_of_the_table_have_no_exponents():
+    """A snake that eats one meal in a whole game on a large board, and one that nearly fills it."""
+    food = {"mean": 1000.4, "median": 1001.0, "max": 1003.0, "low": 999.6, "high": 1001.3}
+    share = {"mean": 0.5, "low": 0.4, "high": 0.6}
+    row = dict.fromkeys(("won", *rule_based.ENDINGS), share) | {"score": food}
+    content = {"rules": "classic", "players": {"one": row | {"steps_per_food": 32400.0}}}
+    board = {"rows": 32, "cols": 32, "obstacles": 0, "foods": 1}
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as printed:
+        console.print(rule_based.table(board | content))
+    words = printed.get().split()
+    assert {"1000", "1000–1001", "1001", "1003", "32400", "50", "40–60"} <= set(words)
+    assert not [x for x in words if "e+" in x]

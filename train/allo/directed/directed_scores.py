@@ -232,8 +232,8 @@ def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
     caption = (
         "score: similarity with the true eigenspaces, mean of right and left; ceiling: the best "
         "the data allow; angle: by which a vector may miss that of the data, in radians; μ: how "
-        "many are right; ranks: correlation of hitting times with the exact ones, mean over goals "
-        "and over sources; commute: that over goals, of commute times"
+        "many are right; goals, sources: rank correlation of hitting times with the exact ones, "
+        "mean over goals and over sources; commute: that of commute times, mean over goals"
     )
     if unfinished := unfinished_seeds(seeds):
         caption += (

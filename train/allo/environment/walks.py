@@ -40,7 +40,7 @@ class Walks(NamedTuple):
 
 def make_walks(maze: Maze) -> Walks:
     """The walks of a configuration. Raises ValueError, in one line, for what cannot walk."""
-    task = environments.make(Game(maze.id, maze.options, maze.numbers))
+    task = environments.make(game_of(maze), learns_of_rewards=False)
     if maze.policy == "uniform":
         check_bounds(maze.id, task.action)
         draw = uniform_actions(task)
@@ -53,6 +53,11 @@ def make_walks(maze: Maze) -> Walks:
     else:
         walker = trained_walker(task, maze.policy, maze.epsilon)
     return Walks(task, walker, maze.walk_steps)
+
+
+def game_of(maze: Maze) -> Game:
+    """The environment that a configuration names."""
+    return Game(maze.id, maze.options, maze.numbers)
 
 
 def uniform_actions(task: Task) -> Callable[[jax.Array], Any]:

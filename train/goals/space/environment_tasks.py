@@ -22,11 +22,12 @@ from jaxrl.spectral.learning import allo_state
 from jaxrl.spectral.learning.encoder import Fourier, Standardise
 from train.allo.environment import environment_training
 from train.allo.environment.environment_training import Problem
-from train.allo.environment.walks import record
+from train.allo.environment.walks import game_of, record
 from train.goals.features import one_step_eigenvalues
 from train.goals.space.guided_environment import GuidedEnvironment, Params, Pay, Sight
 from train.goals.space.space_config import LIMIT, WAVES, SpaceConfig
 from train.goals.space.space_tasks import Task, Tasks
+from train.host.environments import environments
 from train.host.program import Run
 
 ARMS = ("none", "straight line", "learned distance")
@@ -39,6 +40,7 @@ NEAR = 0.01
 
 def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
     """Raises ValueError for actions that no learner here takes, and for too many goals."""
+    environments.make(game_of(run.config.env))  # tells what spoils values; walks have none
     problem = environment_training.make_problem(run.config)
     scale, task = make_scale(problem, run), problem.walks.task
     network, look = make_network(config, problem, scale), make_look(problem, run, scale)

@@ -85,7 +85,7 @@ def walk(config: SpaceConfig, tasks: Tasks, agent: AgentState, key: jax.Array) -
     size, maze = LoopConfig(PATHS, tasks.limit), (tasks.env.height, tasks.env.width)
 
     def walk_one(params: Any, state: AgentState) -> jax.Array:
-        start = make_loop(tasks.env, params, player, size).init(key)
+        world = world_of(make_loop(tasks.env, params, player, size).init(key))
 
         def step(carry: tuple[acting.World, jax.Array], _):
             world, is_over = carry
@@ -95,10 +95,9 @@ def walk(config: SpaceConfig, tasks: Tasks, agent: AgentState, key: jax.Array) -
             position = jnp.where(is_over[:, None], jnp.nan, after)
             return (world, is_over | transition.terminated | transition.truncated), position
 
-        first = world_of(start)
-        begin = first, jnp.zeros(PATHS, bool)
+        begin = world, jnp.zeros(PATHS, bool)
         _, positions = jax.lax.scan(step, begin, length=tasks.limit)
-        return jnp.append(first.env.position[None], positions, axis=0).swapaxes(0, 1)
+        return jnp.append(world.env.position[None], positions, axis=0).swapaxes(0, 1)
 
     walk_all = jax.jit(jax.vmap(walk_one, in_axes=(tasks.axes, 0)))
     return np.asarray(walk_all(tasks.params, agent))

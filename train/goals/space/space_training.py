@@ -19,7 +19,7 @@ from train.goals.space.space_config import SCORED, SpaceConfig, check, make_agen
 from train.goals.space.space_tasks import Tasks
 from train.goals.space.tasks_of_run import make_tasks
 from train.host.scoring import scores as host_scores
-from train.host.training import Evaluation, Score, TrainedAgents, Training
+from train.host.training import Evaluation, Quotient, Score, TrainedAgents, Training
 
 GAMES = 64
 """Episodes from random places by which each learner is measured, with the mode of its policy."""
@@ -77,22 +77,26 @@ def score_of(config: SpaceConfig) -> str:
     return "success" if config.goals else "height"
 
 
-def measures_of(tasks: Tasks, metrics: LoopMetrics) -> dict[str, jax.Array]:
-    """The measures of the episodes that ended in an update, all learners exploring.
+def measures_of(tasks: Tasks, metrics: LoopMetrics) -> dict[str, Any]:
+    """The measures of the episodes that end in a chunk, all learners exploring.
 
-    `arrived` [arms]: the share that arrived; `climbed` [options]: the mean share of the way up.
-    `success` and `height` are those of the learned distance, and of all options.
+    `arrived` [arms]: the share that arrived, a mean over goals; `climbed` [options]: the mean share
+    of the way up. `success` and `height` are those of the learned distance, and of all options.
+    Few episodes end in some updates, and those soon after a start are the ones that arrive: a mean
+    of the updates' shares would be too large.
     """
-    episodes = jnp.maximum(metrics.episodes, 1)
-    arrived, climbed = (metrics.finished[name] / episodes for name in ("arrived", "climbed"))
-    of_arm = lambda arm: [k for k, task in enumerate(tasks.tasks) if task.arm == arm]
-    measures = {}
-    if of_arm(SCORED):
-        shares = {arm: jnp.mean(arrived[np.array(of_arm(arm))]) for arm in tasks.arms}
-        measures = {"success": shares[SCORED], "arrived": jnp.stack(list(shares.values()))}
-    if of_arm(""):
-        heights = climbed[np.array(of_arm(""))]
-        measures |= {"height": jnp.mean(heights), "climbed": heights}
+    episodes = metrics.episodes.astype(jnp.float32)
+    numbers = lambda arm: np.array([k for k, t in enumerate(tasks.tasks) if t.arm == arm], int)
+    measures: dict[str, Any] = {}
+    if len(numbers(SCORED)):
+        of_arms = np.stack([numbers(arm) for arm in tasks.arms])
+        arrived = Quotient(metrics.finished["arrived"][of_arms], episodes[of_arms])
+        success = jax.tree.map(lambda x: x[tasks.arms.index(SCORED)], arrived)
+        measures = {"success": success, "arrived": arrived}
+    if len(options := numbers("")):
+        height = Quotient(metrics.finished["climbed"][options], episodes[options])
+        climbed = jax.tree.map(lambda x: x[:, None], height)
+        measures |= {"height": height, "climbed": climbed}
     return measures
 
 

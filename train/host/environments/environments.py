@@ -63,8 +63,12 @@ class Task(NamedTuple):
         return space.has_image if isinstance(space, JoinedBox) else is_image(space)
 
 
-def make(game: Game) -> Task:
-    """The environment of a configuration. Raises ValueError, in one line, if there is none."""
+def make(game: Game, learns_of_rewards: bool = True) -> Task:
+    """The environment of a configuration. Raises ValueError, in one line, if there is none.
+
+    Habits of an environment of a user's own that spoil what is learned of rewards are printed if
+    `learns_of_rewards`.
+    """
     # the environment itself
     env, params = make_by_id(game.id, pairs("env.options", game.options))
     params = with_numbers(game.id, params, pairs("env.numbers", game.numbers))
@@ -73,7 +77,7 @@ def make(game: Game) -> Task:
     except ContractError as error:
         raise ValueError(f"env.id {game.id}: {error}") from error
     if ":" in game.id:
-        own_file.check(game.id, env, params, game.options)
+        own_file.check(game.id, env, params, game.options, learns_of_rewards)
     # wrappers: of actions and observations that algorithms do not take, then those of the flags
     if not has_plain_actions(env, params):
         env = wrappers.PlainActions(env)

@@ -13,8 +13,12 @@ from train.host.machine.progress import print_line
 from train.host.running.origin import explain
 from train.host.running.used_inputs import used_inputs
 
-CHECKED: set[tuple[type, str, tuple[str, ...]]] = set()
-"""What has been checked in this process: the class of an environment, its parameters, options."""
+Identity = tuple[type, str, tuple[str, ...]]
+"""The class of an environment, its parameters, options."""
+CHECKED: dict[Identity, list[str]] = {}
+"""What has been checked in this process, with a line for each habit."""
+TOLD: set[Identity] = set()
+"""Those whose habits were printed."""
 
 
 def load(name: str, options: dict[str, Any]) -> tuple[Environment, Any]:
@@ -40,14 +44,34 @@ def load(name: str, options: dict[str, Any]) -> tuple[Environment, Any]:
     return env, env.default_params if params is None else params
 
 
-def check(name: str, env: Environment, params: Any, options: tuple[str, ...] = ()) -> None:
+def check(
+    name: str,
+    env: Environment,
+    params: Any,
+    options: tuple[str, ...] = (),
+    learns_of_rewards: bool = True,
+) -> None:
     """Raises ValueError, in one line, for an environment that breaks the contract.
 
-    Prints a line for each of its habits that learning would suffer from.
+    Prints, once, a line for each of its habits that learning of rewards would suffer from.
     """
     identity = (type(env), repr(params), options)
-    if identity in CHECKED:
+    if identity not in CHECKED:
+        CHECKED[identity] = find_habits(name, env, params)
+    if not learns_of_rewards or identity in TOLD:
         return
+    for habit in CHECKED[identity]:
+        print_line(f"{name}: {habit}")
+    if ends_by_limit(env, params):
+        print_line(
+            f"{name} terminates at its time limit, so the future there counts as worth "
+            "nothing: let step_env return the terminal state alone, the limit truncates by itself"
+        )
+    TOLD.add(identity)
+
+
+def find_habits(name: str, env: Environment, params: Any) -> list[str]:
+    """What `check_contract` warns of. Raises ValueError, in one line, for what it refuses."""
     try:
         with warnings.catch_warnings(record=True) as habits:
             warnings.simplefilter("always", UserWarning)
@@ -56,14 +80,7 @@ def check(name: str, env: Environment, params: Any, options: tuple[str, ...] = (
         raise ValueError(f"env.id {name} breaks the contract: {error}") from error
     except (Exception, SystemExit) as error:
         raise ValueError(f"env.id {name} cannot be traced: {explain(error)}") from error
-    for habit in habits:
-        print_line(f"{name}: {habit.message}")
-    if ends_by_limit(env, params):
-        print_line(
-            f"{name} terminates at its time limit, so the future there counts as worth "
-            "nothing: let step_env return the terminal state alone, the limit truncates by itself"
-        )
-    CHECKED.add(identity)
+    return [str(habit.message) for habit in habits]
 
 
 def ends_by_limit(env: Environment, params: Any) -> bool:

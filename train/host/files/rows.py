@@ -8,6 +8,7 @@ import numpy as np
 
 from train.host.compilation.compiled import Report
 from train.host.machine.members import Members
+from train.host.training import Quotient
 
 EXTREMES = {"min": np.min, "max": np.max}
 """What the last part of a measure's name makes of its values in a chunk; others have a mean."""
@@ -87,19 +88,25 @@ def episode_means(report: Report, s: int) -> dict[str, Any]:
 
 def agent_means(report: Report, s: int) -> dict[str, Any]:
     """Means over the updates that were kept; of minima, `*_min`, and maxima, `*_max`, the
-    smallest and the largest."""
+    smallest and the largest; quotients of sums where `training.Quotient` asks for them."""
     is_finite = report.finite[:, s]
+    measures = jax.tree.map(lambda x: np.asarray(x[is_finite, s], np.float64), report.metrics.agent)
     return {
-        name: _reduce_updates(name, np.asarray(x[is_finite, s], np.float64)).tolist()
-        if is_finite.any()
-        else None
-        for name, x in report.metrics.agent.items()
+        name: _reduce_updates(name, x) if is_finite.any() else None for name, x in measures.items()
     }
 
 
-def _reduce_updates(name: str, values: np.ndarray) -> np.ndarray:
-    """The mean, smallest or largest value of a measure `[U, ...]` over its updates."""
-    return EXTREMES.get(name.rpartition("_")[2], np.mean)(values, axis=0)
+def _reduce_updates(name: str, values: np.ndarray | Quotient) -> Any:
+    """The mean, smallest or largest value of a measure `[U, ...]` over its updates, as numbers and
+    lists; None where it is a quotient of which nothing was measured."""
+    if isinstance(values, Quotient):
+        part, whole = values.part.sum(axis=0), values.whole.sum(axis=0)
+        count = np.sum(whole > 0, axis=-1)
+        quotients = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+        mean = np.asarray(quotients.sum(axis=-1) / np.maximum(count, 1), object)
+        mean[count == 0] = None
+        return mean.tolist()
+    return EXTREMES.get(name.rpartition("_")[2], np.mean)(values, axis=0).tolist()
 
 
 def scalars(row: dict[str, Any]) -> dict[str, float | None]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxrl.numerics import nonfinite
@@ -38,7 +39,8 @@ def first_problem(report: Report, updates: int, seeds: Sequence[int]) -> Problem
             f"{update}: {nonfinite.HAPPENED[part].format(**place)}", part != "action", learns
         )
     measures = {**report.metrics.finished, **report.metrics.agent}
-    names = [name for name, x in measures.items() if not np.all(np.isfinite(x[u, s]))]
+    is_finite = lambda x: all(np.all(np.isfinite(part[u, s])) for part in jax.tree.leaves(x))
+    names = [name for name, x in measures.items() if not is_finite(x)]
     subject = " and ".join(names) or "the parameters"
     verb = "is" if len(names) == 1 else "are"
     return Problem(f"{update}: {subject} {verb} not finite", False, learns)

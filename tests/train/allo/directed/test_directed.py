@@ -1,5 +1,6 @@
 """`python -m train.allo directed` from the outside: a small run, its files, what it refuses."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from PIL import Image
+from rich.console import Console
 from scipy import stats
 
 from jaxrl.spectral import hitting_times
@@ -187,6 +189,20 @@ def test_seeds_that_have_not_converged_are_named():
     caption = str(directed_scores.scores_table(rows, 5).caption)
     assert "not converged: seed 3, 5; eigenvectors may be off by more than 0.05 rad" in caption
     assert "not converged" not in str(directed_scores.scores_table(rows[1:2], 5).caption)
+
+
+def test_the_table_of_scores_fits_into_80_characters():
+    """Also where ranks are negative and a mean over seeds has decimals."""
+    names = (
+        *("similarity", "ceiling_similarity", "near_similarity", "eigenpair_angle"),
+        *("rank_goals", "rank_sources", "symmetric_rank_goals"),
+    )
+    rows = [{"seed": s, "eigenvalues_within": 9 + s} | dict.fromkeys(names, -0.25) for s in (1, 2)]
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as printed:
+        console.print(directed_scores.scores_table(rows, 11))
+    assert printed.get().count("-0.2500") == 3 * len(names)
+    assert "…" not in printed.get()
 
 
 def test_phases_are_turned_towards_the_true_ones():

@@ -81,6 +81,12 @@ class Steered(Ring):
         return State(state.angle + move, state.time + 1), jnp.zeros(()), state.time > 60, {}
 
 
+class DiesOfTime(Ring):
+    def transition(self, chance, state, action, params):
+        state, reward, _, info = super().transition(chance, state, action, params)
+        return state, reward, state.time >= params.max_steps_in_episode, info
+
+
 class Pairs(Steered):
     def transition(self, chance, state, action, params):
         return super().transition(chance, state, action[0], params)

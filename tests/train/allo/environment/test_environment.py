@@ -65,6 +65,11 @@ def test_walks_are_those_of_the_environment(module):
 
 
 @pytest.mark.slow
+def test_what_spoils_values_is_not_told_of_walks(module, capsys):
+    make_walks(Maze(id=f"{module}:DiesOfTime"))
+    assert capsys.readouterr().out == ""
+
+
 def test_a_trained_policy_walks_and_is_mixed_with_chance():
     options = ("rows=6", "cols=6", "observation=near", "actions=relative")
     rewards = []

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,16 +14,20 @@ import pytest
 from envs.checker import env_checker
 from envs.grid import layouts
 from envs.grid.space.guided import GuidedWalk
+from jaxrl.loop import LoopMetrics
 from tests.train.snake.snake_runs import make_run
 from train.allo import program as allo
 from train.goals.__main__ import with_run_named
 from train.goals.program import PROGRAM
 from train.goals.space import space_pictures, tasks_of_run
 from train.goals.space.space_config import ARMS, SpaceConfig
-from train.goals.space.space_tasks import Tasks
-from train.goals.space.space_training import make_training
+from train.goals.space.space_tasks import Task, Tasks
+from train.goals.space.space_training import make_training, measures_of
 from train.host.command_line import command
+from train.host.compilation.compiled import Report
+from train.host.files.rows import agent_means
 
+float32 = lambda x: jnp.asarray(x, jnp.float32)
 LAYOUT = layouts.parse("..#.\n.#..\n....")
 SMALL = (
     "continuous --env.maze=GridRoomSmall-1 --env.transitions=2000 --network.hidden 16 "
@@ -171,6 +177,32 @@ def test_learners_climb_a_slope_and_reach_goals(untrained_run, tmp_path):
     assert list(row["options"]) == ["2, up", "2, down"]
     for name in ("goals", "options", "arrived", "learning_curve"):
         assert (run / f"{name}.png").is_file()
+
+
+def test_a_row_has_shares_of_the_episodes_of_its_chunk():
+    """Sums over three updates of two goals and two options, then the mean over goals.
+
+    In the first update only what arrives early has ended, and in the second one nothing.
+    """
+    arms, nowhere = ("none", "learned distance"), np.zeros(0)
+    kinds = [(0, arms[0]), (0, arms[1]), (1, arms[0]), (1, arms[1]), (-1, ""), (-1, "")]
+    tasks: Any = SimpleNamespace(arms=arms, tasks=[Task(nowhere, *kind, "") for kind in kinds])
+    episodes = np.array([[2, 1, 0, 3, 1, 0], [0] * 6, [8, 9, 0, 5, 4, 0]])
+    arrived = np.array([[2, 1, 0, 3, 0, 0], [0] * 6, [1, 2, 0, 1, 0, 0]])
+    climbed = np.array([[0, 0, 0, 0, 0.5, 0], [0] * 6, [0, 0, 0, 0, 3.0, 0]])
+
+    def report_of(ended, *sums) -> Report:
+        finished = {"arrived": float32(sums[0]), "climbed": float32(sums[1])}
+        metrics = LoopMetrics(jnp.asarray(ended), finished, {})
+        return Report(LoopMetrics(jnp.int32(0), {}, measures_of(tasks, metrics)), jnp.array(True))
+
+    updates = [report_of(*rows) for rows in zip(episodes, arrived, climbed, strict=True)]
+    report = jax.tree.map(lambda *x: np.stack(x)[:, None], *updates)
+    row = agent_means(report, 0)
+    assert row["arrived"] == pytest.approx([3 / 10, (3 / 10 + 4 / 8) / 2])  # the first of one goal
+    assert row["success"] == pytest.approx(0.4)
+    assert row["climbed"] == [pytest.approx(0.7), None]
+    assert row["height"] == pytest.approx(0.7)
 
 
 def test_paths_begin_in_the_same_places_in_all_tasks(untrained_run):
