@@ -1,5 +1,6 @@
 """Kernels, loops and bytes of compiled programs: of texts written by hand, and of presets."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from bench.accelerators import model
 from bench.accelerators.__main__ import compile_case
 from bench.accelerators.chips import CHIPS
-from bench.accelerators.environment import is_made, python_with_compilers
+from bench.accelerators.environment import ROOT, is_made, python_with_compilers
 from bench.accelerators.kernels import Counts, count
 from bench.tables.accelerators import two_digits
 
@@ -101,6 +102,23 @@ def test_sums_over_devices_cost_their_latency_and_their_way_around_the_ring():
     link = CHIPS["h100"].links[8]
     expected = 3 * link.latency + 2 * 7 / 8 * 1e6 / link.bandwidth
     assert model.exchange_seconds("h100", 8, 3, 1e6) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("chip", "beginning", "end"),
+    [
+        ("h100", "of H100 a latency", "; of T4"),
+        ("t4", "; of T4", "; of v5e"),
+        ("v5e", "; of v5e", "."),
+    ],
+)
+def test_the_page_tells_the_links_that_the_model_assumes(chip: str, beginning: str, end: str):
+    text = " ".join((ROOT / "docs" / "accelerators.md").read_text(encoding="utf-8").split())
+    numbers_text = text.partition(beginning)[2].partition(f"{end} ")[0]
+    links = CHIPS[chip].links.values()
+    numbers = (*(1e6 * x.latency for x in links), *(1e-9 * x.bandwidth for x in links))  # µs, GB/s
+    expected = dict.fromkeys(f"{x:g}" for x in numbers)  # once, where both are as wide
+    assert re.findall(r"[\d.]+(?= |$)", numbers_text) == list(expected)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import bench.conftest
+import tests.conftest
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -17,6 +20,13 @@ def test_every_test_file_is_in_a_folder_that_pytest_looks_into():
     packages = (path.parent for path in ROOT.glob("*/*.py"))
     tests = {x.relative_to(ROOT) for folder in packages for x in folder.rglob("test_*.py")}
     assert {path.parts[0] for path in tests} == set(folders)
+
+
+def test_those_beside_the_benchmarks_run_as_the_others_do():
+    """Alone, too, as the slow tests of a change do: in strict modes, until the minutes are over."""
+    for hook in ("pytest_runtest_setup", "pytest_collection_modifyitems"):
+        of_benchmarks, of_all = (getattr(x, hook) for x in (bench.conftest, tests.conftest))
+        assert of_benchmarks.__code__ == of_all.__code__
 
 
 @pytest.mark.parametrize(

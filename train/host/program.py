@@ -188,13 +188,18 @@ class Program(NamedTuple):
         return self.presets[name].config
 
 
+class UnknownProgramError(UsageError):
+    """There is no program of that name, rather than one that cannot be imported."""
+
+
 def find(address: str, source: str | Path) -> Program:
     """The program at `Program.address`, as `source` (a run, a policy) names it.
 
-    Raises UsageError, in one line, if there is none.
+    Raises UnknownProgramError if there is none, and UsageError for one whose module cannot be
+    imported, each in one line.
     """
     if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
-        raise UsageError(f"{source} names {address!r}, which is no program")
+        raise UnknownProgramError(f"{source} names {address!r}, which is no program")
     empty = ""
     for module in (f"train.{address}.program", address):
         try:
@@ -203,14 +208,16 @@ def find(address: str, source: str | Path) -> Program:
             if is_missing(module, error):
                 continue
             reason = f"{module} cannot be imported ({in_one_line(error)})"
-            raise UsageError(f"{source} is of the program {address}: {reason}") from error
+            raise UsageError(f"{source} names the program {address}, but {reason}") from error
         if holds_program(program_module):
             return program_module.PROGRAM
         empty = module
     advice = "start where its module can be imported"
     if empty:
         advice = f"{empty} holds no PROGRAM; give Program(module=...) the module that does"
-    raise UsageError(f"{source} is of the program {address}, which is unknown here: {advice}")
+    raise UnknownProgramError(
+        f"{source} is of the program {address}, which is unknown here: {advice}"
+    )
 
 
 def is_missing(module: str, error: ImportError) -> bool:

@@ -51,8 +51,8 @@ class Options:
     games: CountOrZero = 200
     """Games for histograms, of the same agent, where games are played; 0: none."""
     live: bool = False
-    """Serve the page on this machine while a run grows instead, without episodes and games; the
-    other options have no effect then."""
+    """Serve the page on this machine while a run grows instead, without episodes and games; it
+    takes no other option."""
     best: bool = False
     """The policies that were best while training, instead of the newest."""
     key: Seed = 3

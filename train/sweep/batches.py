@@ -60,6 +60,8 @@ def policy_of(program: Program, group: Group) -> dict[str, np.ndarray] | None:
 
     Raises UsageError unless the policy of `run.policy` is of this program and has their network.
     """
+    if not group.config.run.initial_policy:
+        return None  # no need to make a training, which may look at data for long
     base = program.training(config_of(group.config, group.trials[0].values))
     return policy_for(base, group.config.run, program.address)
 

@@ -19,7 +19,7 @@ from train.host.machine import devices
 from train.host.machine.progress import plain_console, print_line
 from train.host.numbers import quantity
 from train.host.plain_config import field_of, flag, plain, rebuild
-from train.host.program import Program, find
+from train.host.program import Program, UnknownProgramError, find
 from train.host.running.saved_runs import with_run_fields
 from train.sweep import batches, cluster, files, plan
 from train.sweep.cluster import Cluster
@@ -142,7 +142,7 @@ def program_of(name: str) -> Program:
     program_names = sorted(x for x in folders if x != "host")
     try:
         return find(name, "the command line")
-    except UsageError:
+    except UnknownProgramError:
         if "." in name:  # a module of one's own
             raise
     guess = suggestion_text(name, program_names)

@@ -458,6 +458,15 @@ def test_an_unknown_program_is_told_which_there_are(name, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
+def test_a_program_that_lacks_a_package_is_not_unknown(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lacking_too.py").write_text("import not_installed")
+    assert command.main(["lacking_too", "--vary", VARY]) == REFUSED
+    error = capsys.readouterr().err
+    assert "lacking_too cannot be imported (No module named 'not_installed')" in error
+    assert "there is no program" not in error
+
+
 def test_a_plan_from_before_searches_were_taken_out(finished_sweep):
     options = files.read_plan(finished_sweep)["options"]
     old_options = options | {"search": None, "members": None, "reduction": 2}

@@ -137,8 +137,8 @@ def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Unit
         (table.num_edge, "births near an edge of the ground, where children are held back,"),
         (
             table.num_short,
-            "births whose parent was seen in fewer frames than it takes part in births, its own "
-            "among them,",
+            "births whose parent was seen in fewer frames than there are births to be told from "
+            "them, its own and those of its children,",
         ),
     ):
         if count:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from train.host.files.array_files import to_vector
+from train.host.files.array_files import MAX_BYTES, to_integers, to_vector
 from train.vector_field.data.files.content import join, spikes_content
 from train.vector_field.data.matlab_variables import Variable, beside, to_plain
+from train.vector_field.data.spike_times import bins_before
 
 SPIKE_TIMES = re.compile(r"(.*\.)?spike_?times", re.I)
 SPIKES = re.compile(r"(.*\.)?spikes", re.I)
@@ -58,7 +59,7 @@ def spikes_of(
             "the same length, or a cell with a vector of rising times for each unit"
         )
     else:
-        arrays, note = _spikes_of_vectors(name, variables, bin_width), ""
+        arrays, note = _spikes_of_vectors(name, variables, bin_width, bool(inputs)), ""
     if inputs:
         arrays["u"] = _inputs_of_spikes(inputs)
     return arrays, note
@@ -74,14 +75,42 @@ def _spikes_of_cell(
 
 
 def _spikes_of_vectors(
-    name: str, variables: dict[str, Variable], bin_width: float
+    name: str, variables: dict[str, Variable], bin_width: float, has_inputs: bool
 ) -> dict[str, np.ndarray]:
     places = {x: beside(name, x, variables) for x in AS_NPZ}
     arrays = {x: to_plain(variables[place]) for x, place in places.items() if place}
     times, units = to_vector(to_plain(variables[name])), to_vector(arrays[UNITS])
-    of_spikes = spikes_content(times, units, 0, (), bin_width)
+    trials = to_integers(to_vector(arrays.get("spike_episodes", np.zeros(len(times), int))))
+    is_valid = trials is not None and trials.shape == times.shape and (trials >= 0).all()
+    # others are refused where those of all kinds of files are
+    of_spikes = spikes_content(times, units, 0, (), bin_width, trials if is_valid else None)
     del of_spikes["num_units"]  # the file alone says how many there are, or the last that fired
+    if has_inputs:
+        return {x: of_spikes[x] for x in ("spike_times", UNITS)} | arrays
+    if {"duration", "lengths"} & arrays.keys():  # the record goes on after its last spike
+        of_spikes.pop("lengths", None)
+        of_spikes["u"] = _zero_inputs(arrays, of_spikes["u"], bin_width)
     return of_spikes | arrays
+
+
+def _zero_inputs(arrays: dict[str, np.ndarray], u: np.ndarray, bin_width: float) -> np.ndarray:
+    """Zeros `[E, T, 1]` for as many bins as the durations or lengths of a file say.
+
+    `u`, for the bins up to the last spike, where these are no numbers of bins, which is refused
+    where those of all kinds of files are. Raises ValueError for more bins than fit into memory.
+    """
+    steps = [np.zeros(len(u) if u.ndim == 3 else 1)]
+    if "duration" in arrays:
+        steps.append(bins_before(arrays["duration"].reshape(-1).astype(float), bin_width))
+    if "lengths" in arrays:
+        steps.append(arrays["lengths"].reshape(-1))
+    longest = np.max(np.concatenate(steps))
+    if not 1 <= longest < np.inf:
+        return u
+    shape = max(map(len, steps)), int(longest)
+    if shape[0] * shape[1] * 8 > MAX_BYTES:
+        raise ValueError(f"{shape[1]:,} bins of {bin_width:g} are too many: larger --env.bin-width")
+    return np.zeros((*shape, 1))
 
 
 def _inputs_of_spikes(inputs: Sequence[Variable]) -> np.ndarray:

@@ -105,7 +105,8 @@ def _statements_of_npz(
         if "spike_times" in present:
             lengths.append(_bin_statement(path, bin_width))
         else:
-            by_rows = npz.steps_of_rows(path, names, is_known)
+            # with a unit they are times
+            by_rows = npz.steps_of_rows(path, names, is_known and "time_unit" not in present)
             lengths += [(f"the time of a step by {x} in {path}", step) for x, step in by_rows]
         if "time_unit" in present:
             name = f"time_unit in {path}"

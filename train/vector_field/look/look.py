@@ -205,14 +205,18 @@ def input_table(look: Look) -> PrintedTable:
 def folders_of(paths: Sequence[str]) -> list[str]:
     """A name for the folder of each look: that of its file.
 
-    Where files of several folders are called alike, those of the folders stand before it.
+    Where files of several folders are called alike, those of the folders stand before it, and where
+    these are alike once joined, as of `a-b/x.npz` and `a/b/x.npz`, a number before them.
     """
     stems = [Path(x).stem for x in paths]
     if len(set(stems)) == len(stems):
         return stems
     whole = [Path(x).absolute() for x in paths]
     common = os.path.commonpath([x.parent for x in whole])
-    return ["-".join(x.relative_to(common).parts) for x in whole]
+    names = ["-".join(x.relative_to(common).parts) for x in whole]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{i}-{name}" for i, name in enumerate(names)]
 
 
 def directory_of(config: Config, folder: str, count: int) -> Path:

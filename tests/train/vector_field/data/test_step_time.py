@@ -103,6 +103,12 @@ def test_times_that_only_number_the_rows_contradict_no_flag(tmp_path):
                 step_time.load(path, 1.0, 0.02, "s")
         else:
             assert step_time.load(path, 1.0, 0.02, "s") == StepTime(0.02, "s")
+    timed = {"y": y, "u": y, "t": t, "time_unit": "s"}
+    np.savez(tmp_path / "a.npz", **timed)
+    scipy.io.savemat(tmp_path / "a.mat", timed)
+    for path in (tmp_path / "a.npz", tmp_path / "a.mat"):
+        with pytest.raises(ValueError, match="say the same"):
+            step_time.load([str(path)], 1.0, 0.02, "s")
     scipy.io.savemat(tmp_path / "a.mat", {"y": y, "dt": 1.0})
     with pytest.raises(ValueError, match="say the same"):
         step_time.load([str(tmp_path / "a.mat")], 1.0, 0.02, "s")

@@ -82,6 +82,15 @@ def test_files_of_one_name_in_several_folders_have_a_look_each(tmp_path, capsys,
         assert len(json.loads(written.read_text())["counts"]) == channels
 
 
+def test_folders_of_looks_are_told_apart():
+    names = ["a/x.npz", "a/y.npz"], ["a/x.npz", "b/x.npz"], ["a-b/x.npz", "a/b/x.npz", "c/x.npz"]
+    assert [look.folders_of(paths) for paths in names] == [
+        ["x", "y"],
+        ["a-x.npz", "b-x.npz"],
+        ["0-a-b-x.npz", "1-a-b-x.npz", "2-c-x.npz"],
+    ]
+
+
 def test_an_error_is_told_once(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(look.picture, "draw", lambda *_: None)
     code, text, error = look_at(capsys, "--data", str(tmp_path / "none.npz"))

@@ -24,6 +24,9 @@ def numbers_rows(name: str, numbers: np.ndarray, episodes: np.ndarray) -> bool:
 
 
 def missing_rows(numbers: np.ndarray, episodes: np.ndarray) -> int:
-    """How many rows of each episode `[R]` such a column `[R]` leaves out, by its usual rise."""
+    """How many rows such a column `[R]` leaves out within `episodes` `[R]`, by its usual rise."""
     rises = np.diff(numbers)[np.diff(episodes) == 0]
-    return int(np.sum(np.round(rises / np.median(rises)) - 1)) if len(rises) else 0
+    if not len(rises):
+        return 0
+    left_out = np.round(rises / np.median(rises)) - 1
+    return int(np.sum(np.maximum(left_out, 0)))  # a smaller rise makes up for no other row

@@ -146,6 +146,28 @@ def test_matlab_vectors_of_spike_times_in_a_structure_are_spikes(tmp_path, capsy
     assert data.lengths.tolist() == [15, 25]
 
 
+@pytest.mark.parametrize("sizes", [{}, {"duration": [5.0, 6.0]}, {"lengths": [20, 24]}])
+def test_matlab_vectors_of_spike_times_need_no_inputs(tmp_path, sizes):
+    """They are zeros for as long as the record says, in every episode, as of an npz file."""
+    spikes = {
+        "spike_times": np.array([0.1, 0.3, 1.2, 0.6]),
+        "spike_units": np.array([0, 1, 1, 2]),
+        "spike_episodes": np.array([0, 0, 0, 1]),
+    }
+    data = recordings.load(save_mat(tmp_path, **spikes, **sizes), 0.25)
+    assert data.lengths.tolist() == ([20, 24] if sizes else [5, 3])
+    np.savez(tmp_path / "a.npz", **spikes, **sizes, u=np.zeros((2, 24 if sizes else 5, 1)))
+    expected = recordings.load(str(tmp_path / "a.npz"), 0.25)
+    np.testing.assert_array_equal(data.u, expected.u)
+    np.testing.assert_array_equal(data.y[0], expected.y[0])
+    np.testing.assert_array_equal(data.y[1, :3], expected.y[1, :3])
+    one = {name: x[:3] for name, x in spikes.items() if name != "spike_episodes"}
+    data = recordings.load(save_mat(tmp_path, **one, duration=4.0), 0.25)
+    assert data.lengths.tolist() == [16]
+    refuse(save_mat(tmp_path, **one, duration=-1.0), "duration must be a time above 0")
+    refuse(save_mat(tmp_path, **one, duration=1e13), "bins of 1 are too many")
+
+
 @pytest.mark.parametrize("name", ["spike_times", "SpikeTimes", "spikes"])
 def test_matlab_times_of_spikes_without_units_are_refused(tmp_path, name):
     path = save_mat(tmp_path, **{name: TIMES[2]})

@@ -95,6 +95,12 @@ def test_csv_of_spikes_with_and_without_inputs(tmp_path):
     np.testing.assert_array_equal(data.y, [[[1, 0], [0, 1]], [[1, 0], [0, 1]]])
 
 
+def test_frames_that_come_sooner_leave_no_row_out(tmp_path, capsys):
+    frames = 10 * np.arange(40) - 9 * (np.arange(40) > 20)  # one that rises by 1 among tens
+    recordings.load(write(tmp_path, table("frame,a,b,c", frames, *Y.T)))
+    assert capsys.readouterr().err.endswith("; left out: frame, which numbers the rows\n")
+
+
 @pytest.mark.parametrize("name", ["frame", "n"])
 def test_columns_that_number_the_rows_are_no_channels(tmp_path, name, capsys):
     numbers = np.arange(7, 47)
