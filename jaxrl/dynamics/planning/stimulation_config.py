@@ -39,7 +39,7 @@ class Config:
     at_edge: bool = False
     """hold: draw inputs on the edge of the box, in a random direction, not uniformly inside."""
     strength: NonNegative = 1.0
-    """hold: share of the largest input; 0 for none."""
+    """hold: share of the random input; 0 for none, or what is next to it where 0 is not allowed."""
     lookahead: Count = struct.field(pytree_node=False, default=5)
     """myopic: steps ahead that are predicted, each candidate being held."""
     objective: str = struct.field(pytree_node=False, default="d_optimal")
