@@ -59,9 +59,9 @@ class Learner(NamedTuple):
     """What the field may be a sum of, where the learner chooses."""
     basis: Callable[[AgentState], jax.Array] = lambda _: jnp.zeros((), jnp.int32)
     """The place among them of what it has chosen, int32."""
-    information: Callable[[AgentState], jax.Array] | None = None
-    """Nats gained about the field from all samples so far; None where they are counted anew while
-    the latent space changes."""
+    information_gain: Callable[[AgentState, AgentState], jax.Array] | None = None
+    """`(before, after) -> nats` gained about the field from the samples in between; None where they
+    are counted anew while the latent space changes."""
 
 
 class LatentModel(NamedTuple):
@@ -138,7 +138,7 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         if len(candidates) > 1
         else (),
         basis=lambda agent: agent.place,
-        information=lambda agent: agent.posterior.information,
+        information_gain=field_model.information_gain,
     )
 
 

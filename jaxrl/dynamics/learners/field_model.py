@@ -20,7 +20,7 @@ from flax import struct
 
 from jaxrl.checks import Positive, Span
 from jaxrl.dependent_fields import unless
-from jaxrl.dynamics import bases, posterior, rbf
+from jaxrl.dynamics import bases, model_choice, posterior, rbf
 from jaxrl.dynamics.bases import Basis
 from jaxrl.dynamics.planning import distillation, stimulation
 from jaxrl.dynamics.planning.stimulation import Constants
@@ -119,6 +119,20 @@ class State(NamedTuple):
     distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
     candidates: tuple[Candidate, ...] = ()  # only if there are several
     place: jax.Array | tuple[()] = ()  # int32, of the likeliest
+
+
+def information_gain(before: State, after: State) -> jax.Array:
+    """Nats about the field from the samples between two states, never negative.
+
+    Of the basis that is the likeliest after them: each has gained another amount so far, so that
+    `Posterior.information` jumps where another one becomes the likeliest.
+    """
+    if not after.candidates:
+        return after.posterior.information - before.posterior.information
+    pairs = zip(before.candidates, after.candidates, strict=True)
+    gains = [new.posterior.information - old.posterior.information for old, new in pairs]
+    assert not isinstance(after.place, tuple)
+    return model_choice.select(after.place, gains)
 
 
 def dims_of(config: Config, system: System) -> int:

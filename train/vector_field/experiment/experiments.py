@@ -259,11 +259,11 @@ def freeze_stopped(
     but zeros.
     """
     assert isinstance(before.watch, Watch)
-    information = setting.learner.information
-    assert information is not None  # or `config_checks` had refused the rule
+    information_gain = setting.learner.information_gain
+    assert information_gain is not None  # or `config_checks` had refused the rule
     agent, new_agent = agents
     goes_on, newest = before.watch.goes_on, setting.samples
-    gain = information(new_agent) - information(agent)
+    gain = information_gain(agent, new_agent)
     watch = stopping.update_watch(rule, before.watch, gain, newest, measures)
     recent = jax.tree.map(lambda x: x.at[-newest:].multiply(goes_on.astype(x.dtype)), after.recent)
     key = after.train.key  # which goes on: a key is used once, whatever comes of it

@@ -234,6 +234,32 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
     )
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_samples_tell_is_counted_for_one_basis_where_another_becomes_the_likeliest(place):
+    """Against determinants of both in NumPy, once with either as the likeliest after them."""
+    several = replace(SEVERAL, basis="polynomial", polynomial=bases.Polynomial(2, 2, 3.0))
+    configs = several, replace(several, polynomial=bases.Polynomial(4, 2, 3.0))
+    z = RNG.uniform(-2, 2, (24, 2))
+    rollout = rollout_of(z[:-1], np.zeros((23, 2)), z[1:])
+    first, last = jax.tree.map(lambda x: x[:18], rollout), jax.tree.map(lambda x: x[18:], rollout)
+    each, gains = [], []
+    for config in configs:
+        agent = field_learner.make(config, PLANE, PLANE_KNOWN)
+        before = agent.update(agent.init(jax.random.key(0), z[0]), first, jax.random.key(1))[0]
+        each.append((before.posterior, agent.update(before, last, jax.random.key(1))[0].posterior))
+        rows = DT * np.asarray(field_model.features(config, PLANE, (), single(z)), np.float64)
+        prior = np.eye(rows.shape[1]) * Q * DT / float(field_model.weight_variance(config))
+        grams = [prior + rows[:n].T @ rows[:n] for n in (18, 23)]
+        gains.append(np.diff([np.linalg.slogdet(x)[1] for x in grams])[0])  # half, of two outputs
+    empty = field_learner.first_state(several, PLANE, PLANE_KNOWN)
+    candidates = lambda i: tuple(field_model.Candidate(x[i], jnp.zeros(())) for x in each)
+    states = (
+        empty._replace(posterior=each[at][i], candidates=candidates(i), place=jnp.asarray(at))
+        for i, at in ((0, 1 - place), (1, place))
+    )
+    np.testing.assert_allclose(field_model.information_gain(*states), gains[place], rtol=1e-3)
+
+
 @pytest.mark.slow
 def test_a_linear_part_has_its_own_prior():
     config = Config(basis="bumps", linear=True, prior_linear=2.0, prior_speed=0.5)

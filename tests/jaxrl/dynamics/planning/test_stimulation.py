@@ -84,7 +84,9 @@ def test_inputs_lie_inside_or_at_the_edge_and_as_far_out_as_told():
     np.testing.assert_array_equal(off, 0)
 
 
-@pytest.mark.parametrize("low, high, none", [(0, 1, 0), (0.5, 2, 0.5), (-3, -1, -1), (-1, 3, 0)])
+@pytest.mark.parametrize(
+    ("low", "high", "none"), [(0, 1, 0), (0.5, 2, 0.5), (-3, -1, -1), (-1, 3, 0)]
+)
 def test_an_input_that_is_off_is_none_or_the_least_that_is_allowed(low, high, none):
     box = jnp.array([float(low)]), jnp.array([float(high)])
     policy = stimulation.make(Config(kind="hold", strength=0.0), predictive_model, *box)
