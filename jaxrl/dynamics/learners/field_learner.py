@@ -28,6 +28,7 @@ from jaxrl.dynamics.learners.field_model import (
     is_free,
     next_state,
     uncertainty,
+    unroll,
     weight_variance,
     wrap,
 )
@@ -170,6 +171,7 @@ def perceive(
         mean, variance = system.emission(z, state.known.numbers)
         return mean, variance if observed is None else jnp.where(observed, variance, jnp.inf)
 
+    obs = unroll(system, obs, emission(expected.mean)[0])
     belief = kalman.correct(expected, obs, emission)
     return belief._replace(mean=wrap(system, belief.mean))
 
@@ -214,7 +216,8 @@ def learn_one(
         noise = posterior.noise_variance(state.posterior)
         expected = kalman.predict(belief, step, noise)
         emission = lambda z: system.emission(z, constants.numbers)
-        evidence = kalman.evidence(expected, next_obs, emission)
+        seen = unroll(system, next_obs, emission(expected.mean)[0])
+        evidence = kalman.evidence(expected, seen, emission)
         error, relative_noise = evidence.displacement, 1 / (evidence.weight * noise)
     error = wrap(system, error)
     free = is_free(system, constants, step(belief.mean) + error)

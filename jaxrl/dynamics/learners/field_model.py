@@ -110,6 +110,8 @@ class System(NamedTuple):
     circular: tuple[int, ...] = ()
     """Components of the state that are angles within ±π, in rad; the basis sees the others as they
     are, and then the sines and the cosines of these."""
+    angular_channels: tuple[int, ...] = ()
+    """Channels that are such angles, which jump by 2 π where the state goes round."""
 
 
 class State(NamedTuple):
@@ -152,7 +154,7 @@ def embed(config: Config, system: System, z: jax.Array) -> jax.Array:
     angles = z[..., jnp.array(system.circular)]
     radius = config.polynomial.half_width if config.basis == "polynomial" else 1.0
     circles = [radius * jnp.sin(angles), radius * jnp.cos(angles)]
-    return jnp.concatenate([z[..., jnp.array(others)], *circles], axis=-1)
+    return jnp.concatenate([z[..., jnp.array(others, int)], *circles], axis=-1)
 
 
 def wrap(system: System, z: jax.Array) -> jax.Array:
@@ -161,6 +163,16 @@ def wrap(system: System, z: jax.Array) -> jax.Array:
         return z
     angles = jnp.array(system.circular)
     return z.at[..., angles].set((z[..., angles] + math.pi) % (2 * math.pi) - math.pi)
+
+
+def unroll(system: System, obs: jax.Array, mean: jax.Array) -> jax.Array:
+    """An observation `[n]` with its angles, by whole turns, next to those of its `mean` `[n]`."""
+    if not system.angular_channels:
+        return obs
+    channels = jnp.array(system.angular_channels)
+    difference = obs[channels] - mean[channels]
+    turns = jnp.round(difference / (2 * math.pi))
+    return obs.at[channels].add(-2 * math.pi * turns)
 
 
 def weight_variance(config: Config) -> jax.Array:

@@ -109,6 +109,44 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
     np.testing.assert_allclose(following[0], wrap_angle(3.1 + DT * (5 + np.cos(3.1))), atol=0.02)
 
 
+def test_an_angle_behind_noise_is_filtered_as_if_it_had_never_been_wrapped():
+    """Swings about ±π, where noise alone takes it round: a scalar Kalman filter in NumPy."""
+    config = Config(
+        basis="polynomial",
+        polynomial=bases.Polynomial(1, 2, 1.0),
+        prior_speed=1e-4,
+        process_noise=0.4,
+        belief="filtered",
+        first_variance=4.0,
+        policy=HOLD,
+    )
+    variance, turn = 0.04, 2 * np.pi
+    system = System(
+        lambda u, z, numbers: u,
+        lambda z, numbers: (z, jnp.full(1, variance)),
+        circular=(0,),
+        angular_channels=(0,),
+    )
+    rng = np.random.default_rng(5)
+    u = 4 * np.cos(0.5 * np.arange(60))[:, None]
+    path = np.pi + DT * np.cumsum(np.concatenate([[0], u[:-1, 0]])) + 0.2 * rng.normal(size=60)
+    y = path + variance**0.5 * rng.normal(size=60)
+    wrap_angle = lambda x: (x + np.pi) % turn - np.pi
+    assert (np.abs(np.diff(wrap_angle(y))) > np.pi).sum() > 10
+    mean, spread, means = 0.0, 4.0, []
+    for seen, push in zip(y - y[0] + wrap_angle(y[0]), u[:, 0], strict=True):
+        gain = spread / (spread + variance)
+        mean, spread = mean + gain * (seen - mean), (1 - gain) * spread
+        means.append(mean)
+        mean, spread = mean + DT * push, spread + 0.4 * DT
+    state = field_learner.first_state(config, system, KNOWN)
+    obs = single(wrap_angle(y))[:, None]
+    beliefs = field_learner.beliefs(config, system, state, obs, single(u))
+    np.testing.assert_allclose(
+        wrap_angle(np.asarray(beliefs.mean)[:, 0] - np.array(means)), 0, atol=2e-3
+    )
+
+
 @pytest.mark.parametrize(("basis", "radius"), [("polynomial", 5.0), ("fourier", 1.0)])
 def test_circles_fill_the_box_of_polynomials(basis, radius):
     polynomial = bases.Polynomial(2, 4, half_width=5.0)
