@@ -216,8 +216,8 @@ def learn_one(
         noise = posterior.noise_variance(state.posterior)
         expected = kalman.predict(belief, step, noise)
         emission = lambda z: system.emission(z, constants.numbers)
-        seen = unroll(system, next_obs, emission(expected.mean)[0])
-        evidence = kalman.evidence(expected, seen, emission)
+        unrolled_obs = unroll(system, next_obs, emission(expected.mean)[0])
+        evidence = kalman.evidence(expected, unrolled_obs, emission)
         error, relative_noise = evidence.displacement, 1 / (evidence.weight * noise)
     error = wrap(system, error)
     free = is_free(system, constants, step(belief.mean) + error)
@@ -287,6 +287,7 @@ def predictive_model(config: Config, system: System, state: State) -> Predictive
         observation_information=observation_information,
         predictive_variance=partial(uncertainty, config, system, state),
         novelty=distillation.novelty_of(state.distilled),
+        wrap=partial(wrap, system),
     )
 
 

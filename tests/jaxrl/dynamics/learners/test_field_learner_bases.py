@@ -14,7 +14,7 @@ from jaxrl.dynamics import bases
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners import field_learner, field_model
 from jaxrl.dynamics.learners.field_model import Config, System
-from jaxrl.dynamics.planning import distillation, icem, stimulation
+from jaxrl.dynamics.planning import distillation, icem, plan_objectives, stimulation
 from jaxrl.dynamics.planning.stimulation import Constants, Extras
 from jaxrl.types import Transition
 
@@ -134,9 +134,9 @@ def test_an_angle_behind_noise_is_filtered_as_if_it_had_never_been_wrapped():
     wrap_angle = lambda x: (x + np.pi) % turn - np.pi
     assert (np.abs(np.diff(wrap_angle(y))) > np.pi).sum() > 10
     mean, spread, means = 0.0, 4.0, []
-    for seen, push in zip(y - y[0] + wrap_angle(y[0]), u[:, 0], strict=True):
+    for angle, push in zip(y - y[0] + wrap_angle(y[0]), u[:, 0], strict=True):
         gain = spread / (spread + variance)
-        mean, spread = mean + gain * (seen - mean), (1 - gain) * spread
+        mean, spread = mean + gain * (angle - mean), (1 - gain) * spread
         means.append(mean)
         mean, spread = mean + DT * push, spread + 0.4 * DT
     state = field_learner.first_state(config, system, KNOWN)
@@ -145,6 +145,21 @@ def test_an_angle_behind_noise_is_filtered_as_if_it_had_never_been_wrapped():
     np.testing.assert_allclose(
         wrap_angle(np.asarray(beliefs.mean)[:, 0] - np.array(means)), 0, atol=2e-3
     )
+
+
+def test_a_goal_is_as_far_as_the_shorter_way_round():
+    """Plans that turn past ±π, without a field; angles by complex numbers."""
+    config = Config(basis="polynomial", polynomial=bases.Polynomial(1, 3, 1.0), policy=HOLD)
+    system = System(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)), circular=(1,))
+    state = field_learner.first_state(config, system, KNOWN)
+    model = field_learner.predictive_model(config, system, state)
+    goal_policy = stimulation.Config(objective="goal", goal=(0.5, 3.0), planner=PLANNER)
+    plan, start = np.array([[1.0, 2.0]] * 4), np.array([0.0, 2.9])
+    gain = plan_objectives.plan_gain(goal_policy, model, single(plan), single(start))
+    states = start + DT * np.cumsum(plan, axis=0)
+    turn = np.angle(np.exp(1j * (states[:, 1] - 3.0)))
+    assert states[-1, 1] > np.pi + 0.2
+    np.testing.assert_allclose(gain, -np.hypot(states[:, 0] - 0.5, turn).sum(), rtol=1e-4)
 
 
 @pytest.mark.parametrize(("basis", "radius"), [("polynomial", 5.0), ("fourier", 1.0)])
