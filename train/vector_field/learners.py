@@ -110,8 +110,12 @@ FIRST_GUESS = 0.5
 
 def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -> Learner:
     """Gaussian posterior with a known decoder; with `family`, of two parameters of that field."""
-    angles = {"circular": env.circular, "angular_channels": env.angular_channels}
-    system = field_model.System(env.effect, env.emission, **angles)
+    system = field_model.System(
+        env.effect,
+        env.emission,
+        circular=env.circular,
+        angular_channels=env.angular_channels,
+    )
     if family:
         member = lambda z, e: FIELDS[family](z, **dict(zip(FAMILIES[family], e, strict=True)))
         start = (FIRST_GUESS,) * len(FAMILIES[family])

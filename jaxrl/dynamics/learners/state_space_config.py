@@ -49,6 +49,11 @@ def check_config(config: Config, models: Sequence[StateSpace]) -> None:
     """Raises ValueError for out-of-range or inconsistent settings."""
     checks.config_of(Config, config)
     stimulation.check_config(config.policy)
+    if isinstance(config.first_fit, int) and config.first_fit > config.capacity:
+        raise ValueError(
+            f"first_fit is {config.first_fit}, expected at most capacity={config.capacity}: fits "
+            "are to the samples that are stored, and there would be none"
+        )
     if not models:
         raise ValueError("no model to learn: give at least one")
     for model in models:
