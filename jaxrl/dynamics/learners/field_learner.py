@@ -6,7 +6,7 @@ plans and is shown. The state is observed as it is, or filtered.
 Axes: d latent dimensions, m inputs, n channels, p parameters, T steps, N environments.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from jaxrl.dynamics.learners.field_model import (
     uncertainty,
     unroll,
     weight_variance,
+    without_jumps,
     wrap,
 )
 from jaxrl.dynamics.planning import distillation, stimulation, stimulation_config
@@ -66,7 +67,7 @@ def make(config: Config, system: System, constants: Constants) -> Agent:
         del obs
         distilled = ()
         if seeks_novelty:
-            distilled = distillation.init(key, config.policy.rnd, dims_of(config, system))
+            distilled = distillation.init(key, config.policy.rnd, config.functions.dims)
         return first_state(config, system, constants)._replace(distilled=distilled)
 
     def memory() -> Memory:
@@ -91,7 +92,7 @@ def make(config: Config, system: System, constants: Constants) -> Agent:
 
         state, _ = jax.lax.scan(step, state, transitions)
         if isinstance(state.distilled, distillation.State):
-            path = transitions[0].mean
+            path = without_jumps(system, transitions[0].mean)
             distilled = distillation.learn_path(config.policy.rnd, state.distilled, path, key)
             state = state._replace(distilled=distilled)
         noise = posterior.noise_variance(state.posterior) / constants.dt
@@ -286,9 +287,15 @@ def predictive_model(config: Config, system: System, state: State) -> Predictive
         relative_noise=state.relative_noise,
         observation_information=observation_information,
         predictive_variance=partial(uncertainty, config, system, state),
-        novelty=distillation.novelty_of(state.distilled),
+        novelty=novelty_of(system, state),
         wrap=partial(wrap, system),
     )
+
+
+def novelty_of(system: System, state: State) -> Callable[[jax.Array], jax.Array] | None:
+    """`z [d] -> novelty`, which does not jump where an angle does; None without the objective."""
+    novelty = distillation.novelty_of(state.distilled)
+    return None if novelty is None else lambda z: novelty(without_jumps(system, z))
 
 
 def check_config(config: Config, system: System) -> None:

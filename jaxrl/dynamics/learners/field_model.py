@@ -148,11 +148,16 @@ def embed(config: Config, system: System, z: jax.Array) -> jax.Array:
     Circles have the radius 1, but for polynomials that of their box, so that they fill it as the
     other components do.
     """
+    radius = config.polynomial.half_width if config.basis == "polynomial" else 1.0
+    return without_jumps(system, z, radius)
+
+
+def without_jumps(system: System, z: jax.Array, radius: float = 1.0) -> jax.Array:
+    """States `[..., d]` with sines and cosines of their angles, times `radius`, behind the rest."""
     if not system.circular:
         return z
     others = [i for i in range(z.shape[-1]) if i not in system.circular]
     angles = z[..., jnp.array(system.circular)]
-    radius = config.polynomial.half_width if config.basis == "polynomial" else 1.0
     circles = [radius * jnp.sin(angles), radius * jnp.cos(angles)]
     return jnp.concatenate([z[..., jnp.array(others, int)], *circles], axis=-1)
 

@@ -147,6 +147,20 @@ def test_an_angle_behind_noise_is_filtered_as_if_it_had_never_been_wrapped():
     )
 
 
+def test_a_state_is_not_new_beside_those_on_the_other_side_of_an_angle():
+    """Visited around 3 rad alone: -3.1 is as near to that as 3.2, which would be the same."""
+    policy = stimulation.Config(objective="rnd", planner=PLANNER, replan_steps=2)
+    config = Config(basis="polynomial", polynomial=bases.Polynomial(1, 3, 1.0), policy=policy)
+    system = System(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)), circular=(0,))
+    path = np.random.default_rng(0).normal([3.0, 0.0], 0.1, (300, 2))
+    state = learn_rollout(config, system, KNOWN, rollout_of(path, 0 * path, path))
+    novelty = field_learner.predictive_model(config, system, state).novelty
+    assert novelty is not None
+    at = lambda angle: float(novelty(single([angle, 0.0])))
+    np.testing.assert_allclose(at(-np.pi), at(np.pi), rtol=1e-3, atol=1e-6)
+    assert max(at(3.0), at(-3.1)) < 0.1 * at(0.0)
+
+
 def test_a_goal_is_as_far_as_the_shorter_way_round():
     """Plans that turn past ±π, without a field; angles by complex numbers."""
     config = Config(basis="polynomial", polynomial=bases.Polynomial(1, 3, 1.0), policy=HOLD)
