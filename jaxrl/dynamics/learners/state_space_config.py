@@ -37,7 +37,7 @@ class Config:
     distance, in units of that of the rim of a ball that states of their covariance would fill
     uniformly. Below 1 it shrinks; well above 1 plans drive the state ever farther, if they can."""
     random_hold: Count = 20
-    """Steps for which policies that plan hold random inputs: before the first fit and when the
+    """Steps for which myopic and plans hold random inputs: before the first fit and when the
     state has stood still."""
     when_still: standstill.Config = standstill.Config()
     """When plans have kept the state where it is, in units of all states' standard deviation."""
