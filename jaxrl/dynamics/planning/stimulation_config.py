@@ -49,8 +49,8 @@ class Config:
     weights: Weights = Weights()
     """planned: how much each objective counts."""
     goal: tuple[float, ...] = (0.0,)
-    """goal: where the state should be, or, for a sequence VAE or a state-space model, what should be
-    observed; a number for each component, or one for all."""
+    """goal: where the state should be, or, for a sequence VAE or a state-space model, what should
+    be observed; a number for each component, or one for all."""
     rnd: distillation.Config = distillation.Config()
     """rnd: the networks."""
     propagate: bool = struct.field(pytree_node=False, default=False)
