@@ -89,6 +89,10 @@ class CartPoleField(VectorField):
         angles = jnp.array(self.circular)
         return z.at[..., angles].set(cart_pole.wrap_angle(z[..., angles]))
 
+    @property
+    def angular_channels(self) -> tuple[int, ...]:
+        return self.circular if self.observation == "identity" else ()
+
     def smooth(self, obs: jax.Array) -> jax.Array:
         return circles(obs) if self.observation == "identity" else obs
 

@@ -160,6 +160,11 @@ class VectorField(Environment):
         """A state `[..., d]` with its angles within ±π; here there are none."""
         return z
 
+    @property
+    def angular_channels(self) -> tuple[int, ...]:
+        """Channels that are angles and so jump where the state goes round; here there are none."""
+        return ()
+
     def smooth(self, obs: jax.Array) -> jax.Array:
         """Observations `[..., n]` as numbers that do not jump where an angle does; here as is."""
         return obs

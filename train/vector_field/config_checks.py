@@ -101,8 +101,17 @@ def check_observation(config: Config) -> None:
 
 
 def check_online(config: Config) -> None:
-    """Raises ValueError, in one line, for fields and channels that the model does not have."""
+    """Raises ValueError, in one line, for fields and channels that the model does not have.
+
+    And for fewer samples than the first fit needs.
+    """
     fields, observation, noise = config.online.fields, config.env.observation, config.env.noise
+    first_fit = config.online.agent.first_fit
+    if first_fit > config.run.total_steps:
+        raise ValueError(
+            f"online.agent.first_fit is {first_fit}, expected at most "
+            f"run.total_steps={config.run.total_steps}: nothing would be learned without a fit"
+        )
     if not fields or len(set(fields)) < len(fields):
         raise ValueError(
             f"online.fields are {', '.join(fields) or 'none'}; give at least one, each once"

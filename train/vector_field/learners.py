@@ -59,9 +59,9 @@ class Learner(NamedTuple):
     """What the field may be a sum of, where the learner chooses."""
     basis: Callable[[AgentState], jax.Array] = lambda _: jnp.zeros((), jnp.int32)
     """The place among them of what it has chosen, int32."""
-    information: Callable[[AgentState], jax.Array] | None = None
-    """Nats gained about the field from all samples so far; None where they are counted anew while
-    the latent space changes."""
+    information_gain: Callable[[AgentState, AgentState], jax.Array] | None = None
+    """`(before, after) -> nats` gained about the field from the samples in between; None where they
+    are counted anew while the latent space changes."""
 
 
 class LatentModel(NamedTuple):
@@ -110,7 +110,12 @@ FIRST_GUESS = 0.5
 
 def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -> Learner:
     """Gaussian posterior with a known decoder; with `family`, of two parameters of that field."""
-    system = field_model.System(env.effect, env.emission, circular=env.circular)
+    system = field_model.System(
+        env.effect,
+        env.emission,
+        circular=env.circular,
+        angular_channels=env.angular_channels,
+    )
     if family:
         member = lambda z, e: FIELDS[family](z, **dict(zip(FAMILIES[family], e, strict=True)))
         start = (FIRST_GUESS,) * len(FAMILIES[family])
@@ -138,7 +143,7 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         if len(candidates) > 1
         else (),
         basis=lambda agent: agent.place,
-        information=lambda agent: agent.posterior.information,
+        information_gain=field_model.information_gain,
     )
 
 

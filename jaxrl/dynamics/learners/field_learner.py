@@ -6,7 +6,7 @@ plans and is shown. The state is observed as it is, or filtered.
 Axes: d latent dimensions, m inputs, n channels, p parameters, T steps, N environments.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -28,7 +28,9 @@ from jaxrl.dynamics.learners.field_model import (
     is_free,
     next_state,
     uncertainty,
+    unroll,
     weight_variance,
+    without_jumps,
     wrap,
 )
 from jaxrl.dynamics.planning import distillation, stimulation, stimulation_config
@@ -65,7 +67,7 @@ def make(config: Config, system: System, constants: Constants) -> Agent:
         del obs
         distilled = ()
         if seeks_novelty:
-            distilled = distillation.init(key, config.policy.rnd, dims_of(config, system))
+            distilled = distillation.init(key, config.policy.rnd, config.functions.dims)
         return first_state(config, system, constants)._replace(distilled=distilled)
 
     def memory() -> Memory:
@@ -90,7 +92,7 @@ def make(config: Config, system: System, constants: Constants) -> Agent:
 
         state, _ = jax.lax.scan(step, state, transitions)
         if isinstance(state.distilled, distillation.State):
-            path = transitions[0].mean
+            path = without_jumps(system, transitions[0].mean)
             distilled = distillation.learn_path(config.policy.rnd, state.distilled, path, key)
             state = state._replace(distilled=distilled)
         noise = posterior.noise_variance(state.posterior) / constants.dt
@@ -170,6 +172,7 @@ def perceive(
         mean, variance = system.emission(z, state.known.numbers)
         return mean, variance if observed is None else jnp.where(observed, variance, jnp.inf)
 
+    obs = unroll(system, obs, emission(expected.mean)[0])
     belief = kalman.correct(expected, obs, emission)
     return belief._replace(mean=wrap(system, belief.mean))
 
@@ -214,7 +217,8 @@ def learn_one(
         noise = posterior.noise_variance(state.posterior)
         expected = kalman.predict(belief, step, noise)
         emission = lambda z: system.emission(z, constants.numbers)
-        evidence = kalman.evidence(expected, next_obs, emission)
+        unrolled_obs = unroll(system, next_obs, emission(expected.mean)[0])
+        evidence = kalman.evidence(expected, unrolled_obs, emission)
         error, relative_noise = evidence.displacement, 1 / (evidence.weight * noise)
     error = wrap(system, error)
     free = is_free(system, constants, step(belief.mean) + error)
@@ -283,8 +287,15 @@ def predictive_model(config: Config, system: System, state: State) -> Predictive
         relative_noise=state.relative_noise,
         observation_information=observation_information,
         predictive_variance=partial(uncertainty, config, system, state),
-        novelty=distillation.novelty_of(state.distilled),
+        novelty=novelty_of(system, state),
+        wrap=partial(wrap, system),
     )
+
+
+def novelty_of(system: System, state: State) -> Callable[[jax.Array], jax.Array] | None:
+    """`z [d] -> novelty`, which does not jump where an angle does; None without the objective."""
+    novelty = distillation.novelty_of(state.distilled)
+    return None if novelty is None else lambda z: novelty(without_jumps(system, z))
 
 
 def check_config(config: Config, system: System) -> None:

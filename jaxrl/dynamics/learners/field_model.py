@@ -20,7 +20,7 @@ from flax import struct
 
 from jaxrl.checks import Positive, Span
 from jaxrl.dependent_fields import unless
-from jaxrl.dynamics import bases, posterior, rbf
+from jaxrl.dynamics import bases, model_choice, posterior, rbf
 from jaxrl.dynamics.bases import Basis
 from jaxrl.dynamics.planning import distillation, stimulation
 from jaxrl.dynamics.planning.stimulation import Constants
@@ -110,6 +110,8 @@ class System(NamedTuple):
     circular: tuple[int, ...] = ()
     """Components of the state that are angles within ±π, in rad; the basis sees the others as they
     are, and then the sines and the cosines of these."""
+    angular_channels: tuple[int, ...] = ()
+    """Channels that are such angles, which jump by 2 π where the state goes round."""
 
 
 class State(NamedTuple):
@@ -119,6 +121,20 @@ class State(NamedTuple):
     distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
     candidates: tuple[Candidate, ...] = ()  # only if there are several
     place: jax.Array | tuple[()] = ()  # int32, of the likeliest
+
+
+def information_gain(before: State, after: State) -> jax.Array:
+    """Nats about the field from the samples between two states, never negative.
+
+    Of the basis that is the likeliest after them: each has gained another amount so far, so that
+    `Posterior.information` jumps where another one becomes the likeliest.
+    """
+    if not after.candidates:
+        return after.posterior.information - before.posterior.information
+    pairs = zip(before.candidates, after.candidates, strict=True)
+    gains = [new.posterior.information - old.posterior.information for old, new in pairs]
+    assert not isinstance(after.place, tuple)
+    return model_choice.select(after.place, gains)
 
 
 def dims_of(config: Config, system: System) -> int:
@@ -132,13 +148,18 @@ def embed(config: Config, system: System, z: jax.Array) -> jax.Array:
     Circles have the radius 1, but for polynomials that of their box, so that they fill it as the
     other components do.
     """
+    radius = config.polynomial.half_width if config.basis == "polynomial" else 1.0
+    return without_jumps(system, z, radius)
+
+
+def without_jumps(system: System, z: jax.Array, radius: float = 1.0) -> jax.Array:
+    """States `[..., d]` with sines and cosines of their angles, times `radius`, behind the rest."""
     if not system.circular:
         return z
     others = [i for i in range(z.shape[-1]) if i not in system.circular]
     angles = z[..., jnp.array(system.circular)]
-    radius = config.polynomial.half_width if config.basis == "polynomial" else 1.0
     circles = [radius * jnp.sin(angles), radius * jnp.cos(angles)]
-    return jnp.concatenate([z[..., jnp.array(others)], *circles], axis=-1)
+    return jnp.concatenate([z[..., jnp.array(others, int)], *circles], axis=-1)
 
 
 def wrap(system: System, z: jax.Array) -> jax.Array:
@@ -147,6 +168,16 @@ def wrap(system: System, z: jax.Array) -> jax.Array:
         return z
     angles = jnp.array(system.circular)
     return z.at[..., angles].set((z[..., angles] + math.pi) % (2 * math.pi) - math.pi)
+
+
+def unroll(system: System, obs: jax.Array, mean: jax.Array) -> jax.Array:
+    """An observation `[n]` with its angles, by whole turns, next to those of its `mean` `[n]`."""
+    if not system.angular_channels:
+        return obs
+    channels = jnp.array(system.angular_channels)
+    difference = obs[channels] - mean[channels]
+    turns = jnp.round(difference / (2 * math.pi))
+    return obs.at[channels].add(-2 * math.pi * turns)
 
 
 def weight_variance(config: Config) -> jax.Array:

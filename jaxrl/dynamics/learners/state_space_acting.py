@@ -1,7 +1,7 @@
 """How state-space models that learn online act: beliefs, and inputs that follow from them.
 
-Before the first fit policies that plan give random inputs at their bounds, and again wherever plans
-would not move the state (`standstill`).
+Before the first fit `myopic` and policies that plan give random inputs at their bounds, and again
+where the state has stood still (`standstill`).
 
 Letters: d dimensions of the state, m inputs, n channels.
 """

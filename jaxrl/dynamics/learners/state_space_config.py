@@ -37,7 +37,7 @@ class Config:
     distance, in units of that of the rim of a ball that states of their covariance would fill
     uniformly. Below 1 it shrinks; well above 1 plans drive the state ever farther, if they can."""
     random_hold: Count = 20
-    """Steps for which policies that plan hold random inputs: before the first fit and when the
+    """Steps for which myopic and plans hold random inputs: before the first fit and when the
     state has stood still."""
     when_still: standstill.Config = standstill.Config()
     """When plans have kept the state where it is, in units of all states' standard deviation."""
@@ -49,6 +49,11 @@ def check_config(config: Config, models: Sequence[StateSpace]) -> None:
     """Raises ValueError for out-of-range or inconsistent settings."""
     checks.config_of(Config, config)
     stimulation.check_config(config.policy)
+    if isinstance(config.first_fit, int) and config.first_fit > config.capacity:
+        raise ValueError(
+            f"first_fit is {config.first_fit}, expected at most capacity={config.capacity}: fits "
+            "are to the samples that are stored, and there would be none"
+        )
     if not models:
         raise ValueError("no model to learn: give at least one")
     for model in models:

@@ -3,6 +3,7 @@
 Axes: d latent dimensions, m inputs, H steps of a plan, N candidates, p parameters.
 """
 
+from collections.abc import Callable
 from functools import partial, reduce
 
 import jax
@@ -55,7 +56,7 @@ def objective(
     if name == "disagreement":
         return jnp.sum(jax.vmap(model.predictive_variance)(states[1:]))
     if name == "goal":
-        return -jnp.sum(distances(config, jax.vmap(model.place)(states[1:])))
+        return -jnp.sum(distances(config, jax.vmap(model.place)(states[1:]), model.wrap))
     if name == "rnd":
         if model.novelty is None:
             raise ValueError("the objective rnd needs a model that knows how new a state is")
@@ -63,10 +64,14 @@ def objective(
     return information(config, name, model, actions, states)
 
 
-def distances(config: Config, places: jax.Array) -> jax.Array:
-    """`[T]`: how far from the goal `places` `[T, k]` are."""
+def distances(
+    config: Config,
+    places: jax.Array,
+    wrap: Callable[[jax.Array], jax.Array] = lambda difference: difference,
+) -> jax.Array:
+    """`[T]`: how far from the goal `places` `[T, k]` are; `wrap` as of a `PredictiveModel`."""
     goal = jnp.broadcast_to(jnp.stack([jnp.asarray(x) for x in config.goal]), places.shape[-1:])
-    square = jnp.sum((places - goal[None]) ** 2, axis=-1)
+    square = jnp.sum(wrap(places - goal[None]) ** 2, axis=-1)
     return jnp.sqrt(square)
 
 

@@ -30,6 +30,9 @@ class PredictiveModel(NamedTuple):
     """`z [d] ->` how new the state is; needed for the objective rnd."""
     place: Callable[[jax.Array], jax.Array] = lambda z: z
     """`z [d] -> [k]`: the coordinates in which a goal is given."""
+    wrap: Callable[[jax.Array], jax.Array] = lambda difference: difference
+    """`[..., k] -> [..., k]`: the way from a goal to a place the shorter way round, where
+    coordinates are angles."""
     input_design: Callable[[jax.Array, jax.Array], jax.Array] | None = None
     """`(z [d], u [m]) ->` what an input adds to `design`, if its effect is uncertain, too."""
     remaining: Callable[[jax.Array], jax.Array] | None = None

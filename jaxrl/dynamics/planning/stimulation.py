@@ -104,14 +104,18 @@ def make(config: Config, model_of: ModelOf, low: jax.Array, high: jax.Array) -> 
 
 
 def random_input(config: Config, key: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
-    """Uniform in the box, or in a random direction to its edge; `[m]`."""
+    """Uniform in the box, or in a random direction from its centre to its edge; `[m]`.
+
+    A strength below 1 takes a share of that, and of none, the input of the box next to 0, the rest.
+    """
     inside_key, edge_key = jax.random.split(key)
     centre = (low + high) / 2
     inside = jax.random.uniform(inside_key, low.shape, centre.dtype, minval=-1.0)
     direction = jax.random.normal(edge_key, low.shape, centre.dtype)
     at_edge = direction / jnp.max(jnp.abs(direction))
-    unit = config.strength * jnp.where(config.at_edge, at_edge, inside)
-    return centre + unit * (high - low) / 2
+    drawn = centre + jnp.where(config.at_edge, at_edge, inside) * (high - low) / 2
+    none = jnp.clip(jnp.zeros_like(centre), low, high)  # the centre of a box from 0 on is an input
+    return config.strength * drawn + (1 - config.strength) * none
 
 
 def myopic_input(

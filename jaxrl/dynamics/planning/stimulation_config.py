@@ -39,7 +39,7 @@ class Config:
     at_edge: bool = False
     """hold: draw inputs on the edge of the box, in a random direction, not uniformly inside."""
     strength: NonNegative = 1.0
-    """hold: share of the largest input; 0 for none."""
+    """hold: share of the random input; 0 for none, or what is next to it where 0 is not allowed."""
     lookahead: Count = struct.field(pytree_node=False, default=5)
     """myopic: steps ahead that are predicted, each candidate being held."""
     objective: str = struct.field(pytree_node=False, default="d_optimal")
@@ -49,8 +49,8 @@ class Config:
     weights: Weights = Weights()
     """planned: how much each objective counts."""
     goal: tuple[float, ...] = (0.0,)
-    """goal: where the state should be, or, for a sequence VAE, what should be observed; a number
-    for each component, or one for all."""
+    """goal: where the state should be, or, for a sequence VAE or a state-space model, what should
+    be observed; a number for each component, or one for all."""
     rnd: distillation.Config = distillation.Config()
     """rnd: the networks."""
     propagate: bool = struct.field(pytree_node=False, default=False)

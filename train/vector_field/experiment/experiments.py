@@ -221,13 +221,13 @@ def advance(
 
     before = experiment.train._replace(agent=agent)
     state, (path, samples, metrics) = jax.lax.scan(step_and_record, before, length=setting.samples)
-    visited = experiment.visited | visits(path, setting.box, within)
+    visited = experiment.visited | visits(path, setting.box, within, setting.env.wrap_angles)
     trail = jnp.concatenate([experiment.trail, path])[-TRAIL:]
     newest_of = lambda old, new: jnp.concatenate([old, new])[-setting.keep :]
     recent = jax.tree.map(newest_of, experiment.recent, samples)
     newest = {name: x[-1] for name, x in metrics.items()}
     if setting.goal:
-        newest["goal_distance"] = mean_distance(setting.goal, path)
+        newest["goal_distance"] = mean_distance(setting, path)
     after = Experiment(state._replace(agent=()), trail, visited, recent, experiment.watch)
     new_agent = state.agent
     if setting.stop is not None:
@@ -238,10 +238,10 @@ def advance(
     return new_agent, after, scores(setting, new_agent, after.visited, within) | newest
 
 
-def mean_distance(goal: tuple[float, ...], path: jax.Array) -> jax.Array:
-    """Mean distance of the states `[T, d]` from a goal."""
-    goal_policy = stimulation.Config(kind="planned", objective="goal", goal=goal)
-    return jnp.mean(plan_objectives.distances(goal_policy, path))
+def mean_distance(setting: Setting, path: jax.Array) -> jax.Array:
+    """Mean distance of the states `[T, d]` from the goal, the shorter way round of angles."""
+    goal_policy = stimulation.Config(kind="planned", objective="goal", goal=setting.goal)
+    return jnp.mean(plan_objectives.distances(goal_policy, path, setting.env.wrap_angles))
 
 
 def freeze_stopped(
@@ -259,11 +259,11 @@ def freeze_stopped(
     but zeros.
     """
     assert isinstance(before.watch, Watch)
-    information = setting.learner.information
-    assert information is not None  # or `config_checks` had refused the rule
+    information_gain = setting.learner.information_gain
+    assert information_gain is not None  # or `config_checks` had refused the rule
     agent, new_agent = agents
     goes_on, newest = before.watch.goes_on, setting.samples
-    gain = information(new_agent) - information(agent)
+    gain = information_gain(agent, new_agent)
     watch = stopping.update_watch(rule, before.watch, gain, newest, measures)
     recent = jax.tree.map(lambda x: x.at[-newest:].multiply(goes_on.astype(x.dtype)), after.recent)
     key = after.train.key  # which goes on: a key is used once, whatever comes of it

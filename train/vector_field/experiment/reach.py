@@ -5,6 +5,7 @@ would be too large, they are drawn: Q points of the box, and Q states that a con
 Axes: G points of the grid along each axis, d latent dimensions.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -55,12 +56,20 @@ def scored_points(box: float, dims: int) -> jax.Array:
     return box * jnp.asarray(unit_points, jnp.float32)
 
 
-def visits(path: jax.Array, box: float, reached: jax.Array) -> jax.Array:
-    """Which cells `[G, G]`, or which of the states `reached` `[Q, d]`, a path `[T, d]` visits."""
+def visits(
+    path: jax.Array,
+    box: float,
+    reached: jax.Array,
+    wrap: Callable[[jax.Array], jax.Array] = lambda difference: difference,
+) -> jax.Array:
+    """Which cells `[G, G]`, or which of the states `reached` `[Q, d]`, a path `[T, d]` visits.
+
+    `wrap` takes differences of states the shorter way round of angles.
+    """
     dims = path.shape[-1]
     if dims == 2:
         return cells(path, box)
-    squares = jnp.sum((reached[:, None] - path[None]) ** 2, axis=-1)  # [Q, T]
+    squares = jnp.sum(wrap(reached[:, None] - path[None]) ** 2, axis=-1)  # [Q, T]
     return jnp.any(squares < (NEAR * box) ** 2 * dims, axis=1)
 
 

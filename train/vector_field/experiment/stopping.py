@@ -1,7 +1,8 @@
 """When an experiment stops: once it has gained little information for long enough.
 
 The expected gain of information is that of the samples just taken: for a linear model it depends
-on where they were taken and not on what was seen. All is of one experiment; `vmap` maps over more.
+on where they were taken and not on what was seen, but for which of several bases is the likeliest.
+All is of one experiment; `vmap` maps over more.
 """
 
 from typing import Any, NamedTuple

@@ -140,6 +140,11 @@ def problem(options: Options) -> Problem:
             raise ValueError("fields are given twice, or not at all: give each once")
         if options.dims > options.channels:
             raise ValueError(f"--dims {options.dims} is more than {options.channels} channels")
+        if options.first_fit > options.capacity:
+            raise ValueError(
+                f"--first-fit {options.first_fit} is more than --capacity {options.capacity}: "
+                "there would be no fit, and nothing learned"
+            )
         models = make_models(config)
         state_space_learner.check_config(agent, models)
     except ValueError as error:

@@ -14,7 +14,7 @@ from jaxrl.dynamics import bases
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.learners import field_learner, field_model
 from jaxrl.dynamics.learners.field_model import Config, System
-from jaxrl.dynamics.planning import distillation, icem, stimulation
+from jaxrl.dynamics.planning import distillation, icem, plan_objectives, stimulation
 from jaxrl.dynamics.planning.stimulation import Constants, Extras
 from jaxrl.types import Transition
 
@@ -107,6 +107,73 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
     near_pi = single([3.1, 0.0])
     following = field_model.next_state(config, system, state, jnp.zeros(1), near_pi)
     np.testing.assert_allclose(following[0], wrap_angle(3.1 + DT * (5 + np.cos(3.1))), atol=0.02)
+
+
+def test_an_angle_behind_noise_is_filtered_as_if_it_had_never_been_wrapped():
+    """Swings about ±π, where noise alone takes it round: a scalar Kalman filter in NumPy."""
+    config = Config(
+        basis="polynomial",
+        polynomial=bases.Polynomial(1, 2, 1.0),
+        prior_speed=1e-4,
+        process_noise=0.4,
+        belief="filtered",
+        first_variance=4.0,
+        policy=HOLD,
+    )
+    variance, turn = 0.04, 2 * np.pi
+    system = System(
+        lambda u, z, numbers: u,
+        lambda z, numbers: (z, jnp.full(1, variance)),
+        circular=(0,),
+        angular_channels=(0,),
+    )
+    rng = np.random.default_rng(5)
+    u = 4 * np.cos(0.5 * np.arange(60))[:, None]
+    path = np.pi + DT * np.cumsum(np.concatenate([[0], u[:-1, 0]])) + 0.2 * rng.normal(size=60)
+    y = path + variance**0.5 * rng.normal(size=60)
+    wrap_angle = lambda x: (x + np.pi) % turn - np.pi
+    assert (np.abs(np.diff(wrap_angle(y))) > np.pi).sum() > 10
+    mean, spread, means = 0.0, 4.0, []
+    for angle, push in zip(y - y[0] + wrap_angle(y[0]), u[:, 0], strict=True):
+        gain = spread / (spread + variance)
+        mean, spread = mean + gain * (angle - mean), (1 - gain) * spread
+        means.append(mean)
+        mean, spread = mean + DT * push, spread + 0.4 * DT
+    state = field_learner.first_state(config, system, KNOWN)
+    obs = single(wrap_angle(y))[:, None]
+    beliefs = field_learner.beliefs(config, system, state, obs, single(u))
+    np.testing.assert_allclose(
+        wrap_angle(np.asarray(beliefs.mean)[:, 0] - np.array(means)), 0, atol=2e-3
+    )
+
+
+def test_a_state_is_not_new_beside_those_on_the_other_side_of_an_angle():
+    """Visited around 3 rad alone: -3.1 is as near to that as 3.2, which would be the same."""
+    policy = stimulation.Config(objective="rnd", planner=PLANNER, replan_steps=2)
+    config = Config(basis="polynomial", polynomial=bases.Polynomial(1, 3, 1.0), policy=policy)
+    system = System(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)), circular=(0,))
+    path = np.random.default_rng(0).normal([3.0, 0.0], 0.1, (300, 2))
+    state = learn_rollout(config, system, KNOWN, rollout_of(path, 0 * path, path))
+    novelty = field_learner.predictive_model(config, system, state).novelty
+    assert novelty is not None
+    at = lambda angle: float(novelty(single([angle, 0.0])))
+    np.testing.assert_allclose(at(-np.pi), at(np.pi), rtol=1e-3, atol=1e-6)
+    assert max(at(3.0), at(-3.1)) < 0.1 * at(0.0)
+
+
+def test_a_goal_is_as_far_as_the_shorter_way_round():
+    """Plans that turn past ±π, without a field; angles by complex numbers."""
+    config = Config(basis="polynomial", polynomial=bases.Polynomial(1, 3, 1.0), policy=HOLD)
+    system = System(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)), circular=(1,))
+    state = field_learner.first_state(config, system, KNOWN)
+    model = field_learner.predictive_model(config, system, state)
+    goal_policy = stimulation.Config(objective="goal", goal=(0.5, 3.0), planner=PLANNER)
+    plan, start = np.array([[1.0, 2.0]] * 4), np.array([0.0, 2.9])
+    gain = plan_objectives.plan_gain(goal_policy, model, single(plan), single(start))
+    states = start + DT * np.cumsum(plan, axis=0)
+    turn = np.angle(np.exp(1j * (states[:, 1] - 3.0)))
+    assert states[-1, 1] > np.pi + 0.2
+    np.testing.assert_allclose(gain, -np.hypot(states[:, 0] - 0.5, turn).sum(), rtol=1e-4)
 
 
 @pytest.mark.parametrize(("basis", "radius"), [("polynomial", 5.0), ("fourier", 1.0)])
@@ -232,6 +299,32 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
     np.testing.assert_allclose(
         candidate_evidence[0] - candidate_evidence[1], totals[0] - totals[1], rtol=5e-3, atol=0.5
     )
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_samples_tell_is_counted_for_one_basis_where_another_becomes_the_likeliest(place):
+    """Against determinants of both in NumPy, once with either as the likeliest after them."""
+    several = replace(SEVERAL, basis="polynomial", polynomial=bases.Polynomial(2, 2, 3.0))
+    configs = several, replace(several, polynomial=bases.Polynomial(4, 2, 3.0))
+    z = RNG.uniform(-2, 2, (24, 2))
+    rollout = rollout_of(z[:-1], np.zeros((23, 2)), z[1:])
+    first, last = jax.tree.map(lambda x: x[:18], rollout), jax.tree.map(lambda x: x[18:], rollout)
+    each, gains = [], []
+    for config in configs:
+        agent = field_learner.make(config, PLANE, PLANE_KNOWN)
+        before = agent.update(agent.init(jax.random.key(0), z[0]), first, jax.random.key(1))[0]
+        each.append((before.posterior, agent.update(before, last, jax.random.key(1))[0].posterior))
+        rows = DT * np.asarray(field_model.features(config, PLANE, (), single(z)), np.float64)
+        prior = np.eye(rows.shape[1]) * Q * DT / float(field_model.weight_variance(config))
+        grams = [prior + rows[:n].T @ rows[:n] for n in (18, 23)]
+        gains.append(np.diff([np.linalg.slogdet(x)[1] for x in grams])[0])  # half, of two outputs
+    empty = field_learner.first_state(several, PLANE, PLANE_KNOWN)
+    candidates = lambda i: tuple(field_model.Candidate(x[i], jnp.zeros(())) for x in each)
+    states = (
+        empty._replace(posterior=each[at][i], candidates=candidates(i), place=jnp.asarray(at))
+        for i, at in ((0, 1 - place), (1, place))
+    )
+    np.testing.assert_allclose(field_model.information_gain(*states), gains[place], rtol=1e-3)
 
 
 @pytest.mark.slow

@@ -185,6 +185,8 @@ def test_the_agent_keeps_the_contract():
 def test_several_streams_and_other_sizes_are_refused():
     with pytest.raises(ValueError, match="no model to learn"):
         state_space_learner.make(CONFIG, (), KNOWN)
+    with pytest.raises(ValueError, match="first_fit is 61, expected at most capacity=60"):
+        state_space_learner.make(replace(CONFIG, first_fit=61), MODELS[:1], KNOWN)
     other = StateSpace(jnp.zeros(3, bool), 2, 2, None)
     with pytest.raises(ValueError, match="models differ in more than their fields"):
         state_space_learner.make(CONFIG, (MODELS[0], other), KNOWN)

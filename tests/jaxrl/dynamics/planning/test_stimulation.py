@@ -40,10 +40,14 @@ STEPS = 240
 
 @cache
 def held_inputs() -> np.ndarray:
-    """`[5, STEPS, 2]`, in units of half the box from its centre."""
-    inputs = jax.jit(jax.vmap(inputs_of))(HELD, jax.random.split(jax.random.key(3), 5))
+    """`[5, STEPS, 2]`."""
+    return np.asarray(jax.jit(jax.vmap(inputs_of))(HELD, jax.random.split(jax.random.key(3), 5)))
+
+
+def in_the_box(inputs: np.ndarray) -> np.ndarray:
+    """Inputs `[..., 2]` in units of half the box from its centre."""
     low, high = (np.asarray(x) for x in BOX)
-    return (np.asarray(inputs) - (low + high) / 2) / ((high - low) / 2)
+    return (inputs - (low + high) / 2) / ((high - low) / 2)
 
 
 def inputs_of(numbers: dict[str, jax.Array], key: jax.Array) -> jax.Array:
@@ -66,24 +70,35 @@ def test_inputs_are_held_for_as_many_steps_as_told():
 
 
 def test_inputs_lie_inside_or_at_the_edge_and_as_far_out_as_told():
-    inside, edge, half, near, off = held_inputs()
-    for component in (*inside.T, *half[::4].T * 2):
+    *shares, off = held_inputs()  # a share of an input is one of its distance from no input, 0
+    inside, edge, half, near = (
+        in_the_box(x / strength) for x, strength in zip(shares, (1, 1, 0.5, 0.25), strict=True)
+    )
+    for component in (*inside.T, *half[::4].T):
         assert stats.kstest(component, "uniform", args=(-1, 2)).pvalue > 0.01
     np.testing.assert_allclose(np.abs(edge).max(axis=1), 1, atol=1e-5)
-    np.testing.assert_allclose(np.abs(near).max(axis=1), 0.25, atol=1e-5)
+    np.testing.assert_allclose(np.abs(near).max(axis=1), 1, atol=1e-5)
     quadrants = np.unique(np.sign(edge[::3]), axis=0, return_counts=True)[1]
     assert len(quadrants) == 4
     assert quadrants.min() > 8  # of 80, 20 expected
-    np.testing.assert_allclose(off, 0, atol=1e-6)
+    np.testing.assert_array_equal(off, 0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "none"), [(0, 1, 0), (0.5, 2, 0.5), (-3, -1, -1), (-1, 3, 0)]
+)
+def test_an_input_that_is_off_is_none_or_the_least_that_is_allowed(low, high, none):
+    box = jnp.array([float(low)]), jnp.array([float(high)])
+    policy = stimulation.make(Config(kind="hold", strength=0.0), predictive_model, *box)
+    action, _ = policy.act((), jnp.zeros(D), policy.init(), jax.random.key(0))
+    assert action.tolist() == [none]
 
 
 def test_policies_side_by_side_are_those_one_by_one():
-    low, high = (np.asarray(x) for x in BOX)
     one = jax.jit(inputs_of)
     for i, key in enumerate(jax.random.split(jax.random.key(3), 5)):
         alone = one({name: x[i] for name, x in HELD.items()}, key)
-        unit = (np.asarray(alone) - (low + high) / 2) / ((high - low) / 2)
-        np.testing.assert_allclose(unit, held_inputs()[i], atol=1e-6)
+        np.testing.assert_allclose(alone, held_inputs()[i], atol=1e-6)
 
 
 # The input after which least is known.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from envs.vector_field import VectorField
+from envs.vector_field.cart_pole_field import CartPoleField
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.learners import field_learner
 from jaxrl.dynamics.planning import stimulation
@@ -69,6 +70,12 @@ def test_places_are_states_that_a_controller_reached():
     assert points.shape == (reach.SAMPLE, 3)
     assert 1.98 < np.abs(points).max() <= 2
     np.testing.assert_array_equal(points, reach.scored_points(BOX, 3))
+
+
+def test_a_state_is_visited_from_the_other_side_of_an_angle():
+    env, reached = CartPoleField(), jnp.array([[0.1, 0.0, 3.1, 0.0], [0.1, 0.0, 0.0, 0.0]])
+    path = jnp.array([[0.0, 0.0, -3.1, 0.0]])
+    assert reach.visits(path, BOX, reached, env.wrap_angles).tolist() == [True, False]
 
 
 def test_a_plane_through_the_origin():

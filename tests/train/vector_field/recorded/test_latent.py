@@ -145,6 +145,7 @@ def test_stopping_and_resuming_changes_nothing(tmp_path, monkeypatch):
         ("latent --online.fields rbf rbf", "--online.fields are rbf, rbf; give at least one"),
         ("latent --vae.window=9", "--vae.window has no effect"),
         ("latent --online.agent.capacity=9", "run.total_steps sets it"),
+        ("latent --run.total-steps=50", "first-fit is 100, expected at most --run.total-steps=50"),
         ("vector_field --online.effect=mlp", "it needs learner state_space"),
         ("vector_field --state-space.starts=3", "it needs --data"),
     ],

@@ -305,6 +305,7 @@ def test_settings_are_saved_and_cannot_be_changed_later(tmp_path):
         ({"fields": ()}, "fields"),
         ({"dims": 7}, "more than 6 channels"),
         ({"channels": 0}, "--channels"),
+        ({"first_fit": 61}, "--first-fit 61 is more than --capacity 60"),
         ({"policy": "goal", "goal": (1.0, 2.0)}, "goal has 2 numbers"),
         ({"goal": (1.0,)}, "--goal has no effect: it needs --policy goal"),
         ({"plan_every": 3}, "--plan-every has no effect"),
