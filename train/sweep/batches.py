@@ -25,7 +25,7 @@ from train.host.machine.signals import StopRequest
 from train.host.numbers import quantity
 from train.host.plain_config import plain
 from train.host.program import Program
-from train.host.running.preparation import compile_within_memory, trace
+from train.host.running.preparation import compile_within_memory, policy_for, trace
 from train.host.running.saved_runs import with_run_fields
 from train.host.running.session import Session
 from train.host.scoring.games import GamesEvaluation
@@ -100,6 +100,18 @@ def on_shared_devices(config: Any, members: int) -> Any:
     return with_run_fields(config, devices=str(count))
 
 
+def initial_policy(program: Program, group: Group) -> dict[str, np.ndarray] | None:
+    """The parameters that all members of a group begin with, by `--run.policy`; None: random ones.
+
+    Raises UsageError unless the policy is of this program and has the network of the group.
+    """
+    settings = group.config.run
+    if not settings.initial_policy:
+        return None
+    base = program.training(config_of(group.config, group.trials[0].values))
+    return policy_for(base, settings, program.address)
+
+
 def members_of(group: Group) -> Members:
     """The members of a group, for a `Session`."""
     seeds = [trial.seed for trial in group.trials]
@@ -125,7 +137,10 @@ def train(
         used = {"files": files_of(config), "devices": devices.count_of(traced.like)}
         sources = provenance() | used
         meta = {"name": title, "config": plain(config), **sources}
-        session_parts = training, config.run, members, RunDirectory(directory), programs, None
+        run_directory = RunDirectory(directory)
+        has_begun = bool(checkpoint.steps(run_directory.checkpoints))
+        policy = None if has_begun else initial_policy(program, group)
+        session_parts = training, config.run, members, run_directory, programs, policy
         session_options = {"ignores_nonfinite_members": True, "resume_path": sweep}
         with StopRequest(display.say) as stop:
             session = Session(*session_parts, record, display, stop, meta, **session_options)

@@ -83,6 +83,8 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     except ValueError as error:
         raise UsageError(with_flags(in_one_line(error), config)) from error
     sweep = make_sweep(program, preset, config, options, variations)
+    for group in sweep.planned.groups:
+        batches.initial_policy(program, group)  # which refuses one of another network
     directory = RunDirectory.create(options.directory, f"sweep-{name}").path
     sweep = replace(sweep, directory=directory)
     files.write_plan(
@@ -144,15 +146,16 @@ def program_of(name: str) -> Program:
 
 
 def without_scores(config: Any, fields: Collection[str]) -> Any:
-    """`config` without scores while training, and without a log: members are compared after it.
+    """`config` without scores while training, a log or a live page: of single runs, in one process.
 
     Raises UsageError if flags have set one of these to something, among other `fields`.
     """
-    off = {"evaluate_every": 0, "patience": None, "log": "none", "distributed": ""}
+    off = {"evaluate_every": 0, "patience": None, "log": "none", "live": False, "distributed": ""}
     off = {name: value for name, value in off.items() if hasattr(config.run, name)}
+    flags = {x.removeprefix("run."): flag(x) for x in fields}  # some are without their group
     for name, value in off.items():
-        if f"run.{name}" in fields and getattr(config.run, name) != value:
-            raise UsageError(f"{flag(f'run.{name}')} is for a single run: leave it out of a sweep")
+        if name in flags and getattr(config.run, name) != value:
+            raise UsageError(f"{flags[name]} is for a single run: leave it out of a sweep")
     return with_run_fields(config, **off)
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -17,12 +18,13 @@ from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
 from train.host.compilation import compiled
 from train.host.errors import INTERRUPTED, REFUSED, UsageError
-from train.host.files import metrics_file
+from train.host.files import metrics_file, policy_files
 from train.host.machine import signals
 from train.host.plain_config import rebuild, with_field
 from train.host.program import find
 from train.host.running import saved_runs
 from train.host.running.run import run
+from train.policies import export
 from train.sweep import __main__ as command
 from train.sweep import batches, build, files, plan
 
@@ -231,6 +233,9 @@ class TestRandom:
         (["--run.num-seeds", "3"], "--seeds"),
         (["--devices", "4096"], "--devices 4096: there are"),
         (["--run.log", "tensorboard"], "--run.log is for a single run: leave it out of a sweep"),
+        (["--live"], "--live is for a single run: leave it out of a sweep"),
+        (["--distributed", "10.0.0.1:9,0,2"], "--distributed is for a single run: leave it out"),
+        (["--run.policy", "snake-6x6"], "is a policy of snake, not of tests.train.tiny"),
         (
             ["--run.seed=2147483645", "--vary", VARY],
             "seeds must be below 2**31; 2 from --run.seed 2147483645 and 2 to confirm the best go "
@@ -247,6 +252,19 @@ def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_members_begin_with_the_policy(finished_sweep, tmp_path):
+    """At a rate of 0 the best is what all began with."""
+    policy, directory = tmp_path / "policy.safetensors", tmp_path / "s"
+    exported = export.export(finished_sweep / "best", policy)
+    flags = "--run.policy", str(exported), "--vary", "agent.learning_rate=0", "--confirm", "0"
+    assert sweep(directory, *flags) == 0
+    parameters = [
+        policy_files.parameters(saved_runs.load(x / "best").agents[0])
+        for x in (finished_sweep, directory)
+    ]
+    jax.tree.map(np.testing.assert_array_equal, *parameters)
 
 
 def test_each_batch_takes_as_many_devices_as_divide_its_members(finished_sweep, tmp_path):
