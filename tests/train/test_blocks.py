@@ -30,6 +30,16 @@ def test_blocks_change_what_is_learned_from_and_must_be_equal(name, preset):
         program.training(unequal)
 
 
+@pytest.mark.parametrize("preset", ["sampled", pytest.param("environment", marks=pytest.mark.slow)])
+def test_allo_names_its_blocks_itself(preset):
+    """It has no loop to configure: its updates draw from what was recorded before the first one."""
+    program = find("allo", "a test")
+    config = program.presets[preset].config
+    two = with_field(config, "agent.blocks", 2)
+    assert program.training(two).blocks == 2
+    assert flags.fingerprint(program, two) != flags.fingerprint(program, config)
+
+
 SHARDED = [  # noise, opponents of a pool, graphs, images, memories, a replay of images
     "snake:rainbow",
     "two_snake:curriculum",

@@ -50,7 +50,8 @@ def make_training(config: Config) -> Training:
         network, agent_config, 4, numbered_inputs, num_envs, env.walk_steps, walker_of(problem)
     )
     points = None if problem.is_numbered else jnp.asarray(problem.inputs)
-    walkers = make_loop(problem.env, problem.params, agent, LoopConfig(num_envs, env.walk_steps))
+    sizes = LoopConfig(num_envs, env.walk_steps, config.agent.blocks)
+    walkers = make_loop(problem.env, problem.params, agent, sizes)
 
     def init(key: jax.Array) -> State:
         start = walkers.init(key)

@@ -47,5 +47,5 @@ def refuse_more(directory: str, name: str, flags: list[str], fields: set[str]) -
 
 
 if __name__ == "__main__":
-    start.begin()
+    start.begin(())  # in one process: others are jobs of their own
     sys.exit(main(sys.argv[1:]))

@@ -63,7 +63,8 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
 
     def train(arguments: list[str]) -> None:
         distributed.refuse_unjoined(arguments)
-        config, preset = parse(program, arguments)
+        with distributed.refused_together():
+            config, preset = parse(program, arguments)
         try:
             config, training = complete(program, config)
         except ValueError as error:

@@ -64,15 +64,27 @@ def refuse_missing(count: int) -> None:
         raise UsageError(f"--devices {count}: there are {len(jax.devices())}; give that, or all")
 
 
+def refuse_part(request: str) -> None:
+    """Raises UsageError if several processes are to use some of their devices only."""
+    count = len(jax.devices())
+    if request not in ("auto", "all", str(count)):
+        raise UsageError(
+            f"--devices {request}: the processes of --distributed use all {count} that they have: "
+            "give --devices all"
+        )
+
+
 def mesh_of(request: str, members: int, blocks: int) -> Mesh | None:
     """The mesh for the requested devices, "auto", "all" or a number; None for one device.
 
     "all" are as many as can share the work equally; "auto" is one, or as many cores of a CPU as can
-    share the members. Raises UsageError if there are fewer than requested, or the number does
-    not divide the work.
+    share the members. Several processes use all they have. Raises UsageError if there are fewer
+    than requested, more in several processes, or the number does not divide the work.
     """
-    devices = jax.devices()
-    request = "all" if jax.process_count() > 1 else request  # or a process would have none
+    devices, is_alone = jax.devices(), jax.process_count() == 1
+    if not is_alone:  # or a process would have none
+        refuse_part(request)
+        request = "all"
     if request == "auto":
         is_cpu = devices[0].platform == "cpu"
         request = str(mesh_shape(len(devices), members, 1)[0] if is_cpu else 1)
@@ -80,12 +92,13 @@ def mesh_of(request: str, members: int, blocks: int) -> Mesh | None:
     refuse_missing(count)
     shape = mesh_shape(count, members, blocks)
     size = shape[0] * shape[1]
-    is_alone = jax.process_count() == 1
     if size != count and (request != "all" or not is_alone):
+        subject = f"--devices {count}" if is_alone else f"{count} devices of all processes"
+        fewer = f"give {quantity(size, 'devices')}, or" if is_alone else "give"
         raise UsageError(
-            f"--devices {count} cannot share {quantity(members, 'seeds')} of "
-            f"{quantity(blocks, 'blocks')} equally: give {quantity(size, 'devices')}, or another "
-            "--loop.blocks or --run.num-seeds"
+            f"{subject} cannot share {quantity(members, 'seeds')} of "
+            f"{quantity(blocks, 'blocks')} equally: {fewer} another --loop.blocks or "
+            "--run.num-seeds"
         )
     if size == 1:
         return None

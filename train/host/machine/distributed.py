@@ -19,7 +19,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from train.host.arguments import flag_value
-from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
+from train.host.errors import FAILED, REFUSED, Interrupted, RunError, UsageError, in_one_line
 
 PATTERN = re.compile(r"(?P<address>[^\s,]+:\d+),(?P<index>\d+),(?P<count>\d+)")
 SILENT = 30
@@ -94,12 +94,13 @@ def any_process(flag: bool) -> bool:
 
 
 @contextmanager
-def refused_together(advice: str) -> Iterator[None]:
+def refused_together(advice: str = "start all again") -> Iterator[None]:
     """What the body refuses in one process ends all; all must ask, and none before the body ends.
 
-    Some things are seen by one of them alone: the first one writes, and machines differ in memory.
-    The others would wait for it in their next exchange. Each process raises its own error, or
-    `RefusedElsewhere`. `advice` is what to do once a process is gone.
+    Some things are seen by one of them alone: the first one writes, each has a command line of its
+    own, and machines differ in memory. The others would wait for it in their next exchange. Each
+    process raises its own error, or `RefusedElsewhere`. `advice` is what to do once a process is
+    gone.
     """
     if is_alone():
         yield
@@ -108,8 +109,9 @@ def refused_together(advice: str) -> Iterator[None]:
         yield
     except Interrupted:  # this process ends at once, which the others notice
         raise
-    except (RunError, OSError) as error:
-        _largest(getattr(error, "exit_code", FAILED), advice)
+    except Exception as error:
+        code = REFUSED if isinstance(error, ValueError) else FAILED
+        _largest(getattr(error, "exit_code", code), advice)
         raise
     if exit_code := _largest(0, advice):
         raise RefusedElsewhere(exit_code)
@@ -134,10 +136,10 @@ def broadcast_text(text: str) -> str:
     """What the first process says; all must ask."""
     if is_alone():
         return text
-    buffer = np.zeros(4096, np.uint8)
-    encoded = text.encode() if is_first() else b""
-    buffer[: len(encoded)] = np.frombuffer(encoded, np.uint8)
-    return bytes(multihost_utils.broadcast_one_to_all(buffer)).rstrip(b"\0").decode()
+    encoded = np.frombuffer(text.encode(), np.uint8)
+    size = int(multihost_utils.broadcast_one_to_all(np.array(encoded.size)))
+    buffer = encoded if is_first() else np.zeros(size, np.uint8)
+    return bytes(multihost_utils.broadcast_one_to_all(buffer)).decode() if size else ""
 
 
 def exit_now(code: int) -> NoReturn:

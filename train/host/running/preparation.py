@@ -19,20 +19,23 @@ from train.host.machine.members import Members
 from train.host.numbers import quantity
 from train.host.plain_config import differences, plain, rebuild
 from train.host.program import Program
+from train.host.running import agreement
 from train.host.training import MAY_CHANGE, Config, Training
 
 
 def complete(program: Program, config: Any) -> tuple[Any, Training]:
     """The configuration with what its data say of it, and its training.
 
-    Raises UsageError where the run cannot be written, before a long look at data; ValueError for
-    what does not fit together.
+    Raises UsageError where the run cannot be written, or processes have other configurations,
+    before a long look at data; ValueError for what does not fit together.
     """
-    checks.config(config)
-    with distributed.refused_together("start all again"):
+    with distributed.refused_together():
+        checks.config(config)
         refuse_place(config.run)
-    config = program.complete(config)
-    return config, program.training(config)
+    agreement.refuse_other_config(config)
+    with distributed.refused_together():
+        config = program.complete(config)
+        return config, program.training(config)
 
 
 def refuse_place(settings: Config) -> None:

@@ -69,14 +69,14 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     NonFiniteError as `on_nonfinite` says.
     """
     settings: Config = config.run
-    # refuse what does not fit before anything is written
-    jax_settings.refuse_unusable()
-    if settings.resume:
-        refuse_other_config(training, config, name)
-        refuse_lost_checkpoints(config)
-    log.refuse_missing(settings.log)
     start_time = time.perf_counter()
-    with distributed.refused_together("start all again"):
+    # refuse what does not fit before anything is written
+    with distributed.refused_together():
+        jax_settings.refuse_unusable()
+        if settings.resume:
+            refuse_other_config(training, config, name)
+            refuse_lost_checkpoints(config)
+        log.refuse_missing(settings.log)
         refuse_place(settings)
         traced = trace(training, config)
         policy = policy_for(training, settings, name)

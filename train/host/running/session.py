@@ -192,9 +192,11 @@ class Session:
     def catch_up(self, state: RunState, counters: Counters) -> None:
         """Plays the games for the score of the newest rows, if a signal kept them from it."""
         rows = self.record.rows()[-len(self.members.seeds) :] if self.best is not None else []
-        if not rows or "evaluated" in rows[0]:
+        is_missing = bool(rows) and "evaluated" not in rows[0]
+        if not distributed.any_process(is_missing):  # the first one alone has a record
             return
-        if scores := self.evaluate_if_due(state, counters):
+        scores = self.evaluate_if_due(state, counters)
+        if scores and rows:
             self.record.replace(counters.rows - len(rows), with_scores(rows, scores))
             self.log.begin(self.record.rows)
 

@@ -5,6 +5,7 @@ each member had when it scored best. A score of some games is also luck, and the
 scores more so: `python -m train.evaluate RUN --best` plays fresh games.
 """
 
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from jaxrl import checkpoint
 from jaxrl.types import AgentState
 from train.host.errors import UsageError
 from train.host.files import policy_files
+from train.host.machine import distributed
 from train.host.machine.members import Members
 from train.host.numbers import quantity
 from train.host.scoring.matches import CompiledMatch, compile_match, to_match
@@ -64,6 +66,8 @@ class BestTracker:
             row = summaries(member_episodes)
             measure = {k: row[self.score.name].get(k) for k in ("mean", "low", "high")}
             rows.append({"games": row["games"], **measure})
+        if not distributed.is_alone():  # whose machines may round otherwise: the first one decides
+            rows = json.loads(distributed.broadcast_text(json.dumps(rows)))
         self.keep(agents, [row["mean"] for row in rows], updates)
         return rows
 

@@ -96,3 +96,13 @@ def test_one_device_needs_no_mesh():
     assert devices.mesh_of("1", 4, 4) is None
     with pytest.raises(UsageError, match="there are"):
         devices.mesh_of("64", 64, 1)
+
+
+def test_several_processes_use_all_their_devices(monkeypatch):
+    """What they cannot share is refused without the advice to use fewer, as they cannot."""
+    monkeypatch.setattr(devices.jax, "process_count", lambda: 2)
+    monkeypatch.setattr(devices.jax, "devices", lambda: ["a", "b", "c", "d"])
+    with pytest.raises(UsageError, match=r"4 devices of all processes.* 6 blocks.*: give another"):
+        devices.mesh_of("auto", 1, 6)
+    with pytest.raises(UsageError, match=r"--devices 2: .* use all 4 that they have: give"):
+        devices.mesh_of("2", 1, 4)

@@ -1,6 +1,7 @@
 """Runs of several processes on this machine: the numbers of one, stopped together, none left."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from jaxrl import checkpoint
+from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
 from tests.train.host.machine.device_runs import FLAGS, STEPS
 from tests.train.host.machine.test_devices import assert_equal
+from train.host.command_line.command import main
 from train.host.errors import FAILED, INTERRUPTED, REFUSED
 from train.host.files import metrics_file
 from train.host.files.locks import lock
@@ -45,23 +48,29 @@ sys.exit(command.main(tiny.PROGRAM))
 
 
 def start(
-    count: int, *arguments: str, program: tuple[str, str] = ("-m", "train.gymnax")
+    count: int,
+    *arguments: str,
+    program: tuple[str, str] = ("-m", "train.gymnax"),
+    last: tuple[str, ...] = (),
 ) -> list[subprocess.Popen[str]]:
-    """So many processes of one run; a single one is not distributed."""
+    """So many processes of one run; a single one is not distributed.
+
+    The last one is also given the arguments `last`.
+    """
     environment = {k: x for k, x in os.environ.items() if "proxy" not in k.lower()}
     command, port = [sys.executable, *program, *arguments], free_port()
     join_flags = [["--distributed", f"127.0.0.1:{port},{i},{count}"] for i in range(count)]
     pipe = subprocess.PIPE
     return [
         subprocess.Popen(
-            [*command, *(flags if count > 1 else [])],
+            [*command, *(last if i == count - 1 else ()), *(flags if count > 1 else [])],
             cwd=ROOT,
             env=environment,
             stdout=pipe,
             stderr=pipe,
             text=True,
         )
-        for flags in join_flags
+        for i, flags in enumerate(join_flags)
     ]
 
 
@@ -162,6 +171,45 @@ def test_what_only_the_first_is_refused_ends_all(tmp_path, reason):
     assert errors[1].startswith("another process could not begin the run")
     assert [text.count("\n") for text in errors] == [1, 1]
     assert [path.name for path in directory.iterdir()] == ["metrics.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("last", "reason"),
+    [
+        ("--run.seed=9", "process 1 has other flags than process 0 (run.seed: 0 -> 9): start"),
+        pytest.param("--bogus=9", "Unrecognized options: --bogus", marks=pytest.mark.slow),
+        pytest.param("--resume=nowhere", "nowhere is not a run directory", marks=pytest.mark.slow),
+    ],
+)
+def test_a_process_with_other_flags_ends_all(tmp_path, last, reason):
+    flags = ["plain", "--run.num-seeds=2", f"--run.directory={tmp_path / 'run'}"]
+    processes = start(2, *flags, program=("-c", TINY), last=(last,))
+    errors = [process.communicate(timeout=240)[1] for process in processes]
+    assert [process.returncode for process in processes] == [REFUSED] * 2
+    assert errors[0].startswith("another process could not begin the run")
+    assert errors[1].startswith(reason)
+    assert [text.count("\n") for text in errors] == [1, 1]
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_games_that_a_signal_left_are_played_by_all(tmp_path):
+    """One process was stopped while it played; on two the games have the scores of one again."""
+    directory, copy = tmp_path / "run", tmp_path / "copy"
+    new_run = ["plain", "--run.num-seeds=2", "--run.evaluate-every=2", "--run.evaluation-games=0"]
+    assert main(tiny.PROGRAM, [*new_run, f"--run.directory={directory}"]) == 0
+    with metrics_file.MetricsFile(directory) as record:
+        rows = record.rows()
+        unscored = [{k: x for k, x in row.items() if k != "evaluated"} for row in rows[-2:]]
+        record.replace(len(rows) - 2, unscored)
+    shutil.copytree(directory, copy)
+    more = "--run.total-steps=330", "--devices=all"
+    assert main(tiny.PROGRAM, ["--resume", str(copy), *more]) == 0
+    scores = [row.get("evaluated") for row in timeless_rows(copy)]
+    assert scores[: len(rows)] == [row.get("evaluated") for row in rows]
+    resumed_processes = start(2, "--resume", str(directory), *more, program=("-c", TINY))
+    assert exit_codes(resumed_processes) == [0, 0]
+    assert [row.get("evaluated") for row in timeless_rows(directory)] == scores
 
 
 @pytest.mark.parametrize("value", ["nowhere", "127.0.0.1:1", "127.0.0.1:1,2,2", "127.0.0.1:1,0"])

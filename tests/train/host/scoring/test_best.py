@@ -280,3 +280,18 @@ def test_games_without_an_end_are_told(tmp_path, monkeypatch, capsys):
     assert f"{line}: no policy is kept in best/" in out
     with pytest.raises(UsageError, match="once a game for a score is finished"):
         saved_runs.load(tmp_path / "run", best=True)
+
+
+def test_several_processes_keep_what_the_first_one_scored(finished_run, tmp_path, monkeypatch):
+    """Each plays the same games, but a machine of another kind may round otherwise."""
+    agents = saved_runs.load(finished_run).state.agent
+    config = configure(tmp_path, num_seeds=2)
+    settings, training = config.run, tiny.make_training(config)
+    tracker = best.make(training, settings, settings.members, tmp_path / "best", agents)
+    assert tracker is not None
+    of_the_first = [{"games": 9, "mean": mean, "low": 0.0, "high": 1.0} for mean in (0.25, None)]
+    monkeypatch.setattr(best.distributed, "is_alone", lambda: False)
+    monkeypatch.setattr(best.distributed, "broadcast_text", lambda text: json.dumps(of_the_first))
+    assert tracker.evaluate(agents, 4, lambda step: None) == of_the_first
+    assert tracker.policies is not None
+    assert tracker.policies.scores == [0.25, None]
