@@ -26,12 +26,8 @@ from train.snake.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "snake_training_speed.json"
 BOARDS = ("board", "board20")
-LIKE_PRESETS = (
-    *BOARDS,
-    "fill",
-    "ppo",
-    "pqn",
-)  # the table of scores has shorter rollouts of PPO, PQN
+LIKE_PRESETS = (*BOARDS, "fill", "ppo", "pqn")
+"""Measured as the presets are: PPO and PQN of the table of scores have shorter rollouts."""
 CASES = {**ALGORITHMS, **{name: PRESETS[name].config for name in LIKE_PRESETS}}
 Shape = tuple[int, int, int]  # rows, inner, columns
 

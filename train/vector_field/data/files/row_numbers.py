@@ -17,7 +17,7 @@ def numbers_rows(name: str, numbers: np.ndarray, episodes: np.ndarray) -> bool:
 
     One that is called so may leave some out.
     """
-    rises = np.diff(numbers)[np.diff(episodes) == 0]
+    rises = _rises(numbers, episodes)
     if NAMES.fullmatch(name):
         return bool(len(rises) and (rises > 0).all() and (rises % 1 == 0).all())
     return len(numbers) >= FEWEST and bool((rises == 1).all())
@@ -25,8 +25,13 @@ def numbers_rows(name: str, numbers: np.ndarray, episodes: np.ndarray) -> bool:
 
 def missing_rows(numbers: np.ndarray, episodes: np.ndarray) -> int:
     """How many rows such a column `[R]` leaves out within `episodes` `[R]`, by its usual rise."""
-    rises = np.diff(numbers)[np.diff(episodes) == 0]
+    rises = _rises(numbers, episodes)
     if not len(rises):
         return 0
     left_out = np.round(rises / np.median(rises)) - 1
     return int(np.sum(np.maximum(left_out, 0)))  # a smaller rise makes up for no other row
+
+
+def _rises(numbers: np.ndarray, episodes: np.ndarray) -> np.ndarray:
+    """By how much a column `[R]` rises from row to row of the same episode `[R]`."""
+    return np.diff(numbers)[np.diff(episodes) == 0]

@@ -150,9 +150,10 @@ def _continuous(
         + (f"u: {listing(u_names)}" if u_names else "no inputs (--names.u COLUMN names them)")
         + (f"; left out: {listing(counters)}, which numbers the rows" if counters else "")
     )
-    if not time and (lost := [x for x in counters if missing_rows(numbers[x], episodes)]):
+    counts = {} if time else {x: missing_rows(numbers[x], episodes) for x in counters}
+    if lost := [x for x, count in counts.items() if count]:
         about += (
-            f"; by {lost[0]} {missing_rows(numbers[lost[0]], episodes):,} rows are missing: "
+            f"; by {lost[0]} {counts[lost[0]]:,} rows are missing: "
             f"--names.time {lost[0]} makes them missing samples"
         )
     unit = time_unit_of(time) if time else ""
