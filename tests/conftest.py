@@ -2,7 +2,6 @@
 files first."""
 
 import ctypes
-import functools
 import gc
 import os
 import time
@@ -35,11 +34,11 @@ os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
 import jax
 import pytest
-from jax._src.interpreters import mlir
 
-if version("jax").startswith("0.10."):  # a name that is not public
-    # All programs are lowered in one context; JAX makes a new one for each, which takes 4 ms.
-    mlir.make_ir_context = functools.cache(mlir.make_ir_context)
+if version("jax").startswith("0.10."):  # its names are not public
+    from tests import lowering_context
+
+    lowering_context.share()
 
 jax.config.update("jax_numpy_rank_promotion", "raise")  # [N] - [N, 1] is RL's oldest bug
 jax.config.update("jax_debug_key_reuse", True)
@@ -65,8 +64,7 @@ def compiled_with_care() -> Iterator[None]:
 
 def physical_bytes() -> int:
     """The memory of this machine; 0 where the system does not say."""
-    known = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" not in known:
+    if not hasattr(os, "sysconf"):
         return 0
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
