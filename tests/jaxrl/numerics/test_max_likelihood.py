@@ -60,7 +60,7 @@ def test_intervals_hold_the_truth_nineteen_times_in_twenty():
     for _ in range(200):
         estimate = fit_normal(rng.normal(3.0, 2.0, 40).astype(np.float32), WIDE)
         inside.append((estimate.low <= truth) & (truth <= estimate.high))
-    assert fit_normal._cache_size() == 1
+    assert fit_normal._cache_size() <= 1  # 0 where JAX has forgotten it, as one of very many
     share = np.mean(inside, axis=0)  # deviation 0.015; for 40 samples Wilks' is about 0.945
     assert ((share > 0.89) & (share < 0.995)).all()
 

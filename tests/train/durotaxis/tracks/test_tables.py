@@ -262,5 +262,5 @@ def test_laws_of_events_are_recovered():
         inside.append(
             (estimate.low <= recording.TRUTH.deaths) & (recording.TRUTH.deaths <= estimate.high)
         )
-    assert compiled._cache_size() == 1
+    assert compiled._cache_size() <= 1  # 0 where JAX has forgotten it, as one of very many
     assert np.sum(inside, axis=0)[:4].min() >= 19  # of 24 at 95 %: fewer in 1 of 2,000
