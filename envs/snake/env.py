@@ -44,10 +44,10 @@ class Params:
 class Snake(Environment):
     """Snake on a `rows` × `cols` board.
 
-    Observation: float32, see `envs.snake.observations`. Action: int32; relative 0 forward, 1 left,
-    2 right, or absolute 0 up, 1 right, 2 down, 3 left, where a reversal is ignored. Reward: see
-    `envs.snake.rewards`. Terminates on death, on a full board if the rules call that a win, and on
-    starvation if they say so; truncates after `max_steps_in_episode` steps. `info["outcome"]`:
+    Observation: float32, see `envs.snake.observations.registry`. Action: int32; relative 0 forward,
+    1 left, 2 right, or absolute 0 up, 1 right, 2 down, 3 left, where a reversal is ignored. Reward:
+    see `envs.snake.rewards`. Terminates on death, on a full board if the rules call that a win, and
+    on starvation if they say so; truncates after `max_steps_in_episode` steps. `info["outcome"]`:
     `score` (food eaten), `won`, and the cause of death: `death_wall`, `death_self`, `entrapped` (no
     move would have saved it) or `starved`.
 

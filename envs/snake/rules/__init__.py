@@ -1,7 +1,4 @@
-"""The game of Snake on arrays: no reward, no observation, no episode.
-
-Headings and directions are 0 up, 1 right, 2 down, 3 left everywhere.
-"""
+"""The game of Snake on arrays: no reward, no observation, no episode."""
 
 from envs.snake.rules.body import advance, exit_heading, order, order_of
 from envs.snake.rules.cells import (

@@ -1,4 +1,7 @@
-"""Headings: which one an action asks for, and where a step towards it leads."""
+"""Headings: which one an action asks for, and where a step towards it leads.
+
+Headings and directions are 0 up, 1 right, 2 down, 3 left everywhere.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -173,7 +173,7 @@ def test_without_either_the_program_is_that_of_a_game_that_knows_neither(env, mo
         if hasattr(module, name):
             monkeypatch.setattr(module, name, function)
     monkeypatch.setattr(scene, "wall_distances", plain_wall_distances)
-    monkeypatch.setattr("envs.snake.observations.wall_distances", plain_wall_distances)
+    monkeypatch.setattr("envs.snake.observations.vectors.wall_distances", plain_wall_distances)
     assert program_of(env) == ours
 
 
