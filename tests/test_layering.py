@@ -140,8 +140,8 @@ def test_an_environment_is_imported_when_it_is_asked_for():
     """So that none costs those who play another."""
     (source,) = (path.read_text() for module, path in sources() if module == "envs")
     assert {name for name in imports(source) if name.startswith("envs.")} == {
+        "envs.arguments.check_name",
         "envs.base.Environment",
-        "envs.base.check_name",
         "envs.gymnax_import",
         "envs.threefry",
     }

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.base import Environment, check_name
+from envs.arguments import check_name
+from envs.base import Environment
 from envs.snake import bitboard, rewards, rules
 from envs.snake.bitboard import Board
 from envs.snake.cycles import cycle
