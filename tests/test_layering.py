@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("jaxrl", "envs", "train")
 MOST_MODULES = 14
 FOLDED = {"jaxrl.checkpoint", "jaxrl.networks.graph", "jaxrl.numerics.linalg"}
-"""Folders that were one module of many users: they export what is in their own modules."""
+"""Folders that are imported from as one module: they export the names of their own modules."""
 LAYERS = (  # of `jaxrl`, from the ground up: what stands in a row may be imported by all above it
     ("types", "blocks", "checks", "dependent_fields", "outcomes", "shards"),
     ("numerics", "acting", "checkpoint", "replay"),
@@ -234,8 +234,8 @@ def test_a_right_import_passes(module: str, source: str):
 def test_packages_of_the_library_export_nothing():
     """Their `__init__` is a docstring: one name has one home. Two are front doors.
 
-    `jaxrl.train` and `train.load` import what they need when they are called. `FOLDED` stay what
-    they are imported by.
+    `jaxrl.train` and `train.load` import what they need when they are called. The folders in
+    `FOLDED` are exempt.
     """
     doors = {"jaxrl": ["train"], "train": ["load"]}
     for module, path in sources():
