@@ -10,8 +10,7 @@ import jax
 def compile_as_on_accelerators(function: Callable[..., Any], *operands: Any) -> Callable[..., Any]:
     """`function` for operands of these shapes, with every branch that is not a CPU's.
 
-    Only those of `jax.lax.platform_dependent` when it is called by that name. JAX forgets all that
-    it has traced, since it would not trace the same function of the other branch again.
+    Only those of `jax.lax.platform_dependent` when it is called by that name.
     """
     return trace_as_on_accelerators(function, *operands).lower().compile()
 
@@ -19,8 +18,8 @@ def compile_as_on_accelerators(function: Callable[..., Any], *operands: Any) -> 
 def trace_as_on_accelerators(function: Callable[..., Any], *operands: Any) -> Any:
     """`function`, traced as `compile_as_on_accelerators` says."""
     take_default = lambda *inputs, default, **_: default(*inputs)
-    jax.clear_caches()
-    with mock.patch.object(jax.lax, "platform_dependent", take_default):
-        traced = jax.jit(lambda *inputs: function(*inputs)).trace(*operands)
-    jax.clear_caches()
-    return traced
+    with (
+        mock.patch.object(jax.lax, "platform_dependent", take_default),
+        jax.debug_key_reuse(False),  # JAX keeps apart what it traces under other settings
+    ):
+        return jax.jit(lambda *inputs: function(*inputs)).trace(*operands)

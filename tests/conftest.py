@@ -26,11 +26,19 @@ os.environ.setdefault(  # what one worker or run has compiled, no other has to
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
 
+# One thread of NumPy for each worker: where cores are busy, two of them wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Tests compile for longer than they compute; subprocesses, whose runs are compared bit by bit, too.
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
 import jax
 import pytest
+
+if version("jax").startswith("0.10."):  # its names are not public
+    from tests import lowering_context
+
+    lowering_context.share()
 
 jax.config.update("jax_numpy_rank_promotion", "raise")  # [N] - [N, 1] is RL's oldest bug
 jax.config.update("jax_debug_key_reuse", True)
@@ -54,7 +62,16 @@ def compiled_with_care() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", True)
 
 
-MANY_BYTES = 5 * 2**28  # of one worker: a file may add half as much again
+def physical_bytes() -> int:
+    """The memory of this machine; 0 where the system does not say."""
+    if not hasattr(os, "sysconf"):
+        return 0
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+MANY_BYTES = max(5 * 2**28, physical_bytes() // (4 * WORKERS))
+"""Of one worker; a file may add half as much again as the lesser of these."""
 
 
 @pytest.fixture(scope="module", autouse=True)

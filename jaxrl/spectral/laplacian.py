@@ -17,9 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 ROUNDING = 1e-9  # by which a probability or a symmetric matrix may be off
 NEGLIGIBLE = 1e-20  # probability of an offset below which it is left out
+SPARSE = 0.1  # share of entries that are not 0 below which products skip the others
 
 
 class Eigensystem(NamedTuple):
@@ -82,7 +84,8 @@ def sampled_pairs(P: np.ndarray, start: np.ndarray, steps: int, discount: float)
 
     A trajectory makes `steps` transitions from a state drawn from `start`; the pair begins at a
     uniform one of them, and its offset follows `offset_law`. Costs at most `steps` products of
-    S × S matrices; offsets less likely than 1e-20 are left out.
+    S × S matrices, with one operation for each entry of P that is not 0 where these are few, as in
+    mazes; offsets less likely than 1e-20 are left out.
 
     Args:
       P: `[S, S]`, rows sum to 1.
@@ -106,10 +109,11 @@ def sampled_pairs(P: np.ndarray, start: np.ndarray, steps: int, discount: float)
     # The pair of offset k begins at s with probability begins[k - 1, s], and M = Σ diag(.) P^k.
     begins = law.T @ np.stack(visits[::-1]) / steps
     begins = begins[: np.count_nonzero(begins.sum(axis=1) > NEGLIGIBLE)]
+    step = csr_array(P) if np.count_nonzero(P) < SPARSE * P.size else P
     M = np.zeros_like(P)
     for begin in begins[::-1]:  # Horner's rule
         M[np.diag_indices_from(M)] += begin
-        M = M @ P
+        M = M @ step
     return M
 
 

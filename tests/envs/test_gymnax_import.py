@@ -3,10 +3,14 @@
 import subprocess
 import sys
 
+import pytest
+
 from envs import gymnax_import
 
 SCRIPT = """
 import sys
+
+import pytest
 from train.gymnax.program import PROGRAM
 assert "scipy.stats" not in sys.modules, "imported by seaborn, which gymnax imports"
 from gymnax.environments.misc import pong
@@ -16,6 +20,7 @@ assert pong.sns.color_palette is seaborn.color_palette
 """
 
 
+@pytest.mark.slow
 def test_a_command_for_gymnax_does_not_import_seaborn_and_gymnax_still_finds_it():
     subprocess.run([sys.executable, "-c", SCRIPT], check=True, timeout=120)
 

@@ -41,6 +41,7 @@ def test_the_published_answers(key, words, answer):
     assert [int(x) for x in result] == random_words(answer)
 
 
+@pytest.mark.slow
 def test_all_draws_are_those_of_jax_itself():
     texts = [
         subprocess.run(

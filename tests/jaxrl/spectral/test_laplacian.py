@@ -165,10 +165,14 @@ def test_horizon_lambda_approaches_and_misses_the_endless_one_as_published():
 @pytest.mark.parametrize("discount", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("steps", [1, 2, 7])
 def test_sampled_pairs_by_matrix_powers(discount, steps):
-    P, start = one_way_chain(), np.array([0.5, 0.2, 0.0, 0.3, 0.0])
-    M = laplacian.sampled_pairs(P, start, steps, discount)
-    np.testing.assert_allclose(M, pairs_by_powers(P, start, steps, discount), atol=1e-14)
-    np.testing.assert_allclose(M.sum(), 1, atol=1e-14)
+    corridor = walk([(0, col) for col in range(40)])  # nearly all of its entries are 0
+    for P, start in (
+        (one_way_chain(), np.array([0.5, 0.2, 0.0, 0.3, 0.0])),
+        (corridor, np.arange(40) / 780),
+    ):
+        M = laplacian.sampled_pairs(P, start, steps, discount)
+        np.testing.assert_allclose(M, pairs_by_powers(P, start, steps, discount), atol=1e-14)
+        np.testing.assert_allclose(M.sum(), 1, atol=1e-14)
 
 
 def test_a_thousand_steps_leave_out_nothing_that_counts():

@@ -127,7 +127,7 @@ def test_weights_of_another_set_come_from_the_command_line():
     assert params.weights == registry.weights_of("normal", hull=0.7, arrived=9.0)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("deletion", ["forest", "tree"])
 def test_no_loop_of_accelerators_is_ended_by_data(deletion: str):
     """Their host would have to look, each round, whether it goes on."""

@@ -242,7 +242,8 @@ def drawn_strip(width: int, height: int, spread: float, monkeypatch: pytest.Monk
     return figures[0]
 
 
-@pytest.mark.parametrize(("width", "height"), [(20, 400), (60, 300), (200, 220), (600, 400)])
+@pytest.mark.fast_cases(2)
+@pytest.mark.parametrize(("width", "height"), [(20, 400), (600, 400), (60, 300), (200, 220)])
 def test_titles_of_a_strip_cross_nothing(width: int, height: int, monkeypatch):
     *panels, bar = drawn_strip(width, height, 15.0, monkeypatch).axes
     assert "retreated" in panels[-1].get_title("left")

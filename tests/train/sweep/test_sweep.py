@@ -278,6 +278,7 @@ def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.slow
 def test_each_batch_takes_as_many_devices_as_divide_its_members(finished_sweep, tmp_path):
     """Two of two for a batch of four members, and one of two for a confirmation on three seeds."""
     directory, flags = tmp_path / "s", ["--devices", "2", "--confirm", "3", "--vary", VARY]

@@ -70,7 +70,6 @@ def walk_once(
     **options: Any,
 ) -> tuple[int, np.ndarray, ahead_of_time.TracedFunction]:
     """What a command does: how often it traces the function, the places, and what it traced."""
-    jax.clear_caches()
     walker, start = Walker(table), Walk(jax.random.key(1), jnp.zeros(size))
     with keep_programs_of(program, config):
         traced = ahead_of_time.trace(

@@ -154,6 +154,7 @@ def test_the_others_end_when_one_is_killed(tmp_path, victim):
     assert updates == sorted(set(updates))
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("reason", ["exists already", "is being written by another process"])
 def test_what_only_the_first_is_refused_ends_all(tmp_path, reason):
     """It alone opens the files; the other one says so in one line, and does not wait for it."""
@@ -173,12 +174,13 @@ def test_what_only_the_first_is_refused_ends_all(tmp_path, reason):
     assert [path.name for path in directory.iterdir()] == ["metrics.jsonl"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("last", "reason"),
     [
         ("--run.seed=9", "process 1 has other flags than process 0 (run.seed: 0 -> 9): start"),
-        pytest.param("--bogus=9", "Unrecognized options: --bogus", marks=pytest.mark.slow),
-        pytest.param("--resume=nowhere", "nowhere is not a run directory", marks=pytest.mark.slow),
+        ("--bogus=9", "Unrecognized options: --bogus"),
+        ("--resume=nowhere", "nowhere is not a run directory"),
     ],
 )
 def test_a_process_with_other_flags_ends_all(tmp_path, last, reason):

@@ -66,6 +66,7 @@ def test_equal_seeds_are_equal_games(live):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.fast_cases(1)
 def test_nothing_happens_after_the_end(live):
     game = Game(live, 0)
     game.ending = "over"
