@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from envs import gymnax_import, threefry
-from envs.base import Environment, check_name
+from envs.arguments import check_name
+from envs.base import Environment
 
 gymnax = gymnax_import.gymnax
 

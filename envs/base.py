@@ -1,102 +1,27 @@
 """The base class: gymnax's interface, with one transition and one feature computation a step."""
 
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnax.environments import environment, spaces
-from jax.core import Tracer
+from gymnax.environments import environment
 
-
-class Range(NamedTuple):
-    """The numbers that a field may hold, declared as `Annotated[float, Range(above=0.0)]`."""
-
-    least: float = -math.inf
-    above: float = -math.inf
-    most: float = math.inf
-
-    def __str__(self) -> str:
-        limits = zip(("at least", "above", "at most"), self, strict=True)
-        return f"a number {' and '.join(f'{name} {x}' for name, x in limits if math.isfinite(x))}"
-
-
-def is_traced(tree: Any) -> bool:
-    """Whether any number of a pytree is unknown until a compiled program runs."""
-    return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
+from envs.arguments import Range as Range  # which environments of users import from here
+from envs.arguments import check_action, check_key, check_params
+from envs.arguments import check_name as check_name
+from envs.arguments import is_key as is_key
+from envs.arguments import is_traced as is_traced
 
 
 def in_32_bits() -> AbstractContextManager[Any]:
     """A context for numbers of 32 bits, also where JAX has been told to use 64."""
     is_wide = jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
     return jax.enable_x64(False) if is_wide else nullcontext()
-
-
-def check_name(what: str, name: str, names: Collection[str]) -> None:
-    """Raises ValueError unless `name` is one of `names`; `what` is what it names."""
-    if name not in names:
-        raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(names)}")
-
-
-def is_key(x: Any) -> bool:
-    """Whether an array holds random keys of `jax.random.key`."""
-    return jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
-
-
-def check_key(key: Any) -> None:
-    """Raises TypeError unless `key` is one random key, of `jax.random.key` or `PRNGKey`."""
-    if not isinstance(key, jax.Array | np.ndarray):
-        what = f"of type {type(key).__name__}"
-    elif not (is_key(key) or key.dtype == np.uint32):
-        what = f"an array of {key.dtype}"
-    elif key.ndim > (0 if is_key(key) else 1):  # one of PRNGKey is a row of numbers
-        what = f"an array of keys, of shape {key.shape}; jax.vmap takes several"
-    else:
-        return
-    raise TypeError(f"key is {what}: expected one key, such as jax.random.key(0)")
-
-
-def check_params(params: Any) -> None:
-    """Raises TypeError for a class of parameters in the place of the parameters."""
-    if isinstance(params, type):
-        name = params.__name__
-        raise TypeError(f"params are the class {name}, expected its numbers: give {name}()")
-
-
-def check_action(space: Any, action: Any) -> None:
-    """Raises TypeError unless an action has the shape and the kind of number of its space.
-
-    That is asked of a Discrete and of a Box. Which number it is, compiled code does not know.
-    """
-    if not isinstance(space, spaces.Discrete | spaces.Box):
-        return
-    kinds = _kinds_of_numbers(space)
-    arrays = jax.tree.leaves(action)
-    if len(arrays) != 1:
-        what = f"of type {type(action).__name__}"
-    elif not any(jnp.issubdtype(jnp.result_type(arrays[0]), kind) for kind in kinds):
-        what = f"{jnp.result_type(arrays[0])} of shape {jnp.shape(arrays[0])}"
-    elif jnp.shape(arrays[0]) != tuple(space.shape):
-        what = f"of shape {jnp.shape(arrays[0])}"
-    else:
-        return
-    is_choice = isinstance(space, spaces.Discrete)
-    choices = f", from 0 to {space.n - 1}" if is_choice else ""
-    expected = f"{jnp.dtype(space.dtype)} of shape {tuple(space.shape)}{choices}"
-    raise TypeError(f"action is {what}: expected {expected}; jax.vmap takes several")
-
-
-def _kinds_of_numbers(space: spaces.Discrete | spaces.Box) -> tuple[Any, ...]:
-    """What an action may be: of a Discrete integers, of a Box of them or of bool, bool as well."""
-    if isinstance(space, spaces.Discrete):
-        return (jnp.integer,)
-    is_real = jnp.issubdtype(space.dtype, jnp.inexact)
-    return (jnp.number,) if is_real else (jnp.integer, jnp.bool_)
 
 
 def narrow(tree: Any) -> Any:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.base import is_key
+from envs.arguments import is_key
 from envs.contract import (
     ContractError,
     check_components,

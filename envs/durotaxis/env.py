@@ -10,7 +10,8 @@ import jraph
 import numpy as np
 from gymnax.environments import spaces
 
-from envs.base import Environment, check_name, is_traced, select
+from envs.arguments import check_name, is_traced
+from envs.base import Environment, select
 from envs.durotaxis import actions, marking, parents, rules, substrate
 from envs.durotaxis.graph import observation, pairwise
 from envs.durotaxis.graph.features import Features

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from envs.base import Range
+from envs.arguments import Range
 
 Positive = Annotated[float, Range(above=0.0)]
 Number = float | jax.Array

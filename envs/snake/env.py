@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.base import Environment, check_name
+from envs.arguments import check_name
+from envs.base import Environment
 from envs.snake import bitboard, rewards, rules
 from envs.snake.bitboard import Board
 from envs.snake.cycles import cycle
@@ -44,10 +45,10 @@ class Params:
 class Snake(Environment):
     """Snake on a `rows` × `cols` board.
 
-    Observation: float32, see `envs.snake.observations`. Action: int32; relative 0 forward, 1 left,
-    2 right, or absolute 0 up, 1 right, 2 down, 3 left, where a reversal is ignored. Reward: see
-    `envs.snake.rewards`. Terminates on death, on a full board if the rules call that a win, and on
-    starvation if they say so; truncates after `max_steps_in_episode` steps. `info["outcome"]`:
+    Observation: float32, see `envs.snake.observations.registry`. Action: int32; relative 0 forward,
+    1 left, 2 right, or absolute 0 up, 1 right, 2 down, 3 left, where a reversal is ignored. Reward:
+    see `envs.snake.rewards`. Terminates on death, on a full board if the rules call that a win, and
+    on starvation if they say so; truncates after `max_steps_in_episode` steps. `info["outcome"]`:
     `score` (food eaten), `won`, and the cause of death: `death_wall`, `death_self`, `entrapped` (no
     move would have saved it) or `starved`.
 
@@ -97,11 +98,7 @@ class Snake(Environment):
         late_starts: bool = False,
     ):
         super().__init__()
-        for name, size in (("rows", rows), ("cols", cols)):
-            if not (isinstance(size, int) and sizes.SMALLEST <= size <= sizes.LARGEST):
-                raise ValueError(
-                    f"{name} is {size}; expected {sizes.SMALLEST} to {sizes.LARGEST} cells"
-                )
+        sizes.check_sides(rows, cols)
         check_name("observation", observation, OBSERVATIONS)
         check_name("actions", actions, ("relative", "absolute"))
         if isinstance(rules, str):
@@ -110,21 +107,13 @@ class Snake(Environment):
         self.board = Board(rows, cols)
         layouts.check(self.board, obstacles, foods, grown_starts)
         sizes.check(self.board, smallest_side, square_boards, obstacles, foods, grown_starts)
+        check_view(self.board, observation, actions, mirror, entrapment)
         self.obstacles = obstacles
         self.foods = foods
         self.smallest_side = smallest_side
         self.square_boards = square_boards
         self.observation = observation
         self.rules = rules
-        if mirror and (OBSERVATIONS[observation].reflect is None or actions == "absolute"):
-            views = (name for name, view in OBSERVATIONS.items() if view.reflect is not None)
-            raise ValueError(
-                f"a mirror needs actions relative and an observation in the head's frame, one of "
-                f"{', '.join(views)}; got {actions} and {observation}"
-            )
-        check_name("entrapment", entrapment, ENTRAPMENT)
-        if entrapment == "seen" and len(OBSERVATIONS[observation].shape(self.board)) != 1:
-            raise ValueError(f"{observation} is an image, which has no place for entrapment seen")
         self.entrapment = entrapment
         self.crowding = crowding
         self.actions = actions
@@ -356,3 +345,17 @@ class Snake(Environment):
         shape = OBSERVATIONS[self.observation].shape(self.board)
         shape = (shape[0] + 1,) if self.entrapment == "seen" else shape
         return spaces.Box(-1.0, 1.0, shape, jnp.float32)
+
+
+def check_view(board: Board, observation: str, actions: str, mirror: bool, entrapment: str) -> None:
+    """Raises ValueError for an observation that a mirror or entrapment does not go with."""
+    view = OBSERVATIONS[observation]
+    if mirror and (view.reflect is None or actions == "absolute"):
+        views = (name for name, view in OBSERVATIONS.items() if view.reflect is not None)
+        raise ValueError(
+            f"a mirror needs actions relative and an observation in the head's frame, one of "
+            f"{', '.join(views)}; got {actions} and {observation}"
+        )
+    check_name("entrapment", entrapment, ENTRAPMENT)
+    if entrapment == "seen" and len(view.shape(board)) != 1:
+        raise ValueError(f"{observation} is an image, which has no place for entrapment seen")

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.base import Environment, check_name
+from envs.arguments import check_name
+from envs.base import Environment
 from envs.snake import rules as snake
 from envs.snake.bitboard import Board
 from envs.two_snake import opponents as scripts

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.base import Environment, check_name
+from envs.arguments import check_name
+from envs.base import Environment
 
 OBSERVATIONS = {"full": 6, "no_velocities": 4, "angles": 2}
 START = 0.05  # half-width of the box that the first state is drawn from

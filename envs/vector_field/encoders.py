@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.base import check_name
+from envs.arguments import check_name
 
 ENCODERS: dict[str, tuple[int, ...] | None] = {
     "identity": None,

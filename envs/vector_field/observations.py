@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from envs.base import check_name
+from envs.arguments import check_name
 from envs.vector_field import encoders
 from envs.vector_field.encoders import Layers
 

@@ -3,7 +3,8 @@
 `make(agent)` is that agent, faster. A graph has room for C nodes, and most have few: a colony of 6
 in 100 slots is 94 per cent padding. The shapes of a compiled program are fixed, so it holds `act`
 and `update` for a few sizes, and picks one when it runs. Padding has no effect
-(`jaxrl.networks.graph`), so neither has the size, up to rounding. The state is that of the agent.
+(`jaxrl.networks.graph.torsos`), so neither has the size, up to rounding. The state is that of the
+agent.
 
 Only on a CPU: among the many graphs of an accelerator is always a large one, and it would wait for
 the choice. There the agent sees all slots.

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from jaxrl import checkpoint
-from jaxrl.checkpoint import CheckpointError, read_meta, restore, save, steps
+from jaxrl.checkpoint import CheckpointError, read_meta, restore, restoring, save, saving, steps
 
 
 class State(NamedTuple):
@@ -135,14 +135,14 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert read_meta(tmp_path) == {"step": 1}
 
 
-@pytest.mark.parametrize("moment", ["_read_record", "_load"])
+@pytest.mark.parametrize("moment", ["read_record", "_load"])
 def test_a_checkpoint_that_is_replaced_while_it_is_read_is_followed_by_the_next(
     moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """A running run deletes older ones; here it does so three times in a row."""
     of_step = {step: make_state(step) for step in range(1, 5)}
     save(tmp_path, 1, of_step[1], {"n": 1}, keep=1)
-    original = getattr(checkpoint, moment)
+    original = getattr(restoring, moment)
 
     def read_late(path: Path, *others: Any) -> Any:
         following = steps(tmp_path)[-1] + 1
@@ -150,12 +150,12 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read_is_followed_by_the_next(
             save(tmp_path, following, of_step[following], {"n": following}, keep=1)
         return original(path, *others)
 
-    monkeypatch.setattr(checkpoint, moment, read_late)
+    monkeypatch.setattr(restoring, moment, read_late)
     state, meta, step = restore(tmp_path, of_step[1])
     assert (meta, step) == ({"n": 4}, 4)
     assert bits(state) == bits(of_step[4])
     assert not caplog.records
-    if moment == "_read_record":
+    if moment == "read_record":
         shutil.rmtree(tmp_path / f"{4:010d}")
         save(tmp_path, 1, of_step[1], {"n": 1}, keep=1)
         assert read_meta(tmp_path) == {"n": 4}
@@ -243,7 +243,7 @@ def test_one_checkpoint_at_least_is_kept(tmp_path: Path, keep: int):
 
 
 def test_a_later_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(checkpoint, "FORMAT", 3)
+    monkeypatch.setattr(saving, "FORMAT", 3)
     save(tmp_path, 1, make_state(1), {})
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match="has format 3; this program reads 2"):

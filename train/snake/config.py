@@ -52,7 +52,7 @@ class Game:
         "planes",
         "egocentric",
     ] = "tail"
-    """What the agent sees; envs/snake/observations.py says what is in each."""
+    """What the agent sees; envs/snake/observations/registry.py says what is in each."""
     rules: Literal["classic", "modern"] = "classic"
     """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
     actions: Literal["relative", "absolute"] = "relative"

@@ -1,6 +1,6 @@
 """What a configuration of `train.vector_field` must fulfil, before anything is compiled."""
 
-from envs.base import check_name
+from envs.arguments import check_name
 from envs.vector_field import cart_pole_field
 from envs.vector_field.env import FIELDS
 from envs.vector_field.fields import check_dimension

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.base import Range
+from envs.arguments import Range
 from envs.durotaxis.marking import count, is_below, is_old_enough, quota
 from envs.durotaxis.rewards.facts import Facts, Step, facts_of, total
 

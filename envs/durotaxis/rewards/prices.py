@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.base import Range
+from envs.arguments import Range
 from envs.durotaxis.rewards.base import RewardSet, termination
 from envs.durotaxis.rewards.facts import Facts
 

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from envs.base import Range, check_name, is_traced
+from envs.arguments import Range, check_name, is_traced
 from envs.durotaxis.rewards.base import RewardSet
 from envs.durotaxis.rewards.facts import Ending, Step, milestones_reached
 from envs.durotaxis.rewards.sets import Combined, Distance, Normal, ThreePart

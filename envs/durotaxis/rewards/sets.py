@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.base import Range
+from envs.arguments import Range
 from envs.durotaxis.marking import deletion_rule
 from envs.durotaxis.rewards import signals
 from envs.durotaxis.rewards.base import SHAPING, RewardSet, Signal, termination

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.base import Range
+from envs.arguments import Range
 from envs.durotaxis.marking import DELETE, NONE, Marks, gain
 from envs.durotaxis.rewards.base import SHAPING, RewardSet, Signal, termination
 from envs.durotaxis.rewards.facts import Facts, total

@@ -13,7 +13,8 @@ from flax import struct
 from gymnax.environments import spaces
 from scipy import sparse
 
-from envs.base import Environment, check_name
+from envs.arguments import check_name
+from envs.base import Environment
 from envs.grid.layouts import Layout
 from envs.grid.mazes import layout_by_name
 from envs.grid.space import continuous_frames

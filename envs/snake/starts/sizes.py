@@ -18,6 +18,13 @@ NUM_WORDS = 2
 """Random words that `draw_size` consumes."""
 
 
+def check_sides(rows: int, cols: int) -> None:
+    """Raises ValueError for a board that is too small or too large."""
+    for name, size in (("rows", rows), ("cols", cols)):
+        if not (isinstance(size, int) and SMALLEST <= size <= LARGEST):
+            raise ValueError(f"{name} is {size}; expected {SMALLEST} to {LARGEST} cells")
+
+
 def check(
     board: Board,
     smallest_side: int,

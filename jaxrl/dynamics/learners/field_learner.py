@@ -1,7 +1,7 @@
 """Bayesian learning of an unknown vector field (`field_model`), with experiment design.
 
 Several bases of the field may learn side by side; the one of the largest marginal likelihood so far
-plans and is shown. The state is observed as it is, or filtered.
+plans and is shown. The state is observed as it is, or filtered (`field_filter`).
 
 Axes: d latent dimensions, m inputs, n channels, p parameters, T steps, N environments.
 """
@@ -17,6 +17,7 @@ from jaxrl import checks
 from jaxrl.dynamics import bases, kalman, model_choice, posterior
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import forecasts
+from jaxrl.dynamics.learners.field_filter import beliefs, expect, first_belief, perceive
 from jaxrl.dynamics.learners.field_model import (
     Candidate,
     Config,
@@ -108,12 +109,6 @@ def make(config: Config, system: System, constants: Constants) -> Agent:
     return Agent(init, memory, act, update)
 
 
-def first_belief(config: Config, system: System) -> Belief:
-    """The prior belief of the state, before anything is observed."""
-    d = dims_of(config, system)
-    return Belief(jnp.zeros(d), config.first_variance * jnp.eye(d))
-
-
 def first_state(config: Config, system: System, constants: Constants) -> State:
     """Before any data."""
     each = [first_posterior(x, system, constants) for x in candidates(config)]
@@ -148,45 +143,6 @@ def first_posterior(config: Config, system: System, constants: Constants) -> Pos
     variance = weight_variance(config) / noise
     size, dims = config.num_features, dims_of(config, system)
     return posterior.prior(size, dims, variance, noise, config.noise_strength)
-
-
-def perceive(
-    config: Config,
-    system: System,
-    state: State,
-    expected: Belief,
-    obs: jax.Array,
-    observed: jax.Array | None = None,
-) -> Belief:
-    """Measurement update: the belief of the state after its observation.
-
-    Of `obs` `[n]` what is not `observed`, bool `[n]`, does not count; None: all is. Raises
-    ValueError for another `observed` than None where the observation is the state.
-    """
-    if config.belief == "exact":
-        if observed is not None:
-            raise ValueError("a learner that sees the state itself cannot miss any of it")
-        return Belief(obs, jnp.zeros_like(expected.covariance))
-
-    def emission(z: jax.Array) -> tuple[jax.Array, jax.Array]:
-        mean, variance = system.emission(z, state.known.numbers)
-        return mean, variance if observed is None else jnp.where(observed, variance, jnp.inf)
-
-    obs = unroll(system, obs, emission(expected.mean)[0])
-    belief = kalman.correct(expected, obs, emission)
-    return belief._replace(mean=wrap(system, belief.mean))
-
-
-def expect(
-    config: Config, system: System, state: State, belief: Belief, action: jax.Array
-) -> Belief:
-    """Time update: the belief of the next state, including the uncertainty of the field."""
-    if config.belief == "exact":
-        return belief  # the next observation is exact
-    noise = posterior.noise_variance(state.posterior)
-    from_field = uncertainty(config, system, state, belief.mean) * state.known.dt**2
-    step = partial(next_state, config, system, state, action)
-    return kalman.predict(belief, step, noise + from_field)
 
 
 def learn(config: Config, system: System, state: State, datum: Datum) -> State:
@@ -252,24 +208,6 @@ def forecast(
     step = lambda z, u: next_state(config, system, state, u, z)
     emission_mean = jax.vmap(lambda z: system.emission(z, state.known.numbers)[0])
     return forecasts(step, emission_mean, means, actions, steps)
-
-
-def beliefs(
-    config: Config,
-    system: System,
-    state: State,
-    obs: jax.Array,
-    actions: jax.Array,
-    observed: jax.Array | None = None,
-) -> Belief:
-    """The filtered states, `[T, d]` and `[T, d, d]`, along `obs`; arguments as of `forecast`."""
-
-    def filter_step(expected: Belief, datum: tuple):
-        obs, action, observed = datum
-        belief = perceive(config, system, state, expected, obs, observed)
-        return expect(config, system, state, belief, action), belief
-
-    return jax.lax.scan(filter_step, first_belief(config, system), (obs, actions, observed))[1]
 
 
 def predictive_model(config: Config, system: System, state: State) -> PredictiveModel:

@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from inspect import unwrap
+from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from envs.snake.bitboard import Board
 from envs.snake.env import Snake
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import Rewards
+from envs.snake.rules import cells, food, movement, new_game
 from envs.snake.starts import layouts
 from tests.envs.snake import oracle
 from tests.envs.snake.duel import assert_same, check_layout, duel
@@ -161,15 +163,17 @@ def test_without_either_the_program_is_that_of_a_game_that_knows_neither(env, mo
         "scatter_food": lambda board, state, words: replace(
             state, food=draw_plain_food(board, state, words[0])
         ),
-        "_is_food": lambda state, cell: cell == state.food,
-        "_replace_food": lambda board, state, ate, word: replace(
+        "is_food": lambda state, cell: cell == state.food,
+        "replace_food": lambda board, state, ate, word: replace(
             state, food=jnp.where(ate, draw_plain_food(board, state, word), state.food)
         ),
     }
-    for name, function in plain_rules.items():
-        monkeypatch.setattr(rules, name, function)
+    modules = (rules, cells, food, movement, new_game)
+    for module, (name, function) in product(modules, plain_rules.items()):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, function)
     monkeypatch.setattr(scene, "wall_distances", plain_wall_distances)
-    monkeypatch.setattr("envs.snake.observations.wall_distances", plain_wall_distances)
+    monkeypatch.setattr("envs.snake.observations.vectors.wall_distances", plain_wall_distances)
     assert program_of(env) == ours
 
 

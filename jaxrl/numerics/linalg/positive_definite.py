@@ -1,163 +1,16 @@
-"""Linear algebra of small matrices: full-precision products, factorisations safe under `vmap`.
+"""Solutions and roots of positive definite matrices, a whole batch at once (see `batching`).
 
-jaxlib's batched LAPACK calls wait for XLA's thread pool on a thread of that same pool: with two
-cores, two such calls at once deadlock (seen with jaxlib 0.10.2). A single matrix is factorised on
-the calling thread, so `vmap` of LAPACK is a loop here. Functions of positive definite matrices do
-not use LAPACK and handle a whole batch at once. Factorisations are not differentiable.
+They are not differentiable.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.layout import Layout, with_layout_constraint
 
-PyTree = Any
-
-FEW = 8
-"""Terms of a sum, or rows of a matrix, at most, that accelerators write out."""
-
-
-def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
-    """`a @ b` in full float32 on every accelerator.
-
-    By default TPUs round both factors to bfloat16 and recent NVIDIA GPUs (Ampere and later) to
-    TensorFloat-32, which leaves two to three significant digits.
-    """
-    return jnp.matmul(a, b, precision="highest")
-
-
-def matmul_of_few_terms(
-    a: jax.Array, b: jax.Array, multiply: Callable[[jax.Array, jax.Array], jax.Array] = matmul
-) -> jax.Array:
-    """`multiply` of a `[..., k]` and b `[k, n]`, which works where k is small, too.
-
-    XLA for NVIDIA GPUs can fail to tile such a product or its derivative ("Couldn't find output
-    tile sizes", jaxlib 0.10.2), so up to k = 8 accelerators write the sum out. A CPU keeps the
-    product, and with it every bit of its results.
-    """
-    return _multiply_or_sum(a, b, a.shape[-1], multiply)
-
-
-def matmul_of_few_columns(a: jax.Array, b: jax.Array) -> jax.Array:
-    """`a @ b` of a `[..., k]` and b `[k, n]`, which works where n is small, too.
-
-    The derivative by `a` is a product of n terms: see `matmul_of_few_terms`.
-    """
-    return _multiply_or_sum(a, b, b.shape[-1], matmul)
-
-
-def _multiply_or_sum(a: jax.Array, b: jax.Array, size: int, multiply: Callable) -> jax.Array:
-    """`multiply` of both, on accelerators a sum of terms if `size` is small."""
-    if size > FEW:
-        return multiply(a, b)
-    return jax.lax.platform_dependent(a, b, cpu=multiply, default=sum_of_terms)
-
-
-def sum_of_terms(a: jax.Array, b: jax.Array) -> jax.Array:
-    """`a @ b` of a `[..., k]` and b `[k, n]` without a matrix product."""
-    return jnp.sum(a[..., None] * b.reshape((1,) * (a.ndim - 1) + b.shape), axis=-2)
-
-
-def one_at_a_time(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
-    """Makes `vmap` of `function` a loop; on Explicit axes, over the examples of each device."""
-
-    @jax.custom_batching.custom_vmap
-    def apply(*args: PyTree) -> PyTree:
-        return function(*args)
-
-    @apply.def_vmap
-    def loop_over_examples(
-        size: int, is_batched: list[PyTree], *args: PyTree
-    ) -> tuple[PyTree, PyTree]:
-        leaves, structure = jax.tree.flatten(args)
-        mapped = jax.tree.leaves(is_batched)
-        examples = [x for x, own in zip(leaves, mapped, strict=True) if own]
-        shared = [x for x, own in zip(leaves, mapped, strict=True) if not own]
-
-        def loop(examples: list[jax.Array], shared: list[jax.Array]) -> PyTree:
-            def apply_to_example(example: list[jax.Array]) -> PyTree:
-                own, same = iter(example), iter(shared)
-                mixed = [next(own if is_own else same) for is_own in mapped]
-                return apply(*jax.tree.unflatten(structure, mixed))
-
-            return jax.lax.map(apply_to_example, examples)
-
-        out = _shard_by_examples(loop, examples)(examples, shared)
-        return out, jax.tree.map(lambda _: True, out)
-
-    return apply
-
-
-def _shard_by_examples(loop: Callable, examples: list[jax.Array]) -> Callable:
-    """`loop` on each device's share of `examples`, if their first axis lies on Explicit ones."""
-    shardings = [jax.typeof(x).sharding for x in examples]
-    axes = next((s.spec[0] for s in shardings if len(s.spec) and s.spec[0] is not None), None)
-    if axes is None:
-        return loop
-    spec = jax.P(axes)
-    return jax.shard_map(
-        loop, mesh=shardings[0].mesh, in_specs=(spec, jax.P()), out_specs=spec, check_vma=False
-    )
-
-
-def all_at_once(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """Makes `function` of arrays `[a, b, B]` one of `[..., a, b]`, however they are batched.
-
-    The batch lies last, where processors work on neighbours together; `vmap` would put it first.
-    """
-    function = jax.jit(function)
-
-    @jax.custom_batching.custom_vmap
-    def apply(*matrices: jax.Array) -> jax.Array:
-        batch = jnp.broadcast_shapes(*(x.shape[:-2] for x in matrices))
-        broadcast = (jnp.broadcast_to(x, batch + x.shape[-2:]) for x in matrices)
-        out = function(*(jnp.moveaxis(x.reshape(-1, *x.shape[-2:]), 0, -1) for x in broadcast))
-        return jnp.moveaxis(out, -1, 0).reshape(batch + out.shape[:-1])
-
-    @apply.def_vmap
-    def apply_to_batch(size, is_batched, *matrices):
-        ndim = max(x.ndim - is_mapped for x, is_mapped in zip(matrices, is_batched, strict=True))
-        # Axes of 1 behind the new one, where another matrix has more axes of its own.
-        add_axes = lambda x: x.reshape(size, *(ndim + 1 - x.ndim) * (1,), *x.shape[1:])
-        pairs = zip(matrices, is_batched, strict=True)
-        return apply(*(add_axes(x) if is_mapped else x for x, is_mapped in pairs)), True
-
-    return apply
-
-
-@one_at_a_time
-def eigh(symmetric: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`(values [d], vectors [d, d])`, ascending."""
-    values, vectors = jnp.linalg.eigh(symmetric)
-    return values, vectors
-
-
-@one_at_a_time
-def singular_values(matrix: jax.Array) -> jax.Array:
-    """`[min(a, b)]` of a matrix `[a, b]`, descending."""
-    return jnp.linalg.svd(matrix, compute_uv=False)
-
-
-@one_at_a_time
-def svd(matrix: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """`(U [a, k], s [k], Vᵀ [k, b])` of a matrix `[a, b]`, k = min(a, b), with s descending."""
-    u, s, v = jnp.linalg.svd(matrix, full_matrices=False)
-    return u, s, v
-
-
-@one_at_a_time
-def eig(square: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`(values [d], vectors [d, d])` of any square matrix, complex, in no order."""
-    values, vectors = jnp.linalg.eig(square)
-    return values, vectors
-
-
-@one_at_a_time
-def inverse(square: jax.Array) -> jax.Array:
-    """`[d, d]`."""
-    return jnp.linalg.inv(square)
+from jaxrl.numerics.linalg.batching import all_at_once
+from jaxrl.numerics.linalg.products import FEW
+from jaxrl.types import PyTree
 
 
 @all_at_once
@@ -345,25 +198,3 @@ def _repeat(times: int, step: Callable, start: PyTree) -> PyTree:
     if times > FEW:
         return loop(start)
     return jax.lax.platform_dependent(start, cpu=loop, default=unroll)
-
-
-@one_at_a_time
-def inverse_root(positive: jax.Array) -> jax.Array:
-    """S `[d, d]` with S Sᵀ the inverse of a positive definite matrix `[d, d]`.
-
-    A ridge of d roundings of its mean eigenvalue keeps Cholesky's factorisation from failing.
-    """
-    ridge = jnp.finfo(positive.dtype).eps * jnp.trace(positive)
-    lower = jnp.linalg.cholesky(positive + ridge * jnp.eye(len(positive)))
-    unit = jnp.eye(len(positive), dtype=positive.dtype)
-    root = jax.scipy.linalg.solve_triangular(lower, unit, lower=True).T
-    # In LAPACK's order a loop that carries the root would transpose all of it at every step, even
-    # where this is the branch of a `cond` that is hardly ever taken.
-    return with_layout_constraint(root, Layout((0, 1)))
-
-
-def orthogonal_start(scale: float) -> Callable[..., jax.Array]:
-    """`jax.nn.initializers.orthogonal(scale)`: `(key, shape, dtype) -> weights`."""
-    start = jax.nn.initializers.orthogonal(scale)
-    make_start = lambda shape, dtype: one_at_a_time(lambda key: start(key, shape, dtype))
-    return lambda key, shape, dtype=jnp.float32: make_start(shape, dtype)(key)
