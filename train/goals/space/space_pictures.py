@@ -18,6 +18,7 @@ from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import make_loop, world_of
 from jaxrl.types import AgentState
 from train.allo.drawings import curves, maps
+from train.goals.scores import seed_label
 from train.goals.space.space_config import SpaceConfig, make_agent
 from train.goals.space.space_tasks import Task, Tasks
 from train.goals.space.tasks_of_run import make_tasks
@@ -47,6 +48,7 @@ def draw_all(directory: Path, config: SpaceConfig, agents: list[AgentState]) -> 
 def draw_ways(directory: Path, config: SpaceConfig, tasks: Tasks, agent: AgentState) -> list[Path]:
     """Writes the ways to goals and those of options, over maps of their potentials."""
     positions = walk(config, tasks, agent, jax.random.key(config.run.seed))
+    seed = seed_label(config.run.seeds)
     of_goals = [k for k, task in enumerate(tasks.tasks) if task.arm]
     of_options = [k for k, task in enumerate(tasks.tasks) if not task.arm]
     paths = []
@@ -56,7 +58,7 @@ def draw_ways(directory: Path, config: SpaceConfig, tasks: Tasks, agent: AgentSt
     ):
         if chosen:
             paths.append(directory / f"{stem}.png")
-            draw(tasks, positions, chosen, f"{title}: {tasks.name}", paths[-1])
+            draw(tasks, positions, chosen, f"{title}: {tasks.name}{seed}", paths[-1])
     return paths
 
 
