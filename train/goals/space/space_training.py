@@ -123,7 +123,7 @@ def evaluate(config: SpaceConfig, tasks: Tasks, *trained: *TrainedAgents) -> Eva
                 "success": host_scores.summary(arrived[chosen].ravel()),
                 "steps": float(steps[chosen].mean()),
             }
-        shares = climbed.sum(axis=1) / np.maximum(way.sum(axis=1), 1e-6)  # [K], 0 where Φ is flat
+        shares = heights_of(climbed, way)
         heights = {t.title: float(x) for t, x in zip(tasks.tasks, shares, strict=True) if not t.arm}
         row["options"] = heights
         if config.goals:
@@ -143,6 +143,12 @@ def evaluate(config: SpaceConfig, tasks: Tasks, *trained: *TrainedAgents) -> Eva
         max_steps=tasks.limit,
         height_unit=tasks.height,
     )
+
+
+def heights_of(climbed: np.ndarray, way: np.ndarray) -> np.ndarray:
+    """The share `[K]` of the way up, of all episodes `[K, ...]` together; 0 where Φ is flat."""
+    climbed, way = (x.reshape(len(x), -1).sum(axis=1) for x in (climbed, way))
+    return climbed / np.where(way > 0, way, 1.0)
 
 
 def table(content: dict[str, Any]) -> Table:

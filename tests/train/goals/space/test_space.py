@@ -22,7 +22,7 @@ from train.goals.program import PROGRAM
 from train.goals.space import space_pictures, tasks_of_run
 from train.goals.space.space_config import ARMS, SpaceConfig
 from train.goals.space.space_tasks import Task, Tasks
-from train.goals.space.space_training import make_training, measures_of
+from train.goals.space.space_training import heights_of, make_training, measures_of
 from train.host.command_line import command
 from train.host.compilation.compiled import Report
 from train.host.files.rows import agent_means
@@ -194,7 +194,8 @@ def test_a_row_has_shares_of_the_episodes_of_its_chunk():
     way = np.array([[0, 0, 0, 0, 0.01, 0], [0] * 6, [0, 0, 0, 0, 1.99, 0]])
 
     def report_of(ended, *sums) -> Report:
-        finished = dict(zip(("arrived", "climbed", "way"), map(float32, sums), strict=True))
+        arrived, climbed, way = map(float32, sums)
+        finished = {"arrived": arrived, "climbed": climbed, "way": way}
         metrics = LoopMetrics(jnp.asarray(ended), finished, {})
         return Report(LoopMetrics(jnp.int32(0), {}, measures_of(tasks, metrics)), jnp.array(True))
 
@@ -229,6 +230,12 @@ def test_paths_begin_in_the_same_places_in_all_tasks(untrained_run):
     over = np.any(np.isnan(shorter), axis=-1)
     assert (over[..., 1:] >= over[..., :-1]).all()
     assert over[0, 0].sum() == 100 - end
+
+
+def test_heights_are_of_all_episodes_together():
+    """One that begins near the top does not outweigh the others; of a flat potential it is 0."""
+    climbed, way = np.array([[[-0.3], [0.9]], [[0], [0]]]), np.array([[[0.01], [0.99]], [[0], [0]]])
+    np.testing.assert_allclose(heights_of(climbed, way), [0.6, 0])
 
 
 def test_arms_without_a_finished_episode_have_no_curve(tmp_path):
