@@ -102,7 +102,7 @@ def interval(x: ArrayLike, statistic: Callable[[np.ndarray], np.ndarray]) -> dic
 
 
 def seed_label(seeds: Sequence[int]) -> str:
-    """For the end of a title: that a picture shows the first of several seeds."""
+    """The end of a title that tells of a picture of the first of several seeds; else empty."""
     return f"; seed {seeds[0]}, the first of {len(seeds)}" if len(seeds) > 1 else ""
 
 
