@@ -132,6 +132,8 @@ def test_potentials_fall_away_from_goals_and_options_go_both_ways(untrained_run)
         [task.potential[7] for task in tasks.tasks],
         atol=1e-6,
     )
+    lowest = np.asarray(tasks.params.potential).min(axis=(1, 2))  # walls are no lower
+    np.testing.assert_allclose(lowest, [task.potential.min() for task in tasks.tasks], atol=1e-6)
 
 
 @pytest.mark.parametrize(
