@@ -110,8 +110,8 @@ class Choices(spaces.Discrete):
 def clip_numbers(form: str, spawning: str, numbers: jax.Array, bounds: Bounds) -> jax.Array:
     """The numbers of an action, in the order of `names`, clipped to their bounds.
 
-       NaN becomes the lower bound.
-    A NaN in a colony would stay there, as every comparison that could delete it is false.
+    NaN becomes the lower bound: in a colony it would stay, as every comparison that could delete
+    its node is false.
     """
     low, high = box(form, spawning, bounds)
     return jnp.where(jnp.isnan(numbers), low, jnp.clip(numbers, low, high))

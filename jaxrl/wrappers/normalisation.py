@@ -38,7 +38,8 @@ class Config:
     """What is normalised, and how far it may reach."""
 
     observations: bool = struct.field(pytree_node=False, default=False)
-    """Shift and scale every number of an observation to mean 0 and deviation 1; categories stay."""
+    """Shift and scale every number of an observation to mean 0 and deviation 1; categories stay,
+    but for those that are one-hot among other numbers."""
     observation_clip: Annotated[Span, needs("observations")] = 10.0
     """Largest size of a normalised observation; inf: any."""
     rewards: bool = struct.field(pytree_node=False, default=False)

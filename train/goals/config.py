@@ -51,7 +51,8 @@ class Config:
     """Independent learners of each goal; their random numbers are the same for all goals and
     arms."""
     distance: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
-    """Least moves from a start to the goal; None: 8, or half the longest path of a small maze."""
+    """Least moves from a start to the goal, with the best luck where wind or doors leave them to
+    chance; None: 8, or half the longest path of a small maze."""
     steps: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
     """Environment steps of each learner over 40 checkpoints, rounded up; None: 200 per state."""
     weight: Positive = 0.1

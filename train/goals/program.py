@@ -37,7 +37,7 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     if content is None:
         return []
     path = run.directory / "goals.png"
-    scores.draw(content, content["seeds"][0], path)
+    scores.draw(content, path)
     return [path]
 
 

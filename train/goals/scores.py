@@ -101,6 +101,11 @@ def interval(x: ArrayLike, statistic: Callable[[np.ndarray], np.ndarray]) -> dic
     return {name: np.asarray(value, float).tolist() for name, value in estimate.items()}
 
 
+def seed_label(seeds: Sequence[int]) -> str:
+    """The end of a title that tells of a picture of the first of several seeds; else empty."""
+    return f"; seed {seeds[0]}, the first of {len(seeds)}" if len(seeds) > 1 else ""
+
+
 def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
     """A row per arm; `content` is that of `eval.json`, `row` that of one seed in it."""
     learners = (
@@ -108,6 +113,7 @@ def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
     )
     away = quantity(content["distance"], "moves")
     title = f"{content['maze']}: {learners}, starts {away} away or more"
+    title += f", seed {row['seed']}" if len(content["seeds"]) > 1 else ""
     caption = "mean (steps: median) and 95 % interval; gained: against no help, same optimism"
     reached, planned = content["checkpoints_reached"], content["checkpoints_planned"]
     if reached < planned:
@@ -146,14 +152,19 @@ def interval_text(estimate: dict[str, float], form: str, checkpoints: Sequence[i
     return value if low == value == high else f"{value}\n{low} to {high}"
 
 
-def draw(content: dict[str, Any], row: dict[str, Any], path: Path) -> None:
-    """Success against steps, a line with its band for every arm; arguments as for `table`."""
+def draw(content: dict[str, Any], path: Path) -> None:
+    """Success of the first seed over steps, a line with its band for every arm.
+
+    `content` is that of `eval.json`.
+    """
     goals, learners = len(content["goals"]), quantity(content["learners"], "learners")
     learners = f"{quantity(goals, 'goals')}, {learners} of each"
     title = f"{content['maze']}: {learners}; mean and 95 % interval"
+    title += seed_label([row["seed"] for row in content["seeds"]])
     figure = titled_figure((8.5, 4.2), title)
     axes = figure.subplots()
-    for (name, arm), (color, dashes) in zip(row["arms"].items(), STYLES, strict=False):
+    arms = content["seeds"][0]["arms"]
+    for (name, arm), (color, dashes) in zip(arms.items(), STYLES, strict=False):
         steps, curve = arm["steps"], arm["success_curve"]
         axes.fill_between(steps, curve["low"], curve["high"], color=color, alpha=0.15, linewidth=0)
         axes.plot(steps, curve["value"], linestyle=dashes, color=color, linewidth=2, label=name)

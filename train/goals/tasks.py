@@ -117,7 +117,10 @@ def task(env_params: Params, goal: jax.Array | int, config: Config) -> Params:
 
 
 def steps_to(env_params: Params, goal: jax.Array | int) -> jax.Array:
-    """The least number of moves from each state to the goal, `[S]`; infinite if unreachable."""
+    """The least number of moves from each state to the goal, `[S]`; infinite if unreachable.
+
+    Where wind or doors leave a move to chance, it is the number with the best luck.
+    """
     states = len(env_params.successor)
     reached = env_params.probability > 0  # [S, A, K]
 

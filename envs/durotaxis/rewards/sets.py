@@ -128,7 +128,7 @@ class Normal(Deletions, Children, Walls, Endings):
 
 
 def relative_advance(weights: Any, facts: Facts) -> jax.Array:
-    """The displacement of the centroid to the right, as a share of the width."""
+    """The displacement of the centroid to the right over W - 1, the way to the last column, px."""
     return advance(facts) / (facts.step.width - 1)
 
 
@@ -149,7 +149,7 @@ class Distance(BoundedEndings):
     }
 
     distance: float = 5.0
-    """Per ground width that the centroid moves to the right, from the first step on."""
+    """Per ground width less 1 px that the centroid moves to the right, from the first step on."""
     step: float = 0.0
     """Every step; a negative value is a cost of time."""
 
@@ -178,7 +178,7 @@ class Combined(Deletions, Children, Walls, BoundedEndings):
     }
 
     distance: float = 5.0
-    """Per ground width that the centroid moves to the right."""
+    """Per ground width less 1 px that the centroid moves to the right."""
     growth: float = -3.0
     """More nodes after than the critical number: times the ratio of the two."""
     delete: float = 1.0

@@ -22,7 +22,7 @@ class Params(continuous.Params):
 
     potential: Any = None
     """Φ, float32 [H parts, W parts], higher is better; in walls no higher than the highest free
-    place, as `climbed` is measured up to the highest of all."""
+    place, as `way` is measured up to the highest of all."""
     goal: Any = None
     """float32 [2], a position."""
     radius: float = -1.0
@@ -39,8 +39,8 @@ class GuidedWalk(ContinuousMaze):
 
     The potential Φ is one number for each of `parts` x `parts` cells in a tile. Φ is 0 after
     arriving, so that with γ of the learner the best policy is that of the goal alone (Ng, Harada &
-    Russell 1999). Outcome: `arrived`, and `climbed`, the share so far of the way in Φ from where
-    the episode began to the highest place.
+    Russell 1999). Outcome: `arrived`; `climbed`, how much higher Φ is than where the episode began;
+    and `way`, how much higher the highest place is.
     """
 
     def __init__(self, maze: str | Layout = "GridRoom-4", step: float = 0.5, parts: int = 8):
@@ -70,11 +70,11 @@ class GuidedWalk(ContinuousMaze):
         near = jnp.linalg.norm(inner.position - params.goal) <= params.radius
         arrived = near & is_free_way(params.free, inner.position, params.goal, jnp)
         gain = params.shaping_discount * jnp.where(arrived, 0.0, after) - before
-        top = jnp.max(params.potential) - state.start_potential
-        climbed = jnp.where(top > 0, (after - state.start_potential) / top, 1.0)
+        start = state.start_potential
         reward = arrived + params.weight * gain
-        outcome = {"arrived": arrived, "climbed": climbed}
-        state = State(inner.position, inner.time, state.start_potential)
+        way = jnp.max(params.potential) - start
+        outcome = {"arrived": arrived, "climbed": after - start, "way": way}
+        state = State(inner.position, inner.time, start)
         return state, reward, arrived, {"outcome": outcome}
 
     def potential_at(self, position: jax.Array, params: Params) -> jax.Array:

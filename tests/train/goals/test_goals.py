@@ -342,6 +342,11 @@ def test_intervals_know_that_goals_and_learners_are_shared():
     }
 
 
+def test_a_title_says_which_of_several_seeds_is_shown():
+    assert scores.seed_label([3]) == ""
+    assert scores.seed_label([3, 4]) == "; seed 3, the first of 2"
+
+
 def test_the_table_says_never_and_at_most():
     steps = [10, 20]
     write = lambda value: scores.interval_text(
@@ -358,7 +363,8 @@ def test_one_goal_one_learner_and_one_checkpoint_are_drawn(tmp_path):
     arms = scores.summaries(ARMS, [one] * len(NAMES))
     assert arms["none"]["first"] == {"value": np.inf, "low": np.inf, "high": np.inf}
     content = {"maze": "$m", "goals": [0], "learners": 1, "distance": 1, "level": 0.9}
-    scores.draw(content, {"arms": arms}, tmp_path / "goals.png")
+    content["seeds"] = [{"seed": 3, "arms": arms}]
+    scores.draw(content, tmp_path / "goals.png")
     with Image.open(tmp_path / "goals.png") as picture:
         assert picture.width > 500
 

@@ -41,8 +41,9 @@ class Walks(NamedTuple):
 def make_walks(maze: Maze) -> Walks:
     """The walks of a configuration. Raises ValueError, in one line, for what cannot walk."""
     task = environments.make(game_of(maze), learns_of_rewards=False)
+    if maze.policy == "uniform" or maze.epsilon:
+        check_bounds(maze, task.action)
     if maze.policy == "uniform":
-        check_bounds(maze.id, task.action)
         draw = uniform_actions(task)
         walker = Agent(
             lambda key, obs: (),
@@ -65,14 +66,16 @@ def uniform_actions(task: Task) -> Callable[[jax.Array], Any]:
     return task.action.sample
 
 
-def check_bounds(name: str, action: Any) -> None:
+def check_bounds(maze: Maze, action: Any) -> None:
     """Raises ValueError for a space that has no uniform distribution."""
+    has_policy = maze.policy != "uniform"
+    advice = "env.epsilon 0" if has_policy else "env.policy, a trained policy,"
     if isinstance(action, spaces.Box) and not all(
         np.isfinite(x).all() for x in (action.low, action.high)
     ):
         raise ValueError(
-            f"actions of env.id {name} have no bounds, so that none is drawn uniformly: give "
-            "env.policy, a trained policy, or bounds to its action_space"
+            f"actions of env.id {maze.id} have no bounds, so that none is drawn uniformly: give "
+            f"{advice} or bounds to its action_space"
         )
 
 
@@ -103,8 +106,6 @@ def trained_walker(task: Task, source: str, epsilon: float) -> Agent:
             "give a policy that was trained in it"
         )
     agent, state = player.agent, player.acting_state(run.agents[0])
-    if epsilon:
-        check_bounds("", task.action)
     draw = uniform_actions(task)
 
     def act(nothing: tuple, memory: Any, obs: Any, key: jax.Array):

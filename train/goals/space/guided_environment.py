@@ -62,7 +62,8 @@ class GuidedEnvironment(Environment):
 
     Where there is a goal Φ is 0 once an episode has terminated, by arriving or otherwise, so that
     with γ of the learner the best policy is that of the goal alone (Ng, Harada & Russell 1999).
-    Outcome: `arrived`, and `climbed`, how much higher Φ is than where the episode began.
+    Outcome: `arrived`; `climbed`, how much higher Φ is than where the episode began; and `way`,
+    which is 1, as Φ of an option spans 1 and nobody knows how high the highest place is.
     """
 
     def __init__(self, env: environment.Environment, look: Callable[[Any], Sight]):
@@ -84,7 +85,8 @@ class GuidedEnvironment(Environment):
         has_ended = jnp.asarray(terminated, bool) | arrived
         after = jnp.where(has_ended & (pay.radius >= 0), 0.0, potential)
         reward = arrived + pay.weight * (pay.discount * after - state.potential)
-        outcome = {"arrived": arrived, "climbed": potential - state.start_potential}
+        climbed, way = potential - state.start_potential, jnp.ones(())
+        outcome = {"arrived": arrived, "climbed": climbed, "way": way}
         state = State(inner, obs, potential, state.start_potential, state.time + 1)
         return state, reward, has_ended, {"outcome": outcome}
 

@@ -18,6 +18,7 @@ from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import make_loop, world_of
 from jaxrl.types import AgentState
 from train.allo.drawings import curves, maps
+from train.goals.scores import seed_label
 from train.goals.space.space_config import SpaceConfig, make_agent
 from train.goals.space.space_tasks import Task, Tasks
 from train.goals.space.tasks_of_run import make_tasks
@@ -47,6 +48,7 @@ def draw_all(directory: Path, config: SpaceConfig, agents: list[AgentState]) -> 
 def draw_ways(directory: Path, config: SpaceConfig, tasks: Tasks, agent: AgentState) -> list[Path]:
     """Writes the ways to goals and those of options, over maps of their potentials."""
     positions = walk(config, tasks, agent, jax.random.key(config.run.seed))
+    seed = seed_label(config.run.seeds)
     of_goals = [k for k, task in enumerate(tasks.tasks) if task.arm]
     of_options = [k for k, task in enumerate(tasks.tasks) if not task.arm]
     paths = []
@@ -56,23 +58,32 @@ def draw_ways(directory: Path, config: SpaceConfig, tasks: Tasks, agent: AgentSt
     ):
         if chosen:
             paths.append(directory / f"{stem}.png")
-            draw(tasks, positions, chosen, f"{title}: {tasks.name}", paths[-1])
+            draw(tasks, positions, chosen, f"{title}: {tasks.name}{seed}", paths[-1])
     return paths
 
 
 def draw_arrivals(rows: Sequence[pictures.Row], arms: Sequence[str], path: Path) -> None:
-    """Draws the share of episodes that arrived in each arm, exploring, over steps."""
-    figure = pictures.titled_figure((6.4, 4.0), "Episodes that arrive at the goal")
+    """Draws the share of episodes that arrived in each arm, exploring, over steps.
+
+    Of several seeds it is the mean. An arm of which no episode has ended has no curve.
+    """
+    count = len({row["seed"] for row in rows})
+    of_seeds = f", mean of {count} seeds" if count > 1 else ""
+    figure = pictures.titled_figure((6.4, 4.0), f"Episodes that arrive at the goal{of_seeds}")
     axes = figure.subplots()
     end = max((row["steps"] for row in rows), default=0)
     scale = pictures.style_axes(axes, "environment steps of each learner", pictures.STEPS, end)
     components = curves.component_curves(rows, "arrived")
     colours = curves.component_colours(len(arms))
     for arm, lines, colour in zip(arms, components, colours, strict=False):
-        x, mean, _ = pictures.mean_curve(lines)
-        axes.plot(x / scale, mean, color=colour, label=arm)
+        if lines:
+            x, mean, _ = pictures.mean_curve(lines)
+            axes.plot(x / scale, mean, pictures.line_style(x), color=colour, label=arm)
     axes.set_ylim(0, 1.02)
-    axes.legend(frameon=False)
+    if any(components):
+        axes.legend(frameon=False)
+    else:
+        pictures.say_empty(axes)
     pictures.save(figure, path)
 
 

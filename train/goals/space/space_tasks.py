@@ -68,7 +68,9 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
     base = dataclasses.replace(env.default_params, max_steps_in_episode=LIMIT)
     is_goal = np.array([task.goal >= 0 for task in tasks])
     middles = (problem.layout.cells + 0.5) / parts
-    maps = [np.nan_to_num(heat_map(problem.layout, task.potential), nan=-2.0) for task in tasks]
+    # walls are as low as the lowest place, wherever the numbers of a feature lie
+    fill = lambda potential: np.nan_to_num(heat_map(problem.layout, potential), nan=potential.min())
+    maps = [fill(task.potential) for task in tasks]
     discount = float(config.agent.discount)
     varying = {
         "potential": jnp.asarray(np.stack(maps), jnp.float32),

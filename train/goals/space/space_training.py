@@ -80,9 +80,10 @@ def score_of(config: SpaceConfig) -> str:
 def measures_of(tasks: Tasks, metrics: LoopMetrics) -> dict[str, Any]:
     """The measures of the episodes that end in a chunk, all learners exploring.
 
-    `arrived` [arms]: the share that arrived, a mean over goals; `climbed` [options]: the mean share
-    of the way up. `success` and `height` are those of the learned distance, and of all options.
-    Few episodes end in some updates, and those soon after a start are the ones that arrive: a mean
+    `arrived` [arms]: the share that arrived, a mean over goals; `climbed` [options]: the share of
+    the way up, of all episodes together, as one that begins near the top has hardly any way.
+    `success` and `height` are those of the learned distance, and the mean of all options. Few
+    episodes end in some updates, and those soon after a start are the ones that arrive: a mean
     of the updates' shares would be too large.
     """
     episodes = metrics.episodes.astype(jnp.float32)
@@ -94,7 +95,8 @@ def measures_of(tasks: Tasks, metrics: LoopMetrics) -> dict[str, Any]:
         success = jax.tree.map(lambda x: x[tasks.arms.index(SCORED)], arrived)
         measures = {"success": success, "arrived": arrived}
     if len(options := numbers("")):
-        height = Quotient(metrics.finished["climbed"][options], episodes[options])
+        sums = metrics.finished
+        height = Quotient(sums["climbed"][options], sums["way"][options])
         climbed = jax.tree.map(lambda x: x[:, None], height)
         measures |= {"height": height, "climbed": climbed}
     return measures
@@ -106,12 +108,13 @@ def evaluate(config: SpaceConfig, tasks: Tasks, *trained: *TrainedAgents) -> Eva
 
     def play_one(params: Any, agent: AgentState, key: jax.Array):
         games = play(tasks.env, params, player, agent, key, GAMES, 1, tasks.limit)
-        return games.outcome["arrived"] > 0, games.length, games.outcome["climbed"]
+        outcome = games.outcome
+        return outcome["arrived"] > 0, games.length, outcome["climbed"], outcome["way"]
 
     play_all = jax.jit(jax.vmap(play_one, in_axes=(tasks.axes, 0, None)))
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
-        arrived, length, climbed = map(np.asarray, play_all(tasks.params, agent, key))
+        arrived, length, climbed, way = map(np.asarray, play_all(tasks.params, agent, key))
         steps = np.where(arrived, length, tasks.limit)
         row: dict[str, Any] = {"goals": {}, "options": {}}
         for arm in tasks.arms if config.goals else ():
@@ -120,8 +123,9 @@ def evaluate(config: SpaceConfig, tasks: Tasks, *trained: *TrainedAgents) -> Eva
                 "success": host_scores.summary(arrived[chosen].ravel()),
                 "steps": float(steps[chosen].mean()),
             }
-        heights = {t.title: x for t, x in zip(tasks.tasks, climbed, strict=True) if not t.arm}
-        row["options"] = {title: float(np.mean(x)) for title, x in heights.items()}
+        shares = heights_of(climbed, way)
+        heights = {t.title: float(x) for t, x in zip(tasks.tasks, shares, strict=True) if not t.arm}
+        row["options"] = heights
         if config.goals:
             row["success"] = row["goals"][SCORED]["success"]
         if heights:
@@ -139,6 +143,12 @@ def evaluate(config: SpaceConfig, tasks: Tasks, *trained: *TrainedAgents) -> Eva
         max_steps=tasks.limit,
         height_unit=tasks.height,
     )
+
+
+def heights_of(climbed: np.ndarray, way: np.ndarray) -> np.ndarray:
+    """The share `[K]` of the way up, of all episodes `[K, ...]` together; 0 where Φ is flat."""
+    climbed, way = (x.reshape(len(x), -1).sum(axis=1) for x in (climbed, way))
+    return climbed / np.where(way > 0, way, 1.0)
 
 
 def table(content: dict[str, Any]) -> Table:

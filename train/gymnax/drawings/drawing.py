@@ -38,7 +38,7 @@ from envs.snake.pictures import drawing as snake
 from envs.two_snake import TwoSnake
 from envs.two_snake import drawing as two_snake
 from envs.vector_field import CircularCartPole
-from envs.wrappers import Wrapper
+from envs.wrappers import ActionRepeat, Wrapper
 from train.gymnax.drawings import channels, classic_control, mazes, planes
 from train.gymnax.drawings.canvas import add_caption
 
@@ -114,16 +114,17 @@ def film(env: Any, params: Any, states: Any, path: str | Path, ending: str = "")
 
     Each frame has the number of its step, the last one also `ending`, a few words on how the
     episode ended. Of an episode of more than `MOST_FRAMES` states every second, third, ... is
-    shown, and the last two always.
+    shown, and the last two always. Where actions are repeated a state is shown for so many steps.
 
     Raises ValueError for an environment that cannot be drawn, see `can_draw`, and for no states.
     """
     check(env)
+    repeats = _repeats(env)
     env, params, states = _unwrap(env, params, states)
     drawing, count = _entry_for(env, DRAWINGS), len(states.time)
     if not count:
         raise ValueError("there are no states to draw; expected at least one")
-    speed = gif.FASTEST if drawing is None else drawing.speed
+    speed = (gif.FASTEST if drawing is None else drawing.speed) / repeats
     stride = max(math.ceil(count / MOST_FRAMES), math.ceil(speed / gif.FASTEST))
     # two snakes show by their last but one state where one of them died
     frame_indices = sorted({*range(0, count, stride), max(0, count - 2), count - 1})
@@ -176,6 +177,15 @@ def _unwrap(env: Any, params: Any, state: Any) -> tuple[Any, Any, Any]:
     while isinstance(env, Wrapper):
         env, params, state = env.env, env.inner(params), state.env
     return env, params, state
+
+
+def _repeats(env: Any) -> int:
+    """The steps of what is inside of our wrappers between two states, as actions are repeated."""
+    count = 1
+    while isinstance(env, Wrapper):
+        count *= env.num_repeats if isinstance(env, ActionRepeat) else 1
+        env = env.env
+    return count
 
 
 def _entry_for(env: Any, table: dict[type, Any]) -> Any:

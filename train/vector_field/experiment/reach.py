@@ -6,6 +6,7 @@ Axes: G points of the grid along each axis, d latent dimensions.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -86,33 +87,24 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
     two dimensions `[Q, d]`, states drawn from those that it visits.
 
     It steers towards a random goal in the box, a new one every `GOAL_STEPS` steps, as directly as
-    the largest input allows, in `ATTEMPTS` attempts of `ATTEMPT_STEPS` steps. In half of them it
-    pushes in random directions instead: an oscillating state can be driven farther that way.
+    the largest input allows and the shorter way round of angles, in `ATTEMPTS` attempts of
+    `ATTEMPT_STEPS` steps. In half of them it pushes in random directions instead: an oscillating
+    state can be driven farther that way.
     """
-
-    def steering_input(goal: jax.Array, z: jax.Array, pushes: jax.Array) -> jax.Array:
-        effect = lambda u: env.effect(u, z, params)
-        zero_input = jnp.zeros(env.num_inputs)
-        straight = (goal - z) / params.dt - env.velocity(z, params)
-        target_effect = jnp.where(pushes, goal, straight) - effect(zero_input)
-        u = matmul(target_effect, jax.jacfwd(effect)(zero_input))
-        u = u / jnp.maximum(jnp.max(jnp.abs(u)), 1e-6) * params.action_bound
-        near = ~pushes & (jnp.linalg.norm(goal - z) < params.dt * params.action_bound)
-        return jnp.where(near, 0.0, 1.0) * u
 
     def step(carry: tuple, time: jax.Array):
         state, goal, visited, key = carry
         key, goal_key, step_key = jax.random.split(key, 3)
         new_goal = jax.random.uniform(goal_key, goal.shape, minval=-box, maxval=box)
         goal = jnp.where(time % GOAL_STEPS == 0, new_goal, goal)
-        u = jax.vmap(steering_input)(goal, state.z, jnp.arange(ATTEMPTS) % 2 == 1)
+        u = jax.vmap(steer)(goal, state.z, jnp.arange(ATTEMPTS) % 2 == 1)
         step_all = jax.vmap(env.step, in_axes=(0, 0, 0, None))
         _, state, *_ = step_all(jax.random.split(step_key, ATTEMPTS), state, u, params)
         if not planar:
             return (state, goal, visited, key), state.z
         return (state, goal, visited | cells(state.z, box), key), None
 
-    planar = env.dims == 2
+    steer, planar = partial(steering_input, env, params), env.dims == 2
     reset_key, key = jax.random.split(key)
     resets = jax.vmap(env.reset, in_axes=(0, None))
     _, start = resets(jax.random.split(reset_key, ATTEMPTS), params)
@@ -124,3 +116,21 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
     states = path.reshape(-1, env.dims)
     chosen = np.random.default_rng(1).choice(len(states), SAMPLE, replace=False)
     return states[jnp.asarray(chosen)]
+
+
+def steering_input(
+    env: VectorField, params: Params, goal: jax.Array, z: jax.Array, pushes: jax.Array
+) -> jax.Array:
+    """The input `[I]` that takes the state `z` `[d]` towards a goal `[d]`, as strong as may be.
+
+    Where `pushes`, the goal is a direction instead. Near the goal the input is 0.
+    """
+    effect = lambda u: env.effect(u, z, params)
+    zero_input = jnp.zeros(env.num_inputs)
+    way = env.wrap_angles(goal - z)
+    straight = way / params.dt - env.velocity(z, params)
+    target_effect = jnp.where(pushes, goal, straight) - effect(zero_input)
+    u = matmul(target_effect, jax.jacfwd(effect)(zero_input))
+    u = u / jnp.maximum(jnp.max(jnp.abs(u)), 1e-6) * params.action_bound
+    near = ~pushes & (jnp.linalg.norm(way) < params.dt * params.action_bound)
+    return jnp.where(near, 0.0, 1.0) * u

@@ -145,6 +145,8 @@ def test_agreement_is_of_spans_and_of_features():
         ("--env.id=MODULE:Missing", "cannot be made: AttributeError"),
         ("--env.id=CartPole-v9", "env.id CartPole-v9 cannot be made: it is unknown"),
         ("--env.id=MODULE:Unbounded", "have no bounds, so that none is drawn uniformly"),
+        ("--env.id=MODULE:Unbounded --env.policy=snake-6x6", "Unbounded have no bounds, so that"),
+        ("--env.id=MODULE:Unbounded --env.policy=snake-6x6", "give --env.epsilon 0 or bounds"),
         ("--env.id=MODULE:Table", "shows arrays of shape (2, 3); expected vectors or images"),
         ("--env.id=MODULE:Ring --env.maze=GridMaze-7", "env.id takes the place of the maze"),
         ("--env.id=MODULE:Ring --env.epsilon=0.1", "--env.epsilon has no effect"),

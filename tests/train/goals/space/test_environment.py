@@ -110,6 +110,7 @@ def test_rewards_are_those_of_the_distances(ring_run):
             assert reward[k] == pytest.approx(expected, abs=1e-3)
             began[k] = phi if is_first[k] else began[k]
             assert info["outcome"]["climbed"][k] == pytest.approx(phi_next - began[k], abs=1e-3)
+            assert info["outcome"]["way"][k] == 1
             assert bool(info["outcome"]["arrived"][k]) == arrived
             assert not arrived or terminated[k]
             arrivals, ends = arrivals + arrived, ends + bool(terminated[k] & ~arrived)

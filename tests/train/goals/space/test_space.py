@@ -22,7 +22,7 @@ from train.goals.program import PROGRAM
 from train.goals.space import space_pictures, tasks_of_run
 from train.goals.space.space_config import ARMS, SpaceConfig
 from train.goals.space.space_tasks import Task, Tasks
-from train.goals.space.space_training import make_training, measures_of
+from train.goals.space.space_training import heights_of, make_training, measures_of
 from train.host.command_line import command
 from train.host.compilation.compiled import Report
 from train.host.files.rows import agent_means
@@ -87,8 +87,8 @@ def test_rewards_are_those_of_a_slow_walk():
         expected = arrived + 3.0 * (0.9 * (0 if arrived else phi_next) - phi)
         assert reward[n] == pytest.approx(expected, abs=1e-4)
         assert bool(terminated[n]) == arrived
-        climbed = (phi_next - phi) / (top - phi) if top > phi else 1.0
-        assert info["outcome"]["climbed"][n] == pytest.approx(climbed, abs=1e-3)
+        assert info["outcome"]["climbed"][n] == pytest.approx(phi_next - phi, abs=1e-4)
+        assert info["outcome"]["way"][n] == pytest.approx(top - phi, abs=1e-4)
     assert 5 < arrivals < 200
 
 
@@ -132,6 +132,8 @@ def test_potentials_fall_away_from_goals_and_options_go_both_ways(untrained_run)
         [task.potential[7] for task in tasks.tasks],
         atol=1e-6,
     )
+    lowest = np.asarray(tasks.params.potential).min(axis=(1, 2))  # walls are no lower
+    np.testing.assert_allclose(lowest, [task.potential.min() for task in tasks.tasks], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -182,21 +184,24 @@ def test_learners_climb_a_slope_and_reach_goals(untrained_run, tmp_path):
 def test_a_row_has_shares_of_the_episodes_of_its_chunk():
     """Sums over three updates of two goals and two options, then the mean over goals.
 
-    In the first update only what arrives early has ended, and in the second one nothing.
+    In the first update only what arrives early has ended, and in the second one nothing. Of the
+    four episodes of an option one begins near the top and ends far below it.
     """
     arms, nowhere = ("none", "learned distance"), np.zeros(0)
     kinds = [(0, arms[0]), (0, arms[1]), (1, arms[0]), (1, arms[1]), (-1, ""), (-1, "")]
     tasks: Any = SimpleNamespace(arms=arms, tasks=[Task(nowhere, *kind, "") for kind in kinds])
-    episodes = np.array([[2, 1, 0, 3, 1, 0], [0] * 6, [8, 9, 0, 5, 4, 0]])
+    episodes = np.array([[2, 1, 0, 3, 1, 0], [0] * 6, [8, 9, 0, 5, 3, 0]])
     arrived = np.array([[2, 1, 0, 3, 0, 0], [0] * 6, [1, 2, 0, 1, 0, 0]])
-    climbed = np.array([[0, 0, 0, 0, 0.5, 0], [0] * 6, [0, 0, 0, 0, 3.0, 0]])
+    climbed = np.array([[0, 0, 0, 0, -0.4, 0], [0] * 6, [0, 0, 0, 0, 1.8, 0]])
+    way = np.array([[0, 0, 0, 0, 0.01, 0], [0] * 6, [0, 0, 0, 0, 1.99, 0]])
 
     def report_of(ended, *sums) -> Report:
-        finished = {"arrived": float32(sums[0]), "climbed": float32(sums[1])}
+        arrived, climbed, way = map(float32, sums)
+        finished = {"arrived": arrived, "climbed": climbed, "way": way}
         metrics = LoopMetrics(jnp.asarray(ended), finished, {})
         return Report(LoopMetrics(jnp.int32(0), {}, measures_of(tasks, metrics)), jnp.array(True))
 
-    updates = [report_of(*rows) for rows in zip(episodes, arrived, climbed, strict=True)]
+    updates = [report_of(*rows) for rows in zip(episodes, arrived, climbed, way, strict=True)]
     report = jax.tree.map(lambda *x: np.stack(x)[:, None], *updates)
     row = agent_means(report, 0)
     assert row["arrived"] == pytest.approx([3 / 10, (3 / 10 + 4 / 8) / 2])  # the first of one goal
@@ -227,6 +232,21 @@ def test_paths_begin_in_the_same_places_in_all_tasks(untrained_run):
     over = np.any(np.isnan(shorter), axis=-1)
     assert (over[..., 1:] >= over[..., :-1]).all()
     assert over[0, 0].sum() == 100 - end
+
+
+def test_heights_are_of_all_episodes_together():
+    """One that begins near the top does not outweigh the others; of a flat potential it is 0."""
+    climbed, way = np.array([[[-0.3], [0.9]], [[0], [0]]]), np.array([[[0.01], [0.99]], [[0], [0]]])
+    np.testing.assert_allclose(heights_of(climbed, way), [0.6, 0])
+
+
+def test_arms_without_a_finished_episode_have_no_curve(tmp_path):
+    """One chunk of two seeds, in which no episode of the first arm has ended; then none of any."""
+    row = {"steps": 1024, "finished": {}}
+    for arrived in ([None, 0.5], [None, None]):
+        rows = [row | {"seed": seed, "agent": {"arrived": arrived}} for seed in (0, 1)]
+        space_pictures.draw_arrivals(rows, ("none", "learned distance"), tmp_path / "arrived.png")
+        assert (tmp_path / "arrived.png").stat().st_size > 1_000
 
 
 def with_goal(tasks: Tasks, goal: np.ndarray, radius: float) -> Tasks:

@@ -13,7 +13,7 @@ from gymnax.environments.classic_control import cartpole
 from PIL import Image
 
 import envs
-from envs.wrappers import FrameStack, StickyActions
+from envs.wrappers import ActionRepeat, FrameStack, StickyActions
 from train.gymnax.drawings import drawing
 from train.gymnax.drawings.canvas import STRIP, WIDTH, add_caption, shorten
 
@@ -133,6 +133,13 @@ def test_a_wrapped_environment_is_filmed_as_the_one_inside(tmp_path: Path):
     drawing.film(env, env.default_params, wrapped, tmp_path / "wrapped.gif")
     assert drawing.can_draw(env)
     assert (tmp_path / "plain.gif").read_bytes() == (tmp_path / "wrapped.gif").read_bytes()
+
+
+def test_time_passes_as_fast_where_actions_are_repeated(tmp_path: Path):
+    env, states = FrameStack(ActionRepeat(CART_POLE, 4), 2), cart_states(5)
+    wrapped = SimpleNamespace(env=SimpleNamespace(env=states))
+    drawing.film(env, env.default_params, wrapped, tmp_path / "film.gif")
+    assert read(tmp_path / "film.gif")[1] == [80] * 4 + [2000]  # 4 times 20 ms
 
 
 @pytest.mark.fast_cases(2)

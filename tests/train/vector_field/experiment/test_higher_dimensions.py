@@ -78,6 +78,18 @@ def test_a_state_is_visited_from_the_other_side_of_an_angle():
     assert reach.visits(path, BOX, reached, env.wrap_angles).tolist() == [True, False]
 
 
+def test_a_controller_steers_the_shorter_way_round_of_an_angle():
+    env = CartPoleField()
+    steer = jax.jit(
+        lambda goal, z: reach.steering_input(env, env.params(), goal, z, jnp.bool_(False))
+    )
+    hanging, beyond = jnp.array([0.0, 0.0, 3.1, 0.0]), jnp.array([0.0, 0.0, -3.1, 0.0])
+    a_turn_on = beyond.at[2].add(2 * jnp.pi)
+    forward, back = steer(beyond, hanging), steer(hanging, beyond)
+    np.testing.assert_allclose(forward, steer(a_turn_on, hanging), rtol=1e-4)
+    assert float(forward[0] * back[0]) < 0
+
+
 def test_a_plane_through_the_origin():
     points: Any = np.asarray(reach.grid_points(BOX, 3, (0, 2)))
     assert points.shape == (25, 25, 3)
