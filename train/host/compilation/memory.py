@@ -125,7 +125,7 @@ def size_flags(shape: tuple[int, ...], config: Any) -> list[str]:
     for name, value in flatten(plain(config)).items():
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, int) and not isinstance(item, bool):
-                flags.setdefault(item, f"{flag(name)} ({item:,})")
+                flags.setdefault(item, f"{flag(name, config)} ({item:,})")
     return [flags[n] for n in sorted(set(shape), reverse=True) if n > 1 and n in flags][:2]
 
 
