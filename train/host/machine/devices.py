@@ -125,6 +125,11 @@ def count_of(state: RunState) -> int:
     return len(state.key.sharding.device_set)
 
 
+def count_of_process(state: RunState) -> int:
+    """How many of them are of this process."""
+    return len(state.key.sharding.addressable_devices)
+
+
 def layout(mesh: Mesh | None, state: PyTree, members: bool) -> Any:
     """Where the leaves of a state go; None without a mesh."""
     return None if mesh is None else sharding.shardings(mesh, state, members)

@@ -163,7 +163,8 @@ def compile_within_memory(traced: compiled.TracedPrograms, config: Any) -> compi
     """Compiles. Raises UsageError if the compiled program needs more memory than there is."""
     programs = traced.compile()
     memory.return_free_memory()
-    memory.refuse_compiled(programs.chunk, traced.chunk.jaxpr.jaxpr, config)
+    own_devices = devices.count_of_process(traced.like)
+    memory.refuse_compiled(programs.chunk, traced.chunk.jaxpr.jaxpr, config, own_devices)
     return programs
 
 
