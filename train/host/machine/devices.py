@@ -120,6 +120,19 @@ def mesh_shape(count: int, members: int, blocks: int) -> tuple[int, int]:
     return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[0]))
 
 
+def members_of_one(request: str, members: int, blocks: int) -> int:
+    """Members that share the memory of a device, of the devices that are requested as in `mesh_of`.
+
+    CPUs share that of the machine, and so do all members.
+    """
+    is_one = request == "auto" and jax.process_count() == 1
+    if is_one or jax.default_backend() == "cpu":
+        return members
+    count = len(jax.devices())
+    count = min(count, int(request)) if request.isdecimal() else count
+    return members // mesh_shape(count, members, blocks)[0]
+
+
 def count_of(state: RunState) -> int:
     """The devices that share a run, given its state or the shapes of it."""
     return len(state.key.sharding.device_set)

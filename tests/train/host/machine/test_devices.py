@@ -99,6 +99,14 @@ def test_one_device_needs_no_mesh():
         devices.mesh_of("64", 64, 1)
 
 
+def test_members_share_the_memory_of_a_device_or_of_the_machine(monkeypatch):
+    monkeypatch.setattr(devices.jax, "devices", lambda: ["a", "b", "c", "d"])
+    assert devices.members_of_one("all", 8, 1) == 8  # CPUs
+    monkeypatch.setattr(devices.jax, "default_backend", lambda: "gpu")
+    counts = [devices.members_of_one(request, 8, 1) for request in ("auto", "2", "all", "64")]
+    assert counts == [8, 4, 2, 2]
+
+
 def test_several_processes_use_all_their_devices(monkeypatch):
     """What they cannot share is refused without the advice to use fewer, as they cannot."""
     sampled = allo.PRESETS["sampled"].config
