@@ -115,6 +115,7 @@ def test_ids_that_never_occurred_are_refused(tmp_path):
     for ids, message in (
         ([0, 3], "state 1 is 3; expected an id that a recorded transition has, as 3 of 6 do"),
         ([6], "state 0 is 6; expected an id from 0 to 5"),
+        ([[0]], r"has shape \(1, 1\); expected \(\), or \(B,\) for a batch"),
     ):
         with pytest.raises(ValueError, match=message):
             encoder.encode(ids)
