@@ -56,7 +56,7 @@ def test_a_turned_group_is_as_near_as_any_rotation_brings_it():
 
 @pytest.mark.slow
 def test_of_a_group_that_goes_on_the_nearest_true_vectors_are_shown(tmp_path):
-    """Of four equal λ any two vectors in their space may be learned as the last ones."""
+    """Any two vectors in the space of four equal λ may be learned as the last ones."""
     truth = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 5)))[0]
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
     learned = np.concatenate([-truth[:, :1], truth[:, 1:] @ turn[:, :2]], axis=1)
