@@ -219,14 +219,14 @@ def inside(path: pathlib.Path) -> str | None:
 
 
 def unpacked(path: pathlib.Path) -> pathlib.Path:
-    """What pip takes: a zip as a folder, and a wheel without the (1) that a browser appends."""
+    """What pip takes: a folder, a zip as one, a wheel without the (1) that a browser appends."""
     name = re.sub(r" *\(\d+\)", "", path.name)
-    if path.suffix == ".zip":
+    if path.is_file() and path.suffix == ".zip":
         folder = pathlib.Path(tempfile.mkdtemp())
         with zipfile.ZipFile(path) as file:
             file.extractall(folder)
         return folder / (inside(path) or "")
-    if name != path.name:
+    if path.is_file() and name != path.name:
         return pathlib.Path(shutil.copy(path, pathlib.Path(tempfile.mkdtemp()) / name))
     return path
 
@@ -255,6 +255,8 @@ def url(address: str) -> str:
         return ""
     if pathlib.Path(address).expanduser().exists():
         return unpacked(pathlib.Path(address).expanduser()).resolve().as_uri()
+    if address.startswith(("/", "~", ".")):
+        raise SystemExit(f"there is no {address}: write another path into ADDRESS, or an address")
     if "://" not in address:
         address = f"https://{address}"
     if address.startswith(("git+", "file:")) or address.endswith((".whl", ".zip", ".tar.gz")):

@@ -222,6 +222,10 @@ def test_the_address_that_the_form_or_the_metadata_names(
     (foreign_folder / "deep").mkdir()
     write_zip(foreign_folder / "deep/mine.zip", "pyproject.toml")
     assert setup.locate(str(foreign_folder / "deep/mine.zip")).startswith("file:///")
+    (foreign_folder / "jaxrl (1)").mkdir()
+    assert setup.locate(str(foreign_folder / "jaxrl (1)")).endswith("/jaxrl%20%281%29")
+    with pytest.raises(SystemExit, match=r"^there is no ~/gone\.whl: write another path"):
+        setup.locate("~/gone.whl")
     monkeypatch.setattr(setup, "published", lambda: "https://host/published")
     assert setup.locate("") == "git+https://host/published"
     assert setup.locate("host/form") == "git+https://host/form"

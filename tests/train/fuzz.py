@@ -37,7 +37,7 @@ from train.host.command_line import command
 from train.host.errors import REFUSED, RunError
 from train.host.files import metrics_file, policy_files
 from train.host.files.run_directory import RunDirectory, read_config_file
-from train.host.plain_config import names_below, rebuild
+from train.host.plain_config import flag, names_below, rebuild
 from train.host.program import find
 from train.host.scoring import scores
 from train.policies import export
@@ -276,11 +276,10 @@ OPTIONS = {
 @cache
 def flags_of(name: str) -> list[str]:
     """The flags of a program: those of all its presets."""
-    names: dict[str, None] = {}
+    flags: dict[str, None] = {}
     for config, *_ in find(name, "a test").presets.values():
-        names |= dict.fromkeys(names_below(config, ""))
-    short = {"env.maze_file": "maze-file", "env.allow_disconnected": "allow-disconnected"}
-    return [f"--{short.get(x, x).replace('_', '-')}" for x in names]
+        flags |= dict.fromkeys(flag(x, config) for x in names_below(config, ""))
+    return [*flags]
 
 
 @st.composite

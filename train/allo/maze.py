@@ -31,7 +31,7 @@ class Maze:
     """NAME=VALUE: arguments of its constructor."""
     numbers: Annotated[tuple[str, ...], needs("id")] = ()
     """NAME=NUMBER: fields of its parameters."""
-    maze: str = "GridRoom-4"
+    maze: Annotated[str, unless("maze_file", why="--maze-file takes its place")] = "GridRoom-4"
     """A name, such as GridMaze-17, corridors-400-seed7 or rooms-4x4-size5-seed3."""
     maze_file: Annotated[str, tyro.conf.arg(name="maze-file", prefix_name=False)] = ""
     """Text file with a maze of your own instead: # is wall, . is free."""

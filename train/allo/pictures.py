@@ -54,10 +54,9 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     title = f"{problem.layout.name}, {quantity(len(truth.weight), 'states')}"
     name = lambda stem: directory / f"{stem}.png"
     # Eigenvectors of the first seed; curves and visits of all.
-    vectors, first = truth.vectors[:, :d], f"{title}, seed {config.run.seeds[0]}"
-    pairs = maps.Eigenvectors(
-        vectors, learned[0], truth.values, learned_values[0], np.asarray(cosines), truth.group
-    )
+    first = f"{title}, seed {config.run.seeds[0]}"
+    columns = truth.vectors, learned[0], truth.values, learned_values[0], np.asarray(cosines)
+    pairs = maps.Eigenvectors(*columns, truth.group, truth.column_group)
     maps.heat_maps(problem.layout, pairs, name("eigenvectors"), first)
     curves.similarity_curves(rows, name("similarity"), ceiling, title)
     curves.eigenvalue_curves(rows, name("eigenvalues"), truth.values, problem.published, title)

@@ -51,6 +51,8 @@ class Problem(NamedTuple):
 def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: int = 1) -> Problem:
     """The maze, the network's inputs for its states, and the true eigenvectors to be learned.
 
+    `num_seeds` are those whose matrices have to fit into the memory of one device.
+
     The true ones are computed in double precision for the law of pairs that finite walks sample.
     Raises ValueError for what does not fit together, or into memory.
     """
@@ -227,7 +229,10 @@ def matrices_of(agent: allo.Config) -> int:
 
 
 def check_exact(num_states: int, num_seeds: int, matrices: int = MATRICES) -> None:
-    """Raises ValueError if there is no room for an exact expectation; nothing is allocated."""
+    """Raises ValueError if there is no room for an exact expectation; nothing is allocated.
+
+    `num_seeds` are those that share a memory.
+    """
     needed, free = matrices * 4 * num_states**2 * num_seeds, memory.free_bytes()
     if free is not None and needed > free:
         raise ValueError(

@@ -23,6 +23,7 @@ from train.allo.directed import directed_run
 from train.allo.problem import Problem
 from train.allo.recorded import policies
 from train.host.compilation import ahead_of_time
+from train.host.machine import devices
 from train.host.scoring import scores as host_scores
 from train.host.training import Evaluation, Score, TrainedAgents, Training
 
@@ -145,8 +146,9 @@ def walker_of(problem: Problem) -> Any:
 def make_problem(config: Config) -> Problem:
     """The maze of a configuration. Raises ValueError for what would show only after compilation."""
     check(config)
-    observation, num_seeds = config.network.observation, config.run.num_seeds
-    return problems.make_problem(config.env, observation, learning_config(config), num_seeds)
+    observation, run = config.network.observation, config.run
+    seeds_of_device = devices.members_of_one(run.devices, run.num_seeds, config.agent.blocks)
+    return problems.make_problem(config.env, observation, learning_config(config), seeds_of_device)
 
 
 def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Evaluation:

@@ -137,4 +137,4 @@ def _text(template: Any) -> str:
 
 
 def _batch(template: Any) -> str:
-    return f"({', '.join(['B', *map(str, template.shape)])})"
+    return str(("B", *template.shape)).replace("'", "")

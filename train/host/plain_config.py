@@ -30,9 +30,22 @@ def check_options(options: Any, source: str = "") -> None:
         raise UsageError(f"{prefix}{flag(error.name)} {' '.join(error.problem.split())}") from error
 
 
-def flag(name: str) -> str:
-    """The flag of a field, by its dotted name, as `--help` spells it."""
+def flag(name: str, config: Any = None) -> str:
+    """The flag of a field, by its dotted name, as `--help` spells it.
+
+    `config` is what the field is of: there it may be declared to go without the names before it.
+    """
+    if config is not None and _has_short_flag(config, name):
+        name = name.rpartition(".")[2]
     return f"--{name.replace('_', '-')}"
+
+
+def _has_short_flag(config: Any, name: str) -> bool:
+    """Whether a field is declared with `prefix_name=False`."""
+    place, _, last = name.rpartition(".")
+    owner = field_of(config, place) if place else config
+    hint = typing.get_type_hints(type(owner), include_extras=True)[last]
+    return any(getattr(x, "prefix_name", None) is False for x in getattr(hint, "__metadata__", ()))
 
 
 def plain(value: Any) -> Any:

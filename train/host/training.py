@@ -157,7 +157,7 @@ class Config:
     is faster; default: what JAX is set to. Estimates are always in float32, and so is all on CPUs.
     """
     devices: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="auto|all|N")] = "auto"
-    """Devices that share the work: seeds first, then the blocks of each (see loop.blocks); auto:
+    """Devices that share the work: seeds first, then the blocks of each (docs/scaling.md); auto:
     one, or as many cores of a CPU as divide the seeds."""
     distributed: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="auto|...")] = ""
     """Join other processes: auto (SLURM, Open MPI, Cloud TPU), or HOST:PORT,INDEX,COUNT."""

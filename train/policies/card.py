@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from train.host.command_line.command import idle_fields
 from train.host.command_line.repetition import training_command
 from train.host.files import policy_files
+from train.host.files.provenance import files_of
 from train.host.numbers import quantity
 from train.host.plain_config import plain
 from train.host.program import Run
@@ -77,7 +79,7 @@ def card(path: Path, source: Source, content: dict[str, Any], arrays: dict[str, 
         count=sum(x.size for x in arrays.values()),
         size=sum(x.nbytes for x in arrays.values()) / 1000,
         looks=usage(policy, run),
-        game=bullets(game(run.config)),
+        game=bullets(game(run)),
         command=training_command(run, content["preset"]),
         facts=bullets(facts(source, content)),
         scores="\n\n".join([*score(run, content["scores"]), *transfer(run, content)]),
@@ -107,10 +109,21 @@ def facts(source: Source, content: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def game(config: Any) -> dict[str, Any]:
-    """What a configuration says of the environment; without a part `env`, all but the run."""
-    fields = plain(getattr(config, "env", config))
-    return {name: x for name, x in fields.items() if name not in ("run", "agent", "loop")}
+def game(run: Run) -> dict[str, Any]:
+    """What a configuration says of the environment; without a part `env`, all but the run.
+
+    What has no effect is left out; files of data that take its place are named.
+    """
+    config, idle = run.config, idle_fields(run.program, run.config)
+    place = "env." if hasattr(config, "env") else ""
+    files = files_of(config) if place else {}
+    data = {name: text for name, text in files.items() if not name.startswith(place)}
+    others = {"run", "agent", "loop"}
+    return data | {
+        name: value
+        for name, value in plain(getattr(config, "env", config)).items()
+        if name not in others and f"{place}{name}" not in idle
+    }
 
 
 def usage(policy: str, run: Run) -> str:

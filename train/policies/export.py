@@ -120,7 +120,8 @@ def write(options: Export) -> Path:
     content = {
         **facts(run, directory, seed, options.best),
         "config": plain(config),
-        "trained": {name: meta[name] for name in ("versions", "device", "git")},
+        "trained": {name: meta[name] for name in ("versions", "device", "git")}
+        | {"files": meta.get("files", {})},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     policy_files.write(path, arrays, content)

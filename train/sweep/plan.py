@@ -115,9 +115,10 @@ def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str
     def read_value(name: str, value: str) -> Any:
         if not value:
             raise UsageError(f"--vary {name}: a value is empty")
-        if isinstance(field_of(program.presets[preset].config, name), bool):
+        default = program.presets[preset].config
+        if isinstance(field_of(default, name), bool):
             return parse_switch(name, value)
-        words = [preset, *flags, flag(name), *value.split()]
+        words = [preset, *flags, flag(name, default), *value.split()]
         config, _ = parse(program, words, refuses_idle=False)
         return field_of(config, name)
 
@@ -223,7 +224,7 @@ def check(program: Program, config: Any, preset: str) -> None:
     try:
         checks.config(config)
     except checks.OutOfRange as error:
-        raise UsageError(f"{flag(error.name)} {error.problem}") from error
+        raise UsageError(f"{flag(error.name, config)} {error.problem}") from error
     refuse_idle(program, config, program.presets[preset].config)
 
 

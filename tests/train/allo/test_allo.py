@@ -323,6 +323,7 @@ FILES = {
         ("--maze-file=unknown.txt", "unknown.txt: "),
         ("--maze-file=single.txt", "has 1 free cell; expected at least 2"),
         ("--maze-file=blocks.txt", "2 regions, of 4 and 4 cells; expected one; --allow-disconn"),
+        ("--maze-file=blocks.txt --env.maze=GridMaze-9", "--env.maze has no effect, as --maze-f"),
         ("--env.maze=GridMaze-0", "maze 'GridMaze-0' is unknown; expected one of GridMaze-7, "),
         ("--env.wind=1.5", "--env.wind is 1.5, expected a number above -1.0 and"),
         ("--env.transitions=0", "--env.transitions is 0, expected a number at least 1"),
@@ -355,7 +356,7 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path,
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         (tmp_path / f"{name}.txt").write_text(text)
-    maze = "" if "--env.maze" in flags else "--env.maze=GridMaze-9"
+    maze = "" if "maze" in flags else "--env.maze=GridMaze-9"
     arguments = f"{flags} {maze} --run.directory=run"
     assert allo_command(arguments=arguments.split()) == 2
     complaint = capsys.readouterr().err

@@ -17,7 +17,8 @@ from train.allo.encoders import Encoder
 from train.allo.program import PROGRAM
 from train.host.command_line import command
 from train.host.errors import UsageError
-from train.policies import export
+from train.host.program import Run
+from train.policies import card, export
 
 SMALL = (
     "--network.hidden 16 --agent.num-features=3 --agent.spare-features=2 --run.total-steps=50 "
@@ -114,6 +115,7 @@ def test_ids_that_never_occurred_are_refused(tmp_path):
     for ids, message in (
         ([0, 3], "state 1 is 3; expected an id that a recorded transition has, as 3 of 6 do"),
         ([6], "state 0 is 6; expected an id from 0 to 5"),
+        ([[0]], r"has shape \(1, 1\); expected \(\), or \(B,\) for a batch"),
     ):
         with pytest.raises(ValueError, match=message):
             encoder.encode(ids)
@@ -201,6 +203,17 @@ def test_a_run_and_its_exported_file_encode_as_it_wrote(kind, flags, tmp_path):
         encoders.load(run, seed=99)
     with pytest.raises(UsageError, match=r"train\.allo\.encoders"):
         train.load(run, seed=0)
+
+
+def test_the_card_names_what_was_learned_from_and_nothing_else(tmp_path):
+    data, maze = tmp_path / "data.npz", tmp_path / "maze.txt"
+    data.write_text("data")
+    maze.write_text("..")
+    game = lambda *flags: card.game(Run(tmp_path, PROGRAM, command.parse(PROGRAM, flags)[0], 1, []))
+    assert game("--transitions", str(data)) == {"transitions": f"{data} (crc32 adf3f363)"}
+    of_maze = game("--maze-file", str(maze))
+    assert of_maze["maze_file"] == str(maze)
+    assert not {"maze", "door_back", "epsilon", "truth_cells"} & of_maze.keys()
 
 
 def test_other_policies_are_refused():

@@ -74,7 +74,7 @@ def test_a_run_that_was_saved_without_shares_goes_on_and_is_repeated(preset, tmp
     assert program.training(old).budget_shapes_learning == (preset == "rainbow")  # its rate falls
     old = replace(old, run=replace(old.run, resume=""))
     preset_name, default = beginning(program, preset, old)
-    assert parse(program, [preset_name, *flags(plain(old), plain(default))])[0] == old
+    assert parse(program, [preset_name, *flags(old, default)])[0] == old
 
 
 @pytest.mark.parametrize("share", [0.0, 0.025, 0.3, 1.0, 3.0])

@@ -90,6 +90,19 @@ def test_a_licence_is_named_by_who_gives_it(ppo_export, tmp_path):
     assert (tmp_path / "p.md").read_text().endswith("## Licence\n\nCC-BY-4.0\n")
 
 
+def test_changed_files_that_were_learned_from_are_told(ppo_export, tmp_path, monkeypatch, caplog):
+    run, _ = ppo_export
+    meta = checkpoint.read_meta(RunDirectory(run.directory).checkpoints)
+    files = {"data": "a.npz (crc32 1)"}
+    monkeypatch.setattr(policies.checkpoint, "read_meta", lambda *_: meta | {"files": files})
+    path = policies.export(run.directory, tmp_path / "p", 3)
+    for now, change in ((files, ""), ({"data": "a.npz (crc32 2)"}, "1) -> a.npz (crc32 2)")):
+        monkeypatch.setattr(saved_policies, "files_of", lambda config, now=now: now)
+        saved_policies.as_run(path)
+        assert bool(caplog.text) == bool(change)
+        assert change in caplog.text
+
+
 def test_what_is_not_known_has_no_line_in_a_card(ppo_export, tmp_path, monkeypatch):
     run, _ = ppo_export
     meta = checkpoint.read_meta(RunDirectory(run.directory).checkpoints)

@@ -31,6 +31,10 @@ TIES = (
     " A line joins equal λ, whose vectors may be any basis: the learned ones are first rotated "
     "together onto the true ones; |cos| is from before that."
 )
+CUT = (
+    " The last line goes on beyond the learned ones: of its true vectors those are shown that are "
+    "nearest to the learned ones."
+)
 # In inches: margin, line of a caption, labels of a pair, space between its mazes and between pairs.
 EDGE, LINE, LABELS, BETWEEN, GAP = 0.35, 0.155, 0.36, 0.07, 0.22
 
@@ -38,12 +42,13 @@ EDGE, LINE, LABELS, BETWEEN, GAP = 0.35, 0.155, 0.36, 0.07, 0.22
 class Eigenvectors(NamedTuple):
     """Learned eigenvectors beside the true ones, by component."""
 
-    truth: np.ndarray  # [S, d]
+    truth: np.ndarray  # [S, e], e >= d
     learned: np.ndarray  # [S, d]
     values: np.ndarray  # [d] true λ
     learned_values: np.ndarray  # [d] learned λ
     cosines: np.ndarray  # [d] |cos| between learned and true columns, before they are rotated
     group: np.ndarray  # int [d], the same for components of equal λ
+    column_group: np.ndarray  # int [e], the same of the true ones; -1 beyond the learned groups
 
 
 def heat_maps(layout: Layout, pairs: Eigenvectors, path: str | Path, title: str) -> None:
@@ -52,9 +57,9 @@ def heat_maps(layout: Layout, pairs: Eigenvectors, path: str | Path, title: str)
     Learned columns are rotated onto the true ones, see `align_columns`. Raises ValueError for
     shapes that do not match and for numbers that are not finite.
     """
-    truth = np.asarray(pairs.truth, float)
+    d, true_groups = len(pairs.group), np.asarray(pairs.column_group)
+    truth = nearest_columns(pairs)
     pairs = pairs._replace(truth=truth, learned=align_columns(truth, pairs.learned, pairs.group))
-    d = truth.shape[1]
     for name in ("values", "learned_values", "cosines"):
         check_shape(name, getattr(pairs, name), (d,))
     bands = -(-d // PAIRS)
@@ -62,8 +67,10 @@ def heat_maps(layout: Layout, pairs: Eigenvectors, path: str | Path, title: str)
     side = max(1.7, 8 / max(columns, 3))
     width, height = size_of(layout, side, 1.5 * side)
     pitch = max(width, 1.7) + GAP, LABELS + 2 * height + BETWEEN + GAP
-    is_tied = [np.count_nonzero(np.equal(pairs.group, one)) > 1 for one in pairs.group]
-    title, caption = f"True and learned eigenvectors: {title}", LEGEND + TIES * any(is_tied)
+    is_tied = [np.count_nonzero(true_groups == one) > 1 for one in pairs.group]
+    is_cut = pairs.group[-1] in true_groups[d:]
+    title = f"True and learned eigenvectors: {title}"
+    caption = LEGEND + TIES * any(is_tied) + CUT * is_cut
     size = 2 * EDGE + columns * pitch[0] - GAP, bands * pitch[1]
     figure, head = sheet(*size, title, caption)
     for i in range(d):
@@ -102,6 +109,26 @@ def decimal_text(value: float) -> str:
     return f"{round(float(value), 4) + 0.0:.4f}"
 
 
+def nearest_columns(pairs: Eigenvectors) -> np.ndarray:
+    """The true columns `[S, d]` that learned ones are shown beside.
+
+    Where the last group has more true columns than learned ones, any of its vectors are as right:
+    those nearest to the learned ones, by an orthogonal map. Raises ValueError for shapes that do
+    not match and for numbers that are not finite.
+    """
+    truth, learned = np.asarray(pairs.truth, float), np.asarray(pairs.learned, float)
+    check_columns(truth, learned)
+    check_shape("column_group", pairs.column_group, truth.shape[1:])
+    d = len(pairs.group)
+    nearest, last = truth[:, :d].copy(), np.equal(pairs.group, pairs.group[-1])
+    check_shape("learned", learned, nearest.shape)
+    if pairs.group[-1] in pairs.column_group[d:]:
+        columns = truth[:, np.equal(pairs.column_group, pairs.group[-1])]
+        u, _, v = np.linalg.svd(columns.T @ learned[:, last], full_matrices=False)
+        nearest[:, last] = columns @ (u @ v)
+    return nearest
+
+
 def align_columns(truth: np.ndarray, learned: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Learned columns `[S, d]`, rotated by orthogonal maps to be nearest to the true ones.
 
@@ -111,12 +138,9 @@ def align_columns(truth: np.ndarray, learned: np.ndarray, group: np.ndarray) -> 
     numbers that are not finite.
     """
     truth, learned, group = np.asarray(truth, float), np.asarray(learned, float), np.asarray(group)
-    if truth.ndim != 2 or truth.shape[1] == 0:
-        raise ValueError(f"truth has shape {truth.shape}; expected [S, d], a column per component")
+    check_columns(truth, learned)
     check_shape("learned", learned, truth.shape)
     check_shape("group", group, truth.shape[1:])
-    if not (np.isfinite(truth).all() and np.isfinite(learned).all()):
-        raise ValueError("truth and learned are not all finite; expected a number for every state")
     rotated = np.empty_like(learned)
     for one in np.unique(group):
         members = group == one
@@ -155,6 +179,14 @@ def normalised_entropy(visits: np.ndarray) -> float:
     """Entropy of the distribution of visits `[S]`, divided by that of the uniform one: 0 to 1."""
     law = visits[visits > 0] / visits.sum()
     return float(-np.sum(law * np.log(law)) / np.log(len(visits)))
+
+
+def check_columns(truth: np.ndarray, learned: np.ndarray) -> None:
+    """Raises ValueError for what are no columns, and for numbers that are not finite."""
+    if truth.ndim != 2 or truth.shape[1] == 0:
+        raise ValueError(f"truth has shape {truth.shape}; expected [S, d], a column per component")
+    if not (np.isfinite(truth).all() and np.isfinite(learned).all()):
+        raise ValueError("truth and learned are not all finite; expected a number for every state")
 
 
 def check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:

@@ -169,7 +169,7 @@ def parse_fields(
     """`default`, of a preset, with the fields that flags set, after the name that was `chosen`."""
     presets = program.presets
     usage = f"{program.command} [{' | '.join(presets)}]"
-    idle = lambda config: [flag(name) for name in idle_fields(program, config)]
+    idle = lambda config: [flag(name, config) for name in idle_fields(program, config)]
     try:
         return parse_flags(usage, default, arguments, describe_presets(program, preset), idle)
     except UsageError as error:
@@ -187,7 +187,7 @@ def refuse_idle(program: Program, config: Any, default: Any) -> None:
     """Raises UsageError for a flag that has no effect with the others."""
     for name, reason in idle_fields(program, config).items():
         if field_of(config, name) != field_of(default, name):
-            raise UsageError(f"{flag(name)} has no effect, as {reason}: leave it out")
+            raise UsageError(f"{flag(name, config)} has no effect, as {reason}: leave it out")
 
 
 def idle_fields(program: Program, config: Any) -> dict[str, str]:
@@ -208,7 +208,7 @@ def with_flags(message: str, config: Any) -> str:
     def field_to_flag(word: re.Match) -> str:
         matches = [x for x in names if x == word[0] or x.endswith(f".{word[0]}")]
         is_field = word[0] in names or "_" in word[0]
-        return flag(matches[0]) if is_field and len(matches) == 1 else word[0]
+        return flag(matches[0], config) if is_field and len(matches) == 1 else word[0]
 
     return re.sub(r"(?<![\w./-])[a-z]\w*[._]\w+(\.\w+)*|^\w+(?= is )", field_to_flag, message)
 

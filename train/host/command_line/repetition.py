@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from train.host.command_line.defaults import chunks, suited_preset
-from train.host.plain_config import flag, plain
+from train.host.plain_config import flag, flatten, plain
 from train.host.program import Program, Run
 
 WHERE = ("directory", "resume", "devices", "distributed", "log", "live")
@@ -21,7 +21,7 @@ def training_command(run: Run, preset: str) -> str:
     settings = run.config.run
     usual = {name: getattr(default.run, name) for name in WHERE if hasattr(settings, name)}
     config = replace(run.config, run=replace(settings, **usual))
-    return shlex.join([*run.program.command.split(), preset, *flags(plain(config), plain(default))])
+    return shlex.join([*run.program.command.split(), preset, *flags(config, default)])
 
 
 def beginning(program: Program, preset: str, config: Any) -> tuple[str, Any]:
@@ -37,14 +37,16 @@ def beginning(program: Program, preset: str, config: Any) -> tuple[str, Any]:
     return preset, replace(default, run=replace(default.run, **fields))
 
 
-def flags(value: Any, default: Any, name: str = "") -> list[str]:
-    """The flags that turn `default` into `value`, both plain data."""
-    if isinstance(value, dict):
-        prefix = f"{name}." if name else ""
-        return [x for key in value for x in flags(value[key], default[key], f"{prefix}{key}")]
-    if value == default:
-        return []
+def flags(config: Any, default: Any) -> list[str]:
+    """The flags that turn `default` into `config`, of one type."""
+    values, old = flatten(plain(config)), flatten(plain(default))
+    changed = [name for name, value in values.items() if value != old[name]]
+    return [word for name in changed for word in _words(flag(name, config), values[name])]
+
+
+def _words(flag: str, value: Any) -> list[str]:
+    """A flag with a value as plain data; a switch has none."""
     if isinstance(value, bool):
-        *path, switch = name.split(".")
-        return [flag(".".join([*path, switch if value else f"no-{switch}"]))]
-    return [flag(name), *map(str, value if isinstance(value, list) else [value])]
+        place, dot, last = flag.rpartition(".")
+        return [flag if value else f"{place}{dot}no-{last}" if dot else f"--no-{flag[2:]}"]
+    return [flag, *map(str, value if isinstance(value, list) else [value])]

@@ -43,10 +43,16 @@ def refuse_program(state: PyTree, program: Any, config: Any, devices: int = 1) -
     refuse(needed, "the largest array of its program is", largest, config, devices)
 
 
-def refuse_compiled(compiled: Any, program: Any, config: Any) -> None:
-    """Raises UsageError if the compiled form of a jaxpr would need more than there is."""
+def refuse_compiled(compiled: Any, program: Any, config: Any, devices: int = 1) -> None:
+    """Raises UsageError if the compiled form of a jaxpr would need more than there is.
+
+    So many devices of this process run it; CPUs need their parts of the same memory.
+    """
     needed = program_bytes(compiled)
-    if needed is None or fits(needed):
+    if needed is None:
+        return
+    needed *= devices if jax.default_backend() == "cpu" else 1
+    if fits(needed):
         return  # without a search for the largest array
     largest = max(arrays(program), key=size_of)
     refuse(needed, "the largest array of its program is", largest, config)
@@ -65,7 +71,10 @@ def return_free_memory() -> None:
 
 
 def program_bytes(compiled: Any) -> int | None:
-    """Bytes that a compiled program uses, arguments and results included; None: unknown."""
+    """Bytes that a compiled program uses on each device, arguments and results included.
+
+    None: unknown.
+    """
     analysis = compiled.memory_analysis()
     if analysis is None:  # not every backend knows
         return None
@@ -125,7 +134,7 @@ def size_flags(shape: tuple[int, ...], config: Any) -> list[str]:
     for name, value in flatten(plain(config)).items():
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, int) and not isinstance(item, bool):
-                flags.setdefault(item, f"{flag(name)} ({item:,})")
+                flags.setdefault(item, f"{flag(name, config)} ({item:,})")
     return [flags[n] for n in sorted(set(shape), reverse=True) if n > 1 and n in flags][:2]
 
 

@@ -5,6 +5,7 @@ Devices are given to members first; what is left splits the blocks of each (see 
 
 import contextlib
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -74,12 +75,15 @@ def refuse_part(request: str) -> None:
         )
 
 
-def mesh_of(request: str, members: int, blocks: int) -> Mesh | None:
+def mesh_of(
+    request: str, members: int, blocks: int, flags: Sequence[str] = ("--run.num-seeds",)
+) -> Mesh | None:
     """The mesh for the requested devices, "auto", "all" or a number; None for one device.
 
     "all" are as many as can share the work equally; "auto" is one, or as many cores of a CPU as can
     share the members. Several processes use all they have. Raises UsageError if there are fewer
-    than requested, more in several processes, or the number does not divide the work.
+    than requested, more in several processes, or the number does not divide the work; `flags`
+    are those that say how many members and blocks there are.
     """
     devices, is_alone = jax.devices(), jax.process_count() == 1
     if not is_alone:  # or a process would have none
@@ -97,8 +101,7 @@ def mesh_of(request: str, members: int, blocks: int) -> Mesh | None:
         fewer = f"give {quantity(size, 'devices')}, or" if is_alone else "give"
         raise UsageError(
             f"{subject} cannot share {quantity(members, 'seeds')} of "
-            f"{quantity(blocks, 'blocks')} equally: {fewer} another --loop.blocks or "
-            "--run.num-seeds"
+            f"{quantity(blocks, 'blocks')} equally: {fewer} another {' or '.join(flags)}"
         )
     if size == 1:
         return None
@@ -117,9 +120,27 @@ def mesh_shape(count: int, members: int, blocks: int) -> tuple[int, int]:
     return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[0]))
 
 
+def members_of_one(request: str, members: int, blocks: int) -> int:
+    """Members that share the memory of a device, of the devices that are requested as in `mesh_of`.
+
+    CPUs share that of the machine, and so do all members.
+    """
+    is_one = request == "auto" and jax.process_count() == 1
+    if is_one or jax.default_backend() == "cpu":
+        return members
+    count = len(jax.devices())
+    count = min(count, int(request)) if request.isdecimal() else count
+    return members // mesh_shape(count, members, blocks)[0]
+
+
 def count_of(state: RunState) -> int:
     """The devices that share a run, given its state or the shapes of it."""
     return len(state.key.sharding.device_set)
+
+
+def count_of_process(state: RunState) -> int:
+    """How many of them are of this process."""
+    return len(state.key.sharding.addressable_devices)
 
 
 def layout(mesh: Mesh | None, state: PyTree, members: bool) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxrl import checkpoint, checks
+from jaxrl import checkpoint, checks, dependent_fields
 from train.host.compilation import compiled, memory
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
@@ -17,7 +17,7 @@ from train.host.files.whole_files import refuse_unwritable
 from train.host.machine import devices, distributed, jax_settings
 from train.host.machine.members import Members
 from train.host.numbers import quantity
-from train.host.plain_config import differences, plain, rebuild
+from train.host.plain_config import differences, flag, flatten, plain, rebuild
 from train.host.program import Program
 from train.host.running import agreement
 from train.host.training import MAY_CHANGE, Config, Training
@@ -127,7 +127,8 @@ def trace(
     """
     settings: Config = config.run
     members = members or settings.members
-    mesh = devices.mesh_of(settings.devices, len(members.seeds), training.blocks)
+    sizes = len(members.seeds), training.blocks
+    mesh = devices.mesh_of(settings.devices, *sizes, flags_of_sizes(config))
     length = settings.chunk_updates(training.steps_per_update)
     if settings.total_updates(training.steps_per_update) > checks.INT32:
         raise UsageError(
@@ -151,11 +152,19 @@ def trace(
     return traced
 
 
+def flags_of_sizes(config: Any) -> list[str]:
+    """The flags that say how many blocks and members a run has."""
+    names, idle = flatten(plain(config)), dependent_fields.idle_fields(config)
+    blocks = [x for x in names if x.rpartition(".")[2] == "blocks" and x not in idle]
+    return [flag(x, config) for x in (*blocks, "run.num_seeds")]
+
+
 def compile_within_memory(traced: compiled.TracedPrograms, config: Any) -> compiled.Programs:
     """Compiles. Raises UsageError if the compiled program needs more memory than there is."""
     programs = traced.compile()
     memory.return_free_memory()
-    memory.refuse_compiled(programs.chunk, traced.chunk.jaxpr.jaxpr, config)
+    own_devices = devices.count_of_process(traced.like)
+    memory.refuse_compiled(programs.chunk, traced.chunk.jaxpr.jaxpr, config, own_devices)
     return programs
 
 

@@ -1,5 +1,6 @@
 """Loads trained policies by name or path, as runs of one agent."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,18 +11,23 @@ from train.host import abilities
 from train.host.arguments import flag_value
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
+from train.host.files.provenance import files_of
 from train.host.files.run_directory import RunDirectory
-from train.host.plain_config import rebuild
+from train.host.plain_config import differences, rebuild
 from train.host.program import Program, Run, find
 from train.host.running import saved_runs
 
+_log = logging.getLogger(__name__)
 COMPILED = ".jax"
 """Suffix of a policy that `python -m train.policies compile` has written."""
 
 
 @in_float32
 def as_run(name: str | Path) -> Run:
-    """A policy as a run of one agent; its directory, `runs/policy-NAME`, may not exist."""
+    """A policy as a run of one agent; its directory, `runs/policy-NAME`, may not exist.
+
+    Warns of files that have changed since it was trained and of which its configuration tells.
+    """
     path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
     program = find(content["entry_point"], path)
@@ -32,6 +38,10 @@ def as_run(name: str | Path) -> Run:
         agent = jax.eval_shape(program.training(config).init, jax.random.key(0)).agent
     except (ValueError, TypeError, UsageError) as error:
         raise UsageError(f"{path} cannot be used: {in_one_line(error)}") from error
+    files, trained = files_of(config), content["trained"]
+    saved_files = trained.get("files", files) if isinstance(trained, dict) else files
+    for change in differences(saved_files, files):
+        _log.warning("%s since %s was trained: it is read as it is now", change, path)
     arrays = policy_files.read_arrays(path, policy_files.parameters(agent))
     agents = [policy_files.with_parameters(agent, arrays)]
     directory = Path("runs", f"policy-{path.stem}")

@@ -22,6 +22,7 @@ def draw(path, d: int = 2, layout=MAZE, **changes) -> Figure:
         "learned_values": np.linspace(0, 0.6, d),
         "cosines": np.ones(d),
         "group": np.arange(d) // 2,
+        "column_group": np.arange(d) // 2,
     }
     with saved_figures() as figures:
         maps.heat_maps(layout, maps.Eigenvectors(**{**arguments, **changes}), path, "A $maze_")
@@ -54,6 +55,20 @@ def test_a_turned_group_is_as_near_as_any_rotation_brings_it():
 
 
 @pytest.mark.slow
+def test_of_a_group_that_goes_on_the_nearest_true_vectors_are_shown(tmp_path):
+    """Any two vectors in the space of four equal λ may be learned as the last ones."""
+    truth = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 5)))[0]
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    learned = np.concatenate([-truth[:, :1], truth[:, 1:] @ turn[:, :2]], axis=1)
+    none, group, column_group = np.zeros(3), np.array([0, 1, 1]), np.array([0, 1, 1, 1, 1])
+    pairs = maps.Eigenvectors(truth, learned, none, none, none, group, column_group)
+    nearest = maps.nearest_columns(pairs)
+    np.testing.assert_allclose(nearest[:, 1:], learned[:, 1:], atol=1e-12)
+    np.testing.assert_array_equal(nearest[:, 0], truth[:, 0])
+    figure = draw(tmp_path / "maps.png", 3, **pairs._asdict())
+    assert any("goes on beyond" in text.get_text() for text in figure.texts)
+
+
 def test_more_than_six_pairs_take_another_double_row(tmp_path):
     sizes = {}
     for d in (1, 4, 6, 7, 8):

@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 
 from tests.train import tiny
+from train.allo import program as allo
 from train.host import device_presets
 from train.host.command_line.command import parse
 from train.host.command_line.defaults import LEAST_ROWS, chunks
 from train.host.command_line.repetition import beginning
 from train.host.command_line.repetition import flags as flags_between
+from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
-from train.host.plain_config import plain
 from train.host.program import find
 from train.host.training import PlayConfig
+from train.sweep import plan
 
 PROGRAMS = ("snake", "two_snake", "durotaxis", "gymnax", "allo", "vector_field")
 
@@ -69,8 +71,21 @@ def test_a_chunk_that_is_given_stays(flags, chunk):
     config, preset = parse(tiny.PROGRAM, flags.split())
     assert config.run.chunk_steps == chunk
     preset_name, default = beginning(tiny.PROGRAM, preset, config)
-    repeat_flags = flags_between(plain(config), plain(default))
+    repeat_flags = flags_between(config, default)
     assert parse(tiny.PROGRAM, [preset_name, *repeat_flags]) == (config, preset)
+
+
+def test_flags_without_the_name_of_their_part_are_repeated():
+    """`--maze-file` is the field `env.maze_file`, and `--env.maze-file` nothing."""
+    words = ["allo", "--maze-file", "maze.txt", "--allow-disconnected"]
+    config, _ = parse(allo.PROGRAM, words)
+    assert flags_between(config, allo.PROGRAM.presets["allo"].config) == words[1:]
+    assert flags_between(allo.PROGRAM.presets["allo"].config, config)[2:] == [
+        "--no-allow-disconnected"
+    ]
+    with pytest.raises(UsageError, match=r"^--maze-file has no effect"):
+        parse(allo.PROGRAM, [*words[:3], "--transitions", "walks.npz"])
+    assert plan.reader(allo.PROGRAM, "allo", [])("env.maze_file", "my.txt") == "my.txt"
 
 
 def test_a_run_that_goes_on_keeps_its_chunks(tmp_path):

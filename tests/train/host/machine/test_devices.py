@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from tests.train.host.crashes import timeless_rows
+from train.allo import config as allo
 from train.host.errors import UsageError
 from train.host.machine import devices
-from train.host.running import saved_runs
+from train.host.running import preparation, saved_runs
 
 ROOT = Path(__file__).resolve().parents[4]
 ROUNDING = 1e-3
@@ -98,11 +99,23 @@ def test_one_device_needs_no_mesh():
         devices.mesh_of("64", 64, 1)
 
 
+def test_members_share_the_memory_of_a_device_or_of_the_machine(monkeypatch):
+    monkeypatch.setattr(devices.jax, "devices", lambda: ["a", "b", "c", "d"])
+    assert devices.members_of_one("all", 8, 1) == 8  # CPUs
+    monkeypatch.setattr(devices.jax, "default_backend", lambda: "gpu")
+    counts = [devices.members_of_one(request, 8, 1) for request in ("auto", "2", "all", "64")]
+    assert counts == [8, 4, 2, 2]
+
+
 def test_several_processes_use_all_their_devices(monkeypatch):
     """What they cannot share is refused without the advice to use fewer, as they cannot."""
+    sampled = allo.PRESETS["sampled"].config
+    assert preparation.flags_of_sizes(allo.PRESETS["allo"].config) == ["--run.num-seeds"]
     monkeypatch.setattr(devices.jax, "process_count", lambda: 2)
     monkeypatch.setattr(devices.jax, "devices", lambda: ["a", "b", "c", "d"])
-    with pytest.raises(UsageError, match=r"4 devices of all processes.* 6 blocks.*: give another"):
-        devices.mesh_of("auto", 1, 6)
+    with pytest.raises(
+        UsageError, match=r"4 devices of all .* 6 blocks.*: give another --agent\.blocks "
+    ):
+        devices.mesh_of("auto", 1, 6, preparation.flags_of_sizes(sampled))
     with pytest.raises(UsageError, match=r"--devices 2: .* use all 4 that they have: give"):
         devices.mesh_of("2", 1, 4)

@@ -133,6 +133,15 @@ def test_a_file_that_no_evaluation_has_written_is_refused(text: str, tmp_path: P
     assert "\n" not in str(refused.value)
 
 
+def test_cpus_need_their_parts_of_a_program_in_the_same_memory(monkeypatch):
+    monkeypatch.setattr(memory, "program_bytes", lambda compiled: 600)
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1_000)
+    program = jax.make_jaxpr(jax.numpy.sin)(1.0).jaxpr
+    memory.refuse_compiled(None, program, tiny.Config(), devices=1)
+    with pytest.raises(UsageError, match=r"needs 1\.2 kB of memory and 1 kB are free"):
+        memory.refuse_compiled(None, program, tiny.Config(), devices=2)
+
+
 def test_more_games_than_fit_into_memory_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 1_000)
     evaluate = games.of_player(tiny.Walk(), Params(20), PLAYER, 3)
