@@ -229,6 +229,7 @@ def _episodes(
             spikes = spike_times.read(arrays, len(u))
             if not units:
                 raise ValueError("there are no spikes")
+            data_checks.refuse_turned(u, spikes.times, bin_width)
             rows = lengths
             lengths, end = spike_times.lengths(arrays, rows, bin_width)
             y = spike_times.counts(spikes, lengths, end, bin_width, units)
