@@ -146,11 +146,11 @@ def relative_errors(learned: np.ndarray, true: np.ndarray) -> np.ndarray:
 
 
 def error_name(dimension: int, name: str = "error") -> str:
-    """What the error on the grid is called: "here" if the grid is but a plane of the state.
+    """What the error on the grid is called, which may be but a plane of the state.
 
     The scores of a state of more dimensions are those of points in all of its box.
     """
-    return name if dimension == 2 else f"{name} here"
+    return name if dimension == 2 else f"{name} in this plane"
 
 
 def outline(within: np.ndarray, box: float) -> np.ndarray:
