@@ -105,9 +105,9 @@ def test_plans_keep_to_the_rate_and_the_charge_of_a_stream():
     np.testing.assert_allclose(charges, [1.5 + 0.85, 1.5 + 1.8, 1.0 + 2.75])
     assert limits().charge == 3.0
     np.testing.assert_array_equal(limits(state=(0.0, 0.0)).spent, np.zeros(3))
-    given = limits(rate=0.1, charge=1.0)
-    np.testing.assert_allclose(given.change, 0.1)
-    assert (given.charge, given.spent) == (1.0, None)
+    by_flags = limits(rate=0.1, charge=1.0)
+    np.testing.assert_allclose(by_flags.change, 0.1)
+    assert (by_flags.charge, by_flags.spent) == (1.0, None)
     question = rig.question(model, (), rig.LimitFlags((), (), np.inf, np.inf))
     rig.check_charge(question, 3, 1, 3)
     model.allowance = own._replace(spent=np.array([0.5, 0.5, 2.0]))

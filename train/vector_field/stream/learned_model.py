@@ -72,8 +72,8 @@ def load(directory: str | Path) -> FittedModel:
 def allowance(limits: RigLimits, journal: Journal) -> Allowance:
     """What the rig allows from its newest sample on, whose own input is not given yet."""
     end, window = max(0, journal.count - 1), limits.window
-    given = journal.rows(max(0, end - window + 1), end).u
-    spent = np.abs(given).sum(1) * limits.dt
+    inputs = journal.rows(max(0, end - window + 1), end).u
+    spent = np.abs(inputs).sum(1) * limits.dt
     return Allowance(
         np.array(limits.rate), limits.charge, np.pad(spent, (window - 1 - len(spent), 0))
     )

@@ -60,8 +60,8 @@ def test_the_charge_of_a_window_counts_what_was_spent_before():
         plan = np.asarray(enforce(limits, jnp.zeros(2), rng.normal(size=(steps, 2)), 1, steps))
         amounts = np.concatenate([spent, 0.1 * np.abs(plan).sum(1)])
         windows = [amounts[end - 6 : end].sum() for end in range(6, len(amounts) + 1)]
-        found = input_limits.window_charges(limits, jnp.asarray(plan))
-        np.testing.assert_allclose(found, windows, atol=1e-6)
+        charges = input_limits.window_charges(limits, jnp.asarray(plan))
+        np.testing.assert_allclose(charges, windows, atol=1e-6)
         assert max(windows) <= 1.0 + 1e-5
         assert np.abs(np.diff(plan, axis=0, prepend=0)).max(0)[1] <= 0.3 + 1e-6
     held = enforce(limits, jnp.zeros(2), 2 * jnp.ones((steps, 2)), 1, steps)

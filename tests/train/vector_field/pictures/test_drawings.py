@@ -100,6 +100,8 @@ def test_ticks_are_round_and_few():
     ticks = maps.ticks
     assert ticks(0.26, 1.1) == pytest.approx([0.3, 0.4, 0.5, 0.6, 0.8, 1])
     assert ticks(0.1, 3) == pytest.approx([0.1, 0.2, 0.5, 1, 2])
+    assert ticks(0.67, 0.93) == pytest.approx([0.7, 0.8, 0.9])
+    assert ticks(1.02, 1.08) == pytest.approx([1.02, 1.04, 1.06, 1.08])
     assert ticks(0.03, 100) == pytest.approx([0.1, 1, 10, 100])
 
 
