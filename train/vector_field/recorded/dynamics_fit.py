@@ -101,7 +101,7 @@ def make_training(config: Config) -> Training:
         evaluate=partial(dynamics_scores.evaluate, config, problem),
         steps_per_update=GRADIENT_STEPS,
         unit="gradient steps",
-        score=Score(SCORE),
+        score=Score(SCORE, evaluation=dynamics_scores.SCORE),
         converged_metric="has_ended",
         has_small_products=True,
         budget_shapes_learning=False,

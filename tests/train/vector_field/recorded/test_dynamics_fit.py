@@ -55,6 +55,8 @@ def linear(simulated_file):
 def test_a_linear_fit_forecasts_nearly_as_well_as_the_truth(linear):
     recording, _, result = linear
     problem = dynamics_problem.problem_of(saved_runs.load(result.directory).config)
+    training = dynamics_fit.make_training(saved_runs.load(result.directory).config)
+    assert result.evaluation.content["score"] == training.score.evaluation
     (own,) = result.evaluation.content["seeds"]
     truth = fit_truth(recording.model, problem.held_out, 500)
     true = prediction_scores.score(
