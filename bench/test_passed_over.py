@@ -16,11 +16,13 @@ from bench import (
     recordings,
     sessions,
     snake_scores,
+    vector_field_learning,
 )
 from bench.peers import scores as peer_scores
 from bench.tables import durotaxis as durotaxis_tables
-from bench.tables import markdown
+from bench.tables import markdown, rig
 from bench.tables import recordings as tables
+from bench.tables import vector_field as field_tables
 
 
 def run_main(monkeypatch, module, *arguments: str) -> None:
@@ -168,3 +170,23 @@ def test_the_table_of_colonies_compares_trainings_of_as_many_steps(tmp_path, mon
     )
     monkeypatch.setattr(markdown, "RESULTS", tmp_path)
     assert durotaxis_tables.learning() == before
+
+
+@pytest.mark.parametrize("size", [{"steps": 250}, {"seeds": 1}])
+def test_a_quick_look_takes_no_place_in_the_tables_of_active_dynamics(tmp_path, monkeypatch, size):
+    before = [f() for f in (field_tables.seen_state, field_tables.baselines, rig.latency)]
+    for name in ("vector_field_learning", "vector_field_baselines", "rig_latency"):
+        published = json.loads((markdown.RESULTS / f"{name}.json").read_bytes())
+        newest = published[0 if name == "vector_field_learning" else -1] | {"date": "2030-01-01"}
+        row = newest | {"scores": [], "r2": {"arx": {"random": {}}}, **size}
+        if name == "rig_latency":
+            row = newest | {"rows": [x | {"samples": 9} for x in newest["rows"]]}
+        (tmp_path / f"{name}.json").write_text(json.dumps([*published, row]), encoding="utf-8")
+    monkeypatch.setattr(markdown, "RESULTS", tmp_path)
+    assert before == [f() for f in (field_tables.seen_state, field_tables.baselines, rig.latency)]
+
+
+def test_experiments_that_end_before_the_first_score_are_refused(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run_main(monkeypatch, vector_field_learning, "seen", "--steps=200")
+    assert "--steps 200 ends before the first score: 250 or more" in capsys.readouterr().err

@@ -28,6 +28,7 @@ from train.vector_field.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "vector_field_learning.json"
 AT = 2_000  # samples at which baselines are caught up with
+SCORED_AT = (250, 500, 1_000, 2_000, 5_000, 10_000)
 POLICIES = ("d_optimal", "myopic", "bang50", "bang20", "hold20", "random", "off")
 FEW = ("d_optimal", "myopic", "bang50", "hold20", "random")
 
@@ -216,7 +217,7 @@ def interim_scores(rows: list[dict[str, Any]], config: Config, f: int) -> list[d
             score["samples"] = [float(counts.mean()), float(interval(counts))]
         for metric in ("error", "reachable_error", "coverage"):
             steps, values = error_curves(rows, config, metric)
-            for at in (250, 500, 1_000, 2_000, 5_000, 10_000):
+            for at in SCORED_AT:
                 if at <= config.run.total_steps:
                     now = values[:, np.searchsorted(steps, at), f, p]
                     score[f"{metric}@{at}"] = [float(now.mean()), float(interval(now))]
@@ -278,6 +279,8 @@ def main() -> None:
     unknown_names = set(options.cases) - set(CASES)
     if unknown_names:
         parser.error(f"unknown: {', '.join(unknown_names)}; choose from {', '.join(CASES)}")
+    if 0 < options.steps < SCORED_AT[0]:
+        parser.error(f"--steps {options.steps} ends before the first score: {SCORED_AT[0]} or more")
     for name in options.cases or CASES:
         settings = CASES[name].run
         settings = replace(

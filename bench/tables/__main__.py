@@ -10,7 +10,8 @@ A page in `docs/` marks where a table stands; the text between the marks is repl
     <!-- end -->
 
 With `--check` nothing is written, and the exit code is 1 if a page differs from the measurements.
-Of several measurements of the same thing the latest is used.
+Of several measurements of the same thing the latest is used; of active dynamics, that with the most
+steps and seeds, the latest of equal ones.
 """
 
 import argparse

@@ -25,6 +25,15 @@ def latest(measurements: Iterable[Record], *names: str) -> dict[Any, Record]:
     return {k[0] if len(names) == 1 else k: record for k, record in chosen.items()}
 
 
+def largest_last(measurements: Iterable[Record], *sizes: str) -> list[Record]:
+    """In the order of these fields, the newest of equal ones last.
+
+    The last one, and the `latest`, are then of the largest size: a quick look, measured later with
+    fewer seeds or steps, takes no place in a table.
+    """
+    return sorted(measurements, key=lambda record: tuple(record[name] for name in sizes))
+
+
 def table(head: str, rows: Iterable[Iterable[str]], measurements: Iterable[Record] = ()) -> str:
     """A table, and below it on what and when it was measured."""
     columns = head.split(" | ")

@@ -3,15 +3,16 @@
 import statistics
 from collections.abc import Iterable
 
-from bench.tables.markdown import Record, latest, records, round_rate, table
+from bench.tables.markdown import Record, largest_last, latest, records, round_rate, table
 
 FIELDS = ("limit_cycle", "double_limit_cycle", "multi_attractor")
 POLICIES = ("d_optimal", "myopic", "bang50", "hold20", "random")
 
 
 def cases() -> dict[str, Record]:
-    """The latest measurement of each case of the vector fields."""
-    return latest(records("vector_field_learning"), "case")
+    """The latest measurement of each case of the vector fields, of those with the most steps and of
+    these with the most seeds."""
+    return latest(largest_last(records("vector_field_learning"), "steps", "seeds"), "case")
 
 
 def scores_of(record: Record) -> dict[tuple[str, str], Record]:
@@ -148,7 +149,7 @@ def vae() -> str:
 
 
 def baselines() -> str:
-    baseline_records = records("vector_field_baselines")
+    baseline_records = largest_last(records("vector_field_baselines"), "steps", "seeds")
     names = {"persistence": "persistence", "arx": "ARX", "linear_gaussian": "linear-Gaussian"}
     newest = {policy: record for record in baseline_records for policy in record["r2"]["arx"]}
     rows = [

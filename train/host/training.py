@@ -70,6 +70,8 @@ class Score(NamedTuple):
     endings: Mapping[str, str] = {}
     """Ways in which episodes end, one of which is true of each: by name in the outcome what it is
     called, and by "" what it is called if none of the others is."""
+    evaluation: str = ""
+    """The measure that evaluations have as their score; empty: the same."""
 
 
 @dataclass(frozen=True)

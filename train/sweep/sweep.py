@@ -76,21 +76,26 @@ class Sweep:
             return saved_rows
         trained = batches.train(self.program, group, directory, self.directory, title)
         rows = batches.score(self.program, group, trained) if self.config.run.evaluates else {}
-        name = self.training.score.name
-        late_scores = last_scores(directory, name)
+        late_scores = last_scores(directory, self.training.score.name)
         score_rows = [
             {
                 "member": x.member,
                 "updates": x.updates,
                 "finite": x.finite,
                 "fingerprint": x.fingerprint,
-                "score": score_of(x, rows, late_scores, name),
+                "score": score_of(x, rows, late_scores, self.score_name),
                 "evaluation": rows.get(x.member),
             }
             for x in trained
         ]
         write_json(directory / files.SCORES, score_rows)
         return score_rows
+
+    @property
+    def score_name(self) -> str:
+        """The measure by which members are compared: that of evaluations, if there are any."""
+        score = self.training.score
+        return (self.config.run.evaluates and score.evaluation) or score.name
 
     def scores(self) -> dict[int, dict[str, Any]]:
         """What is known of each member that was trained, by its index."""
@@ -110,7 +115,7 @@ class Sweep:
 
     def summarise(self, members: list[Member]) -> list[Configuration]:
         """Summarises the configurations, draws them and prints the table."""
-        score = self.training.score.name
+        score = self.score_name
         configurations = summary.summarise(members, self.better, self.planned.default)
         write_json(
             self.directory / files.SUMMARY, summary.content(configurations, score, self.better)
@@ -120,7 +125,8 @@ class Sweep:
         for group in summary.find_identical(members, fingerprints):
             self.console.print(summary.no_effect_message(members, group), markup=False)
         labels = (score, title_of(self.program, self.preset), self.better, self.training.unit)
-        for path in gallery.draw(self.directory, self.rows(), members, configurations, *labels):
+        drawn = self.rows(), members, configurations, *labels, self.training.score.name
+        for path in gallery.draw(self.directory, *drawn):
             print(path)
         return configurations
 
@@ -194,7 +200,7 @@ class Sweep:
             directory = files.confirmation_batch(self.directory, i)
             rows += self.finish(part, directory, f"{self.program.address} confirmation")
         members = [member_of(x, row) for x, row in zip(trials, rows, strict=True)]
-        outcome, score = confirmation.confirm(best, members, self.better), self.training.score.name
+        outcome, score = confirmation.confirm(best, members, self.better), self.score_name
         write_json(self.directory / files.CONFIRMED, confirmation.content(outcome, score))
         self.console.print(confirmation.sentence(outcome, score), markup=False)
 

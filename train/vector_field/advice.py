@@ -66,10 +66,12 @@ class Options:
     """Smallest input, such as 0 for light; default: minus the bound, or 0 if the record has nothing
     below; of a stream, unless --bound is given, its own."""
     rate: Span = math.inf
-    """Largest change of a component from one step to the next; counts from the last input."""
+    """Largest change of a component from one step to the next; counts from the last input. Default:
+    none, of a stream its own."""
     charge: Span = math.inf
     """Largest sum of |input| times the time of a step, over all steps and components; of data whose
-    time is not known, of |input| alone."""
+    time is not known, of |input| alone. Default: none, of a stream its own in any --window samples,
+    those before the plan included."""
     inputs: str = ""
     """An npz file with u [H, m] or [N, H, m]: choose among these inputs instead of searching."""
     state: tuple[float, ...] = ()
@@ -175,6 +177,7 @@ def content_of(
     model: FittedModel, question: Question, advice: Advice, options: Options
 ) -> dict[str, Any]:
     """What the advice is and what it is expected to teach, beside other inputs; plain data."""
+    spent = question.limits.spent
     return {
         "run": str(options.run),
         "state": np.asarray(question.z).tolist(),
@@ -182,8 +185,9 @@ def content_of(
         "limits": {
             "low": np.asarray(question.limits.low).tolist(),
             "high": np.asarray(question.limits.high).tolist(),
-            "rate": _finite_or_none(options.rate),
-            "charge": _finite_or_none(options.charge),
+            "rate": [_finite_or_none(float(x)) for x in np.asarray(question.limits.change)],
+            "charge": _finite_or_none(float(question.limits.charge)),
+            "window": None if spent is None else len(spent) + 1,
             "hold": options.hold,
         },
         "candidate": advice.candidate,

@@ -251,7 +251,7 @@ class Config:
     """With data: what the files call things, where they do not say it as expected."""
     inputs: Annotated[tuple[str, ...], OF_DATA] = ()
     """With data that are CSV files of spikes: CSV files with the inputs of each, a column of times
-    and one for each input, which is held from row to row."""
+    and one for each input, which is held from row to row; "" for a file of another kind."""
     sessions: Annotated[bool, OF_DATA, needs("learner", "state_space")] = False
     """With data: whether each file is a session with channels of its own, such as another day: one
     field for all, and for each a readout."""

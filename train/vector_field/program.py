@@ -86,6 +86,8 @@ def environment(config: Config) -> str:
     return ", ".join(config.env.fields).replace("_", " ")
 
 
+OF_FILES = ("env.bin_width", "validation_share", "step_time")
+"""Numbers that say how recorded data are read and divided."""
 PROGRAM = Program(
     name="vector_field",
     presets=PRESETS,
@@ -95,7 +97,10 @@ PROGRAM = Program(
     preset_for=preset_for,
     complete=dynamics_fit.complete,
     environment=environment,
-    static={"stop_gain": "whether experiments may stop decides what is compiled"},
+    static={
+        "stop_gain": "whether experiments may stop decides what is compiled",
+        **dict.fromkeys(OF_FILES, "it decides what is read of recorded data"),
+    },
     views=Views(pictures=draw, episodes=scene.show, live=scene.live, tables=tables),
     alternative="train.vector_field.fitted.load loads what a run has learned; see "
     "docs/active_dynamics.md",

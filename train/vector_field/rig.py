@@ -3,6 +3,7 @@
 Axes: H steps, m inputs, N candidates, d latent dimensions.
 """
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from jaxrl.dynamics.planning.next_inputs import Question
 from train.host.errors import UsageError
 from train.host.files import array_files
 from train.host.numbers import one_or_each, quantity
-from train.vector_field.fitted_models.fitted_model import FittedModel
+from train.vector_field.fitted_models.fitted_model import Allowance, FittedModel
 
 MOST_STEPS = 1_000
 """Of a plan."""
@@ -36,15 +37,30 @@ def question(model: FittedModel, state: tuple[float, ...], flags: LimitFlags) ->
     refuse_unknown_field(model)
     low, high = box(model, flags)
     z, before = start(model, state)
+    allowed = allowance(model, state, flags)
     near = np.clip(before, low, high)
-    if np.abs(near - before).max() > flags.rate * (1 + 1e-6):
+    if (np.abs(near - before) > allowed.rate * (1 + 1e-6)).any():
         raise UsageError(
             f"the last input {_format_numbers(before)} is farther outside of the bounds than "
-            f"--rate {flags.rate:g}: allow more of either, or give --state to begin afresh"
+            f"--rate {_format_numbers(np.unique(allowed.rate))}: allow more of either, or give "
+            "--state to begin afresh"
         )
     single = lambda x: jnp.asarray(x, jnp.float32)
-    limits = Limits(single(low), single(high), flags.rate, flags.charge, model.time.length)
-    return Question(model.planning, single(z), single(before), limits)
+    has_window = math.isfinite(allowed.charge) and math.isinf(flags.charge)  # else it is the plan
+    spent = single(allowed.spent) if has_window else None
+    further = single(allowed.rate), allowed.charge, model.time.length, spent
+    return Question(
+        model.planning, single(z), single(before), Limits(single(low), single(high), *further)
+    )
+
+
+def allowance(model: FittedModel, state: tuple[float, ...], flags: LimitFlags) -> Allowance:
+    """What flags allow, else what the rig of a stream does; with a `state` nothing is spent."""
+    unlimited = Allowance(np.full(len(model.high), np.inf), math.inf, np.zeros(0))
+    own = model.allowance or unlimited
+    rate = own.rate if math.isinf(flags.rate) else np.full(len(model.high), flags.rate)
+    spent = 0 * own.spent if state else own.spent
+    return Allowance(rate, own.charge if math.isinf(flags.charge) else flags.charge, spent)
 
 
 def refuse_unknown_field(model: FittedModel) -> None:
@@ -101,12 +117,19 @@ def check_charge(question: Question, blocks: int, hold: int, steps: int) -> None
     quiet = input_limits.hold_blocks(
         input_limits.quiet_blocks(limits, question.before, blocks), hold, steps
     )
-    least = float(input_limits.charge(limits, quiet))
-    if least > limits.charge * (1 + 1e-6):
+    least = float(input_limits.window_charges(limits, quiet).max())
+    if least <= limits.charge * (1 + 1e-6):
+        return
+    if limits.spent is not None:
         raise UsageError(
-            f"--charge {limits.charge:g} is less than {least:g}, the least that --low and --rate "
-            "allow: give more, or plan fewer steps"
+            f"{least:g} would be spent in {len(limits.spent) + 1} samples at least, with those "
+            f"before the plan, and the stream was told --charge {limits.charge:g}: say what is "
+            "allowed with --charge, hold inputs for fewer steps, or give --state to begin afresh"
         )
+    raise UsageError(
+        f"--charge {limits.charge:g} is less than {least:g}, the least that --low and --rate "
+        "allow: give more, or plan fewer steps"
+    )
 
 
 def read_inputs(path: str, question: Question) -> jax.Array:
@@ -131,7 +154,7 @@ def read_inputs(path: str, question: Question) -> jax.Array:
     flags = {"box": "--bound or --low", "change": "--rate", "charge": "--charge"}
     for name, excess in jax.vmap(beyond)(jnp.asarray(u)).items():
         scale = {"charge": question.limits.charge, "change": question.limits.change}
-        size = scale.get(name, float(jnp.max(jnp.abs(question.limits.high))))
+        size = np.min(scale.get(name, jnp.max(jnp.abs(question.limits.high))))
         wrong = np.flatnonzero(np.asarray(excess) > 1e-5 * min(float(size), 1e30))
         if len(wrong):
             raise UsageError(

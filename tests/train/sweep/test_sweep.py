@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +25,11 @@ from train.host.plain_config import rebuild, with_field
 from train.host.program import find
 from train.host.running import saved_runs
 from train.host.running.run import run
+from train.host.training import Score
 from train.policies import export
 from train.sweep import __main__ as command
 from train.sweep import batches, build, files, plan
+from train.sweep.sweep import Sweep
 
 RATES = ("0.005", "0.02")
 VARY = f"agent.learning_rate={','.join(RATES)}"
@@ -445,6 +449,15 @@ def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, mon
     with pytest.raises(UsageError, match=r"FILE\.npz is empty"):
         build.begin("snake", "", options, [])
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(("evaluates", "name"), [(True, "r2_10"), (False, "log_likelihood")])
+def test_fits_are_compared_by_what_their_evaluations_score(evaluates, name):
+    """And by their training where there are none."""
+    training = SimpleNamespace(score=Score("log_likelihood", evaluation="r2_10"))
+    config = SimpleNamespace(run=SimpleNamespace(evaluates=evaluates))
+    sweep: Any = SimpleNamespace(training=training, config=config)
+    assert Sweep.score_name.fget(sweep) == name  # pyright: ignore[reportOptionalCall]
 
 
 @pytest.mark.parametrize("name", ["nope", "os", "7", "snake/"])

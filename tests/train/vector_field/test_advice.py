@@ -12,6 +12,7 @@ import pytest
 
 from jaxrl.dynamics import posterior
 from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.planning import input_limits
 from jaxrl.dynamics.planning.input_limits import Limits
 from jaxrl.dynamics.planning.next_inputs import Question
 from tests.train.vector_field.recorded.test_recorded import config_with_data, damped_rotation
@@ -23,7 +24,9 @@ from train.vector_field import advice, experiment_baselines, fitted, program, ri
 from train.vector_field.advice import Options
 from train.vector_field.config import Config
 from train.vector_field.data import recordings
+from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment import scores
+from train.vector_field.fitted_models.fitted_model import Allowance, Moment
 from train.vector_field.program import PROGRAM
 
 
@@ -82,6 +85,37 @@ def test_inputs_keep_to_the_bounds_of_a_stream(flags, expected):
     model: Any = SimpleNamespace(low=np.array([-0.2, 0.3, -1.0, 0.0]), high=np.ones(4))
     limits = rig.LimitFlags(**{"bound": (), "low": (), "rate": np.inf, "charge": np.inf} | flags)
     np.testing.assert_allclose(rig.box(model, limits), expected)
+
+
+def test_plans_keep_to_the_rate_and_the_charge_of_a_stream():
+    """The charge counts what was given before; flags take the place of both."""
+    own = Allowance(np.array([0.2, np.inf]), 3.0, np.array([0.0, 0.5, 1.0]))
+    model: Any = SimpleNamespace(
+        dims=2, velocity=lambda z: z, low=-np.ones(2), high=np.ones(2), planning=None
+    )
+    model.now, model.time = Moment(np.zeros(2), np.array([0.5, 0.5])), StepTime(0.5, "")
+    model.allowance = own
+
+    def limits(state: tuple[float, ...] = (), rate=np.inf, charge=np.inf) -> Limits:
+        return rig.question(model, state, rig.LimitFlags((), (), rate, charge)).limits
+
+    np.testing.assert_allclose(limits().change, own.rate)
+    plan = jnp.array([[0.7, 1.0], [0.9, 1.0], [0.9, 1.0]])
+    charges = input_limits.window_charges(limits(), plan)  # of four samples of 0.5 each
+    np.testing.assert_allclose(charges, [1.5 + 0.85, 1.5 + 1.8, 1.0 + 2.75])
+    assert limits().charge == 3.0
+    np.testing.assert_array_equal(limits(state=(0.0, 0.0)).spent, np.zeros(3))
+    by_flags = limits(rate=0.1, charge=1.0)
+    np.testing.assert_allclose(by_flags.change, 0.1)
+    assert (by_flags.charge, by_flags.spent) == (1.0, None)
+    question = rig.question(model, (), rig.LimitFlags((), (), np.inf, np.inf))
+    rig.check_charge(question, 3, 1, 3)
+    model.allowance = own._replace(spent=np.array([0.5, 0.5, 2.0]))
+    question = rig.question(model, (), rig.LimitFlags((), (), np.inf, np.inf))
+    with pytest.raises(UsageError, match=r"3\.15 would be spent in 4 samples at least, with those"):
+        rig.check_charge(question, 3, 1, 3)
+    model.allowance = None
+    assert np.isinf(limits().charge)
 
 
 @pytest.mark.parametrize("learner", ["bayesian", "state_space", "sequence_vae"])

@@ -17,16 +17,18 @@ def draw(
     title: str,
     better: str = "higher",
     unit: str = "environment steps",
+    measure: str = "",
 ) -> list[Path]:
     """Writes those pictures of `pictures` and `coordinates` that can show something.
 
     The curves always; the others where numbers were varied, three of them for `parallel.png`, where
-    there are two seeds, and where there is a default to compare with. Returns what was written.
+    there are two seeds, and where there is a default to compare with. `measure` is the score in the
+    `rows`, if it has another name there. Returns what was written.
     """
     paths = {name: directory / f"{name}.png" for name in ("curves", "effects", "parallel")}
     paths |= {name: directory / f"{name}.png" for name in ("profiles", "probabilities")}
     numbers = len(varied_names(configurations))
-    pictures.curves(rows, members, configurations, paths["curves"], score, title, unit)
+    pictures.curves(rows, members, configurations, paths["curves"], measure or score, title, unit)
     names = ["curves"]
     if numbers:
         coordinates.effects(configurations, paths["effects"], score, title)

@@ -1,11 +1,13 @@
 """Recorded numbers that are refused: infinite ones, and those of which float32 loses too much.
 
-Axes: T steps of an episode, n channels, m inputs.
+Axes: E episodes of T steps, n channels, m inputs, S spikes.
 """
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
+
+from train.vector_field.data.spike_times import bins_before
 
 HUGE, TINY = 1e15, 1e-15
 """Numbers beyond these have squares and sums of squares that float32 cannot hold."""
@@ -23,6 +25,18 @@ def refuse_infinite(path: str, y: list[np.ndarray], u: list[np.ndarray]) -> None
         raise ValueError(
             f"u in {path} has {unknown} values that are NaN or infinite; an input must be known at "
             "every step, only y may be missing"
+        )
+
+
+def refuse_turned(u: np.ndarray, times: np.ndarray, bin_width: float) -> None:
+    """Raises ValueError for inputs `[E, m, T]` of spikes at these times `[S]`: too few rows for
+    their bins, and columns enough."""
+    bins = int(bins_before(times, bin_width).max(initial=-1)) + 1
+    rows, columns = u.shape[1:]
+    if rows < bins <= columns:
+        raise ValueError(
+            f"u has {rows} rows of {columns} columns, and spikes are in {bins} bins; expected a "
+            "row for each bin, [bins, inputs]: transpose it"
         )
 
 

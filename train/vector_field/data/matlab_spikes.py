@@ -4,7 +4,7 @@ Axes: T bins, m inputs.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from train.vector_field.data.spike_times import bins_before
 SPIKE_TIMES = re.compile(r"(.*\.)?spike_?times", re.I)
 SPIKES = re.compile(r"(.*\.)?spikes", re.I)
 UNITS = "spike_units"
-AS_NPZ = (UNITS, "spike_episodes", "duration", "num_units", "lengths")
+ENDS = {"duration", "lengths"}
+AS_NPZ = (UNITS, "spike_episodes", "num_units", *sorted(ENDS))
 
 
 def are_spikes(cell: Sequence[np.ndarray]) -> bool:
@@ -48,7 +49,7 @@ def spikes_of(
     """
     name, first = names[0], variables[names[0]]
     if len(names) == 1 and isinstance(first, list) and are_spikes(first):
-        arrays, note = _spikes_of_cell(first, bin_width)
+        spikes, of_file, note = _spikes_of_cell(name, variables, bin_width)
     elif not any(are_times(x, variables[x]) for x in names):
         return None
     elif isinstance(first, list):
@@ -59,38 +60,49 @@ def spikes_of(
             "the same length, or a cell with a vector of rising times for each unit"
         )
     else:
-        arrays, note = _spikes_of_vectors(name, variables, bin_width, bool(inputs)), ""
+        (spikes, of_file), note = _spikes_of_vectors(name, variables, bin_width), ""
     if inputs:
-        arrays["u"] = _inputs_of_spikes(inputs)
-    return arrays, note
+        spikes.pop("lengths", None)  # the rows of the inputs are as many as there are bins
+        spikes["u"], turned = _inputs_of_spikes(inputs, spikes["u"].shape[-2])
+        note += turned
+    elif ENDS & of_file.keys():  # the record goes on after its last spike
+        spikes.pop("lengths", None)
+        spikes["u"] = _zero_inputs(of_file, spikes["u"], bin_width)
+    return spikes | of_file, note
 
 
 def _spikes_of_cell(
-    cell: Sequence[np.ndarray], bin_width: float
-) -> tuple[dict[str, np.ndarray], str]:
+    name: str, variables: dict[str, Variable], bin_width: float
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], str]:
+    """Arrays of the spikes, those that the file has beside them, and a note on them."""
+    cell = variables[name]
     times = np.concatenate([x.ravel() for x in cell]).astype(float)
     units = np.repeat(np.arange(len(cell)), [x.size for x in cell])
     arrays = spikes_content(times, units, len(cell), (), bin_width)
-    return arrays, f"; {len(times):,} spikes of {len(cell)} units"
+    of_file = _arrays_beside(name, variables, ENDS)
+    return arrays, of_file, f"; {len(times):,} spikes of {len(cell)} units"
 
 
 def _spikes_of_vectors(
-    name: str, variables: dict[str, Variable], bin_width: float, has_inputs: bool
-) -> dict[str, np.ndarray]:
-    places = {x: beside(name, x, variables) for x in AS_NPZ}
-    arrays = {x: to_plain(variables[place]) for x, place in places.items() if place}
-    times, units = to_vector(to_plain(variables[name])), to_vector(arrays[UNITS])
-    trials = to_integers(to_vector(arrays.get("spike_episodes", np.zeros(len(times), int))))
+    name: str, variables: dict[str, Variable], bin_width: float
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Arrays of the spikes, and those that the file has beside them."""
+    of_file = _arrays_beside(name, variables, AS_NPZ)
+    times, units = to_vector(to_plain(variables[name])), to_vector(of_file[UNITS])
+    trials = to_integers(to_vector(of_file.get("spike_episodes", np.zeros(len(times), int))))
     is_valid = trials is not None and trials.shape == times.shape and (trials >= 0).all()
     # others are refused where those of all kinds of files are
     of_spikes = spikes_content(times, units, 0, (), bin_width, trials if is_valid else None)
     del of_spikes["num_units"]  # the file alone says how many there are, or the last that fired
-    if has_inputs:
-        return {x: of_spikes[x] for x in ("spike_times", UNITS)} | arrays
-    if {"duration", "lengths"} & arrays.keys():  # the record goes on after its last spike
-        of_spikes.pop("lengths", None)
-        of_spikes["u"] = _zero_inputs(arrays, of_spikes["u"], bin_width)
-    return of_spikes | arrays
+    return of_spikes, of_file
+
+
+def _arrays_beside(
+    name: str, variables: dict[str, Variable], others: Collection[str]
+) -> dict[str, np.ndarray]:
+    """The arrays of the names `others` that stand beside a variable."""
+    places = {x: beside(name, x, variables) for x in others}
+    return {x: to_plain(variables[place]) for x, place in places.items() if place}
 
 
 def _zero_inputs(arrays: dict[str, np.ndarray], u: np.ndarray, bin_width: float) -> np.ndarray:
@@ -113,12 +125,14 @@ def _zero_inputs(arrays: dict[str, np.ndarray], u: np.ndarray, bin_width: float)
     return np.zeros((*shape, 1))
 
 
-def _inputs_of_spikes(inputs: Sequence[Variable]) -> np.ndarray:
-    """Inputs `[T, m]` side by side, or the only one as it is, which may have an axis of trials."""
-    rows = [_in_rows(to_plain(x)) for x in inputs]
-    return rows[0] if len(rows) == 1 else join(rows)
+def _inputs_of_spikes(inputs: Sequence[Variable], bins: int) -> tuple[np.ndarray, str]:
+    """Inputs `[T, m]` side by side, or the only one as it is, which may have an axis of trials.
 
-
-def _in_rows(x: np.ndarray) -> np.ndarray:
-    """One input `[1, T]` as `[T, 1]`."""
-    return x.T if x.ndim == 2 and len(x) == 1 else x
+    With a note if time was along columns: those with too few rows for the `bins` up to the last
+    spike, and columns enough, are turned.
+    """
+    arrays = [to_plain(x) for x in inputs]
+    are_turned = [x.ndim == 2 and len(x) < bins <= x.shape[1] for x in arrays]
+    rows = [x.T if turned else x for x, turned in zip(arrays, are_turned, strict=True)]
+    note = "; inputs have time along columns, transposed" if any(are_turned) else ""
+    return (rows[0] if len(rows) == 1 else join(rows)), note

@@ -200,7 +200,7 @@ def inputs_by_file(paths: Sequence[str], inputs: Sequence[str]) -> list[tuple[st
     if inputs and len(inputs) != len(paths):
         raise ValueError(
             f"there are {len(paths)} files of data and {len(inputs)} of inputs: give one of inputs "
-            "for each file of data, in the same order"
+            'for each file of data, in the same order, and "" for one that holds its own'
         )
     return list(zip(paths, inputs or [""] * len(paths), strict=True))
 
@@ -211,7 +211,7 @@ def _content(path: str, bin_width: float, names: Names, inputs: str) -> Content:
         print_once(f"{path}: {content.about}")
         return content
     if inputs:
-        raise ValueError(f"{path} holds its inputs: leave out --inputs")
+        raise ValueError(f'{path} holds its inputs: leave out --inputs, or give "" for this file')
     arrays, notes = npz.read(path, names)
     if notes:
         print_once(f"{path}: {'; '.join(notes)}")
@@ -229,6 +229,7 @@ def _episodes(
             spikes = spike_times.read(arrays, len(u))
             if not units:
                 raise ValueError("there are no spikes")
+            data_checks.refuse_turned(u, spikes.times, bin_width)
             rows = lengths
             lengths, end = spike_times.lengths(arrays, rows, bin_width)
             y = spike_times.counts(spikes, lengths, end, bin_width, units)

@@ -40,6 +40,14 @@ class Moment(NamedTuple):
     u: np.ndarray  # [m] the input before it, of the last row but one; 0 where there was none
 
 
+class Allowance(NamedTuple):
+    """What a rig allows beyond smallest and largest inputs; NumPy."""
+
+    rate: np.ndarray  # [m] largest change of an input from a sample to the next; may be inf
+    charge: float  # largest Σ |u| × time of a step in a window of W samples; may be inf
+    spent: np.ndarray  # [W - 1] |u| × time of a step of the newest samples before `Moment`
+
+
 class Simulation(NamedTuple):
     """Records that a model makes up."""
 
@@ -87,6 +95,7 @@ class FittedModel(NamedTuple):
     now: Moment | None  # None if nothing is left of what was recorded
     trail: np.ndarray  # [T, d] filtered states, the newest last; may be empty
     time: StepTime  # of a step, in the unit of the data; of experiments `dt`
+    allowance: Allowance | None = None  # of a stream
 
     @property
     def planning(self) -> PredictiveModel:

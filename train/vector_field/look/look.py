@@ -175,7 +175,8 @@ def count_sentence(look: Look) -> str:
         text += f" ({span(mean / (look.time.length * seconds))} a second)"
     elif look.time == StepTime() and np.nanmedian(mean) > 0:
         guess = 1000 * np.nanmedian(mean) / USUAL_RATE
-        text += f" (at {USUAL_RATE:g} a second, as in cortex, bins of {guess:.2g} ms)"
+        width = float(f"{guess:.2g}")  # two digits, and no 1.6e+02
+        text += f" (at {USUAL_RATE:g} a second, as in cortex, bins of {width:,g} ms)"
     return f"{text}, largest {np.nanmax(look.channels.largest[look.table.is_count]):g}" + (
         f", variance over mean {span(fano)}" if len(fano) else ""
     )

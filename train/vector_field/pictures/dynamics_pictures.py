@@ -145,11 +145,16 @@ def draw_forecasts(path: Path, config: Config, content: dict[str, Any]) -> None:
         lowest = float(np.fmin.reduce(100 * coverage, initial=lowest))
     step_text = step_length_text(step_time_of(config))
     _name(left, f"steps{step_text} ahead", "R²", "forecasts of the held-out part")
-    best = max(float(np.nanmax(_numbers(row["r2"]))) for row in rows.values())
-    left.set_ylim(-0.25 * max(best, 0.1), 1.15 * max(best, 0.1))  # persistence may fall far below
+    best = float(np.fmax.reduce([0.1, *(x for row in rows.values() for x in _numbers(row["r2"]))]))
+    left.set_ylim(-0.25 * best, 1.15 * best)  # persistence may fall far below
+    for line in left.lines:
+        highest = np.fmax.reduce(np.asarray(line.get_ydata()))
+        if not highest >= -0.25 * best:
+            missing = "no R²" if np.isnan(highest) else "R² below"
+            line.set_label(f"{line.get_label()} ({missing})")
     left.axhline(0, color=GREY, linewidth=0.6)
     right.axhline(100 * (1 - 2 * TAIL), color=GREY, linewidth=0.6)
-    right.set_ylim(max(lowest - 3, -1), 100)
+    right.set_ylim(max(lowest - 3, -1), 101)  # a mark at 100 is whole
     _name(right, f"steps{step_text} ahead", "values within, %", "90 % intervals of forecasts")
     legend_below(figure, left.get_legend_handles_labels()[0])
     save(figure, path)

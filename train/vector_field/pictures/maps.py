@@ -18,6 +18,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import ListedColormap, LogNorm, Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from train.host.showing import pictures
 from train.host.showing.pictures import VERMILLION
@@ -146,11 +147,11 @@ def relative_errors(learned: np.ndarray, true: np.ndarray) -> np.ndarray:
 
 
 def error_name(dimension: int, name: str = "error") -> str:
-    """What the error on the grid is called: "here" if the grid is but a plane of the state.
+    """What the error on the grid is called, which may be but a plane of the state.
 
     The scores of a state of more dimensions are those of points in all of its box.
     """
-    return name if dimension == 2 else f"{name} here"
+    return name if dimension == 2 else f"{name} in this plane"
 
 
 def outline(within: np.ndarray, box: float) -> np.ndarray:
@@ -169,12 +170,19 @@ def outline(within: np.ndarray, box: float) -> np.ndarray:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round numbers from `low` to `high` for a logarithmic axis, fewer for more decades."""
+    """Two or more round numbers from `low` to `high` for a logarithmic axis.
+
+    The more decades, the fewer in each.
+    """
     decades = math.log10(high / low)
     digits = (1, 1.5, 2, 3, 4, 5, 6, 8) if decades < 1 else (1, 2, 5) if decades < 2.5 else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     values = [digit * 10.0**power for power in powers for digit in digits]
-    return [value for value in values if low <= value <= high]
+    inside = [value for value in values if low <= value <= high]
+    if len(inside) > 1:
+        return inside
+    between = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high)  # a part of one decade
+    return [float(value) for value in between if low <= value <= high]
 
 
 def _heat(axes: Axes, values: np.ndarray, box: float, colours: str, norm: Normalize) -> Any:

@@ -7,6 +7,7 @@ run side by side; the one of the smallest loss counts.
 Letters: S starts, K steps ahead, n channels.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -38,6 +39,7 @@ from train.vector_field.recorded import (
 from train.vector_field.recorded.choices import delays, selection, trials
 from train.vector_field.recorded.dynamics_problem import Agent, Problem
 
+_log = logging.getLogger(__name__)
 SCORE = "log_likelihood"
 GRADIENT_STEPS = 25
 """Gradient steps in one update."""
@@ -70,12 +72,24 @@ def complete(config: Config) -> Config:
         Console().print(table)
         config = delays.with_delays(config, steps)
         training = dynamics_problem.chosen_by(dynamics_problem.split(config, read_data(config))[0])
+    warn_of_short_budget(config)
     if not selection.is_open(config):
         return config
     with show_activity("choosing a model") as say:
         dynamics, table = selection.choose(config, training, say)
     Console().print(table)
     return replace(config, state_space=dynamics)
+
+
+def warn_of_short_budget(config: Config) -> None:
+    """Says that a run ends before the gradient steps that it was asked for, if it does."""
+    steps, budget = config.state_space.steps, config.run.total_steps
+    if steps > budget:
+        _log.warning(
+            "state_space.steps is %d, and the run ends after run.total_steps=%d of them, before "
+            "the learning rate has fallen to 0: --run.total-steps %d makes them all",
+            *(steps, budget, steps),
+        )
 
 
 def make_training(config: Config) -> Training:
@@ -101,7 +115,7 @@ def make_training(config: Config) -> Training:
         evaluate=partial(dynamics_scores.evaluate, config, problem),
         steps_per_update=GRADIENT_STEPS,
         unit="gradient steps",
-        score=Score(SCORE),
+        score=Score(SCORE, evaluation=dynamics_scores.SCORE),
         converged_metric="has_ended",
         has_small_products=True,
         budget_shapes_learning=False,

@@ -38,7 +38,7 @@ from train.vector_field.recorded.dynamics_portrait import Portraits
 from train.vector_field.recorded.dynamics_problem import Agent, Problem
 from train.vector_field.recorded.prediction_scores import INTERVALS_AT, Scores
 
-SHOWN = vae_fit.SHOWN
+SHOWN, SCORE = vae_fit.SHOWN, vae_fit.SCORE
 FEW_FORECASTS = 50
 """Scored forecasts, below which R² may be anything: they overlap, and tell the same thing twice."""
 _log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Eval
         each = (
             {"sessions": dict(zip(names, map(as_json, by_session), strict=True))} if names else {}
         )
-        return {"r2_10": float(fit_scores.r2[10]), **as_json(fit_scores), **each, **portrait}
+        return {SCORE: float(fit_scores.r2[10]), **as_json(fit_scores), **each, **portrait}
 
     warn_of_few_forecasts(config, problem)
     names = problem.training.sessions.names if problem.training.sessions else ()
@@ -77,7 +77,7 @@ def evaluate(config: Config, problem: Problem, *trained: *TrainedAgents) -> Eval
     }
     if names:
         about["session_baselines"] = dict(zip(names, simple_by_session, strict=True))
-    return scores.evaluate_by_measure(*trained, "r2_10", measure, table, **about)
+    return scores.evaluate_by_measure(*trained, SCORE, measure, table, **about)
 
 
 def warn_of_few_forecasts(config: Config, problem: Problem) -> None:

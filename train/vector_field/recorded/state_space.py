@@ -76,8 +76,10 @@ def make_field(dynamics: Dynamics) -> Field:
 
 def make_model(dynamics: Dynamics, is_count: np.ndarray, num_inputs: int) -> StateSpace:
     """The model of data with these channels."""
+    with jax.ensure_compile_time_eval():  # what is fitted depends on it, in a sweep's trace, too
+        counts = jnp.asarray(is_count)
     return StateSpace(
-        jnp.asarray(is_count),
+        counts,
         dynamics.dims,
         num_inputs,
         make_field(dynamics),

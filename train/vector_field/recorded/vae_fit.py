@@ -63,7 +63,9 @@ class State(NamedTuple):
 def make_training(config: Config) -> Training:
     """The training of a fit; raises ValueError, in one line, for files that cannot be used."""
     data, step_length = read_data(config), step_time_of(config)
-    step_time.tell(", ".join(config.data), step_length, tuple(data.lengths.tolist()), config.env.dt)
+    if not isinstance(config.env.dt, jax.Array):  # traced in a sweep, which has told it before
+        about = tuple(data.lengths.tolist()), config.env.dt
+        step_time.tell(", ".join(config.data), step_length, *about)
     for oddity in (*oddities(data, config.env.noise), *unusual_scales(data)):
         _log.warning("%s: %s", ", ".join(config.data), oddity)
     # The model takes its sizes from the data.

@@ -19,9 +19,10 @@ from jaxrl.dynamics.state_space.online import choice
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
 from train.vector_field.data.step_time import StepTime
-from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
+from train.vector_field.fitted_models.fitted_model import Allowance, FittedModel, Moment, make
 from train.vector_field.learners import make_latent_model, own_variance
 from train.vector_field.stream import settings
+from train.vector_field.stream.guard import RigLimits
 from train.vector_field.stream.journal import Journal
 from train.vector_field.stream.learning.learner import first_state
 
@@ -64,7 +65,18 @@ def load(directory: str | Path) -> FittedModel:
     now = Moment(np.asarray(trail[-1]), u[-2] if len(u) > 1 else 0 * u[-1])
     low, high = np.array(limits.low), np.array(limits.high)
     time = StepTime() if dt == 1 else StepTime(dt, "")
-    return make(latent_model, forecast, options.dims, low, high, dt, now, np.asarray(trail), time)
+    whole = make(latent_model, forecast, options.dims, low, high, dt, now, np.asarray(trail), time)
+    return whole._replace(allowance=allowance(limits, journal))
+
+
+def allowance(limits: RigLimits, journal: Journal) -> Allowance:
+    """What the rig allows from its newest sample on, whose own input is not given yet."""
+    end, window = max(0, journal.count - 1), limits.window
+    inputs = journal.rows(max(0, end - window + 1), end).u
+    spent = np.abs(inputs).sum(1) * limits.dt
+    return Allowance(
+        np.array(limits.rate), limits.charge, np.pad(spent, (window - 1 - len(spent), 0))
+    )
 
 
 def in_user_units(model: PredictiveModel, unit: jax.Array, dt: float) -> PredictiveModel:

@@ -51,6 +51,23 @@ def test_a_charge_is_spent_whole_where_more_is_wanted():
     np.testing.assert_allclose(input_limits.charge(limits, plan), 0.9, rtol=1e-5)
 
 
+def test_the_charge_of_a_window_counts_what_was_spent_before():
+    """In each window of six steps; what leaves it may be spent anew."""
+    spent, steps, rates = np.array([0.0, 0.3, 0.3, 0.2, 0.1], np.float32), 14, jnp.array([9.0, 0.3])
+    limits = Limits(-jnp.ones(2), jnp.ones(2), rates, 1.0, 0.1, jnp.asarray(spent))
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        plan = np.asarray(enforce(limits, jnp.zeros(2), rng.normal(size=(steps, 2)), 1, steps))
+        amounts = np.concatenate([spent, 0.1 * np.abs(plan).sum(1)])
+        windows = [amounts[end - 6 : end].sum() for end in range(6, len(amounts) + 1)]
+        charges = input_limits.window_charges(limits, jnp.asarray(plan))
+        np.testing.assert_allclose(charges, windows, atol=1e-6)
+        assert max(windows) <= 1.0 + 1e-5
+        assert np.abs(np.diff(plan, axis=0, prepend=0)).max(0)[1] <= 0.3 + 1e-6
+    held = enforce(limits, jnp.zeros(2), 2 * jnp.ones((steps, 2)), 1, steps)
+    assert input_limits.window_charges(limits, held).max() == pytest.approx(1.0, rel=1e-5)
+
+
 def test_what_is_broken_is_told_apart():
     limits = Limits(LOW, HIGH, 0.5, 0.2, 0.1)
     find_violations = partial(input_limits.violations, limits, jnp.zeros(2))

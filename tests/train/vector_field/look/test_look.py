@@ -64,6 +64,8 @@ def test_files_that_do_not_fit_together_are_shown_one_by_one(tmp_path, capsys, m
     assert code == 0
     assert "cannot be read together" in text
     assert "b.npz: 300 steps of 3 channels" in text
+    assert "as in cortex, bins of 1" in text
+    assert "e+02" not in text
     assert (tmp_path / "out" / "a" / "look.json").is_file()
     assert (tmp_path / "out" / "b" / "look.json").is_file()
     assert look_at(capsys)[0] == 2

@@ -100,6 +100,8 @@ def test_ticks_are_round_and_few():
     ticks = maps.ticks
     assert ticks(0.26, 1.1) == pytest.approx([0.3, 0.4, 0.5, 0.6, 0.8, 1])
     assert ticks(0.1, 3) == pytest.approx([0.1, 0.2, 0.5, 1, 2])
+    assert ticks(0.67, 0.93) == pytest.approx([0.7, 0.8, 0.9])
+    assert ticks(1.02, 1.08) == pytest.approx([1.02, 1.04, 1.06, 1.08])
     assert ticks(0.03, 100) == pytest.approx([0.1, 1, 10, 100])
 
 
@@ -166,6 +168,14 @@ def test_coverage_of_any_height_is_within_the_picture(monkeypatch):
         drawn = np.concatenate([line.get_ydata() for line in figure.axes[1].lines])
         assert low < np.nanmin(drawn) <= np.nanmax(drawn) <= high
         assert low <= least
+    row = {"seed": 0, "r2": [0.9, 0.5, 0.1], "coverage": {"+1": 1.0}}
+    far = {"r2": [None, -0.8, -1.2], "coverage": {"+1": 0.7}}
+    nothing = {"seed": 1, "r2": [None] * 3, "coverage": {"+1": None}}
+    content = {"seeds": [row, nothing], "baselines": {"persistence": far}}
+    dynamics_pictures.draw_forecasts(Path("x.png"), Config(), content)
+    names = [text.get_text() for text in figures[-1].legends[0].get_texts()]
+    assert names == ["seed 0", "seed 1 (no R²)", "persistence (R² below)"]
+    assert figures[-1].axes[1].get_ylim()[1] > 100
 
 
 def test_a_spectrum_of_channels_that_never_change_says_so():
@@ -175,7 +185,7 @@ def test_a_spectrum_of_channels_that_never_change_says_so():
     assert [text.get_text() for text in axes.texts] == ["no channel varies"]
 
 
-@pytest.mark.parametrize(("dimension", "name"), [(2, "error"), (3, "error here")])
+@pytest.mark.parametrize(("dimension", "name"), [(2, "error"), (3, "error in this plane")])
 def test_the_error_on_a_plane_of_the_state_is_told_from_that_of_the_scores(
     dimension, name, monkeypatch, tmp_path
 ):

@@ -51,10 +51,19 @@ def linear(simulated_file):
     return recording, path, result
 
 
+@pytest.mark.parametrize(("steps", "lines"), [(100, 0), (200, 1)])
+def test_a_fit_whose_run_ends_before_its_steps_is_told(simulated_file, caplog, steps, lines):
+    config = config_of(simulated_file[1], dims=1, steps=steps)
+    assert dynamics_fit.complete(config) == config
+    assert caplog.text.count("--run.total-steps 200 makes them all") == lines
+
+
 @pytest.mark.slow
 def test_a_linear_fit_forecasts_nearly_as_well_as_the_truth(linear):
     recording, _, result = linear
     problem = dynamics_problem.problem_of(saved_runs.load(result.directory).config)
+    training = dynamics_fit.make_training(saved_runs.load(result.directory).config)
+    assert result.evaluation.content["score"] == training.score.evaluation
     (own,) = result.evaluation.content["seeds"]
     truth = fit_truth(recording.model, problem.held_out, 500)
     true = prediction_scores.score(

@@ -8,16 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bench import traced_numbers
 from jaxrl.dynamics import rbf, sequence_elbo
 from tests.train.images import assert_drawn
 from train.host.compilation import ahead_of_time
+from train.host.plain_config import numbers
 from train.host.scoring.scores import read_evaluation
 from train.vector_field import program
-from train.vector_field.config import Budget, Config, Model
+from train.vector_field.config import Budget, Config, Dynamics, Model
 from train.vector_field.data import recordings
 from train.vector_field.factories import make_model
 from train.vector_field.pictures import series, vae_pictures
 from train.vector_field.presets import PRESETS
+from train.vector_field.program import PROGRAM
 from train.vector_field.recorded import baselines, vae_fit
 from train.vector_field.training import make_training
 
@@ -211,3 +214,14 @@ def test_data_are_no_constants_of_the_program(tmp_path):
     assert sum(x.size for x in traced.arrays) > 32 * Y.size
     literals = re.findall(r'dense<"([^"]*)">', traced.program.lower().as_text())  # in hexadecimals
     assert max(map(len, literals), default=0) < 2 * ahead_of_time.LARGE
+
+
+@pytest.mark.parametrize(
+    ("learner", "name"), [("state_space", "state_space.prior"), ("sequence_vae", "env.dt")]
+)
+def test_numbers_of_fits_may_be_traced_as_sweeps_do(tmp_path, learner, name):
+    config = config_with_data(tmp_path / "data.npz", y=Y, u=U)
+    dynamics = Dynamics(dims=1, field="linear", prior=0.3, steps=25)
+    config = replace(config, learner=learner, state_space=dynamics)
+    assert name in numbers(config)
+    assert traced_numbers.is_traceable(PROGRAM, config, name)

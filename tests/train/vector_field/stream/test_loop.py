@@ -217,6 +217,10 @@ def test_what_was_learned_is_a_model_in_units_of_the_user(long_loop):
     effect = loop.knowledge.choice.candidates[0].posterior.params.effect[:, 0]
     np.testing.assert_allclose(path[1] - still[1], effect, atol=1e-5)  # 2 is the largest input
     assert (model.low, model.high, model.dt) == (-2.0, 2.0, 0.5)
+    assert model.allowance is not None
+    spent = 0.5 * np.abs(u[-len(model.allowance.spent) - 1 : -1, 0])  # all but the newest
+    np.testing.assert_allclose(model.allowance.spent, spent, atol=1e-6)
+    assert (model.allowance.rate, model.allowance.charge) == (OPTIONS.rate, OPTIONS.charge)
     places = np.stack([states[-1], states[-1] + 20])  # what plans are made with ends before
     spread = partial(choice.covariance, loop.problem.models, loop.knowledge.choice)
     covariances = np.asarray(jax.vmap(spread)(jnp.asarray(places)), float)

@@ -53,7 +53,9 @@ def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple
         is_matlab = matlab_versions.is_readable(head)
         if is_matlab or head.startswith(HDF5):
             if inputs:
-                raise ValueError("its inputs stand in itself: leave out --inputs")
+                raise ValueError(
+                    'its inputs stand in itself: leave out --inputs, or give "" for this file'
+                )
             return (matlab if is_matlab else nwb).read(path, names, bin_width)
         if not _is_text(head):
             raise ValueError("its bytes are of no known format")

@@ -140,7 +140,9 @@ def _continuous(
     if len(lengths) > 1:
         arrays["lengths"] = lengths
     if inputs is not None:
-        raise ValueError("its inputs stand in its own columns: leave out --inputs")
+        raise ValueError(
+            'its inputs stand in its own columns: leave out --inputs, or give "" for this file'
+        )
     gaps = int(lengths.sum()) - len(episodes)
     about = (
         f"CSV, {len(episodes):,} rows"

@@ -7,9 +7,11 @@ several that are as good within the error of their difference, the simplest one 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import jax
 import numpy as np
 from rich.table import Table
 
+from train.host.numbers import quantity
 from train.vector_field.config import Config, Dynamics
 from train.vector_field.data.recordings import Data
 from train.vector_field.recorded.choices.trials import (
@@ -37,7 +39,9 @@ USUAL_PRIOR, NARROW_PRIOR = 0.3, 0.1
 def is_open(config: Config) -> bool:
     """Whether a configuration of data leaves something to be chosen by them."""
     dynamics = config.state_space
-    chosen = dynamics.dims and dynamics.prior and dynamics.steps and dynamics.field != "auto"
+    # a prior that is traced is one of a sweep
+    numbers = dynamics.dims, dynamics.steps, isinstance(dynamics.prior, jax.Array) or dynamics.prior
+    chosen = all(numbers) and dynamics.field != "auto"
     return bool(config.data) and config.learner == "state_space" and not chosen
 
 
@@ -168,7 +172,8 @@ def table(trials: Sequence[Trial], best: Dynamics) -> Table:
     steps_text = ", ".join(f"+{k}" for k in AT)
     result = Table(
         title="what forecasts of an inner share of the training data say",
-        caption=f"mean R² at {steps_text}; taken: {best.field} of {best.dims} dimensions",
+        caption=f"mean R² at {steps_text}; taken: {best.field} of "
+        f"{quantity(best.dims, 'dimensions')}",
     )
     for heading in ("field", "dimensions", "prior", "gradient steps", "R²"):
         result.add_column(heading, justify="left" if heading == "field" else "right")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.train.vector_field.data.files.formats import (
     EPISODES,
+    RNG,
     TIMES,
     U,
     Y,
@@ -116,6 +117,26 @@ def test_matlab_cell_of_spike_times(tmp_path):
     )
     assert_same(recordings.load(path, 0.25), data)
     assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "")
+
+
+def test_matlab_cell_of_spike_times_lasts_as_long_as_the_file_says(tmp_path):
+    """So do vectors of times and units; inputs may have time along either axis."""
+    last = max(x.max(initial=0) for x in TIMES)
+    for end in ({"duration": 6.0}, {"lengths": 24}):
+        data = recordings.load(save_mat(tmp_path, d={"spikes": cell(TIMES), **end}), 0.25)
+        np.testing.assert_array_equal(data.y[0], counts_of(0.25, 24))
+        assert data.u.shape == (1, 24, 1)
+    u = RNG.normal(size=(2, 24))
+    path = save_mat(tmp_path, spikes=cell(TIMES), stim=u, duration=6.0)
+    data = recordings.load(path, 0.25)
+    np.testing.assert_array_equal(data.y[0], counts_of(0.25, 24))
+    np.testing.assert_array_equal(data.u[0], u.T.astype(np.float32))
+    refuse(save_mat(tmp_path, spikes=cell(TIMES), duration=last / 2), "spikes are later than the")
+    units = np.repeat(np.arange(5), [len(x) for x in TIMES])
+    arrays = {"spike_times": np.concatenate(TIMES), "spike_units": units, "u": u}
+    assert_same(recordings.load(save_mat(tmp_path, **arrays, duration=6.0), 0.25), data)
+    np.savez(tmp_path / "turned.npz", **arrays)
+    refuse(tmp_path / "turned.npz", "u has 2 rows of 24 columns, and spikes are in", bin_width=0.25)
 
 
 def test_matlab_vectors_of_spike_times_in_a_structure_are_spikes(tmp_path, capsys):
