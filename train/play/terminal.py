@@ -18,6 +18,7 @@ from PIL import Image
 
 from train.host.errors import UsageError
 from train.host.machine.progress import show_activity
+from train.host.numbers import digits_text
 from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, InvalidRequest, Live
 
 SPEEDS = (1, 2, 5, 10, 20, 30)  # steps a second
@@ -103,7 +104,7 @@ def screen(game: Game, message: str, paused: bool, by_hand: bool) -> str:
     assert game.live.picture is not None
     picture = game.live.picture(game.now.state)
     lines = blocks(picture, columns, rows - LINES)
-    status = [f"step {game.moment:,}", f"return {game.total:.4g}"]
+    status = [f"step {game.moment:,}", f"return {digits_text(game.total)}"]
     if game.players is not None:
         won, drawn, lost = game.score
         status.append(f"{game.players[0]} {won} : {lost} {game.players[1]}, {drawn} drawn")

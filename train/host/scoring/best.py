@@ -21,7 +21,7 @@ from train.host.errors import UsageError
 from train.host.files import policy_files
 from train.host.machine import distributed
 from train.host.machine.members import Members
-from train.host.numbers import quantity
+from train.host.numbers import digits_text, quantity
 from train.host.scoring.matches import CompiledMatch, compile_match, to_match
 from train.host.scoring.scores import summaries
 from train.host.training import PlayConfig, Score, Training
@@ -105,7 +105,7 @@ class BestTracker:
                 else ""
             )
         entries = [
-            f"{score:.4g} after {updates * steps_per_update:,} {unit}"
+            f"{digits_text(score)} after {updates * steps_per_update:,} {unit}"
             for score, updates in zip(self.policies.scores, self.policies.updates, strict=True)
             if score is not None
         ]
@@ -205,10 +205,12 @@ def selection_bias_report(folder: Path, fresh: dict[str, Any]) -> list[str]:
         mean = row[name]["mean"] if name in row else None
         if mean is None or chosen is None or name != meta["score"]:
             continue
-        choice = f"{name} {chosen:.4g} when it was chosen, after {quantity(updates, 'updates')}"
+        then, now = digits_text(chosen), digits_text(mean)
+        choice = f"{name} {then} when it was chosen, after {quantity(updates, 'updates')}"
         better = mean - chosen if meta["lower"] else chosen - mean
-        bias = f"choosing flattered it by {better:.2g}" if better > 0 else "choosing was not luck"
-        lines.append(f"seed {row['seed']}: {choice}; {mean:.4g} on fresh games: {bias}")
+        gain = digits_text(better, 2)
+        bias = f"choosing flattered it by {gain}" if better > 0 else "choosing was not luck"
+        lines.append(f"seed {row['seed']}: {choice}; {now} on fresh games: {bias}")
     return lines
 
 
