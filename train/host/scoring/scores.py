@@ -162,7 +162,7 @@ def evaluation_table(evaluation: dict[str, Any]) -> Table:
     Below it stands how many games have no score.
     """
     score = evaluation["score"]
-    games = f"{'at the end ' if outcomes.is_of_last_step(score) else ''}of complete games"
+    games = f"{'at the end ' if outcomes.is_value_of_last_step(score) else ''}of complete games"
     table = Table(title=f"{score} {games}", caption=missing_score_note(evaluation))
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):
         table.add_column(heading, justify="right")
