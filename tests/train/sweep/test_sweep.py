@@ -28,12 +28,18 @@ from train.sweep import __main__ as command
 from train.sweep import batches, build, files, plan
 
 RATES = ("0.005", "0.02")
+EPISODES = 20
 VARY = f"agent.learning_rate={','.join(RATES)}"
 
 
+def arguments(directory: Path, *flags: str) -> list[str]:
+    """What is typed for a small sweep, whose members end at different times."""
+    always = ["--seeds", "2", "--run.max-episodes", str(EPISODES), "--directory", str(directory)]
+    return ["tests.train.tiny", "plain", *always, *flags]
+
+
 def sweep(directory: Path, *flags: str) -> int:
-    arguments = ["tests.train.tiny", "plain", "--seeds", "2", "--directory", str(directory), *flags]
-    return command.main(arguments)
+    return command.main(arguments(directory, *flags))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +68,10 @@ class TestMembers:
                 preset,
                 agent=agent,
                 run=dataclasses.replace(
-                    preset.run, seed=int(row["seed"]), directory=str(tmp_path / row["member"])
+                    preset.run,
+                    seed=int(row["seed"]),
+                    max_episodes=EPISODES,
+                    directory=str(tmp_path / row["member"]),
                 ),
             )
             result = run(tiny.make_training(alone), alone, tiny.PROGRAM.address, "plain")
@@ -78,6 +87,8 @@ class TestMembers:
             ]
             # numbers are traced in float32 here, and constants of the compiler there
             np.testing.assert_allclose(sweep_losses, losses, rtol=1e-4)
+            assert int(row["updates"]) == result.updates
+        assert len({row["updates"] for row in table(finished_sweep)}) > 1
 
     def test_each_member_begins_with_the_policy_that_a_run_begins_with(
         self, finished_sweep, tmp_path
@@ -87,7 +98,10 @@ class TestMembers:
         assert sweep(tmp_path / "s", *begun, "--seeds=1", "--confirm=0") == 0
         preset = tiny.PRESETS["plain"].config
         settings = dataclasses.replace(
-            preset.run, policy=str(policy), directory=str(tmp_path / "alone")
+            preset.run,
+            policy=str(policy),
+            max_episodes=EPISODES,
+            directory=str(tmp_path / "alone"),
         )
         agent = dataclasses.replace(preset.agent, learning_rate=float(RATES[1]))
         alone = dataclasses.replace(preset, agent=agent, run=settings)
@@ -161,7 +175,9 @@ class TestFiles:
         training = best.program.training(best.config)
         evaluation = training.evaluate(best.agents, best.seeds, [key]).content["seeds"][0]
         assert evaluation["right"]["mean"] == pytest.approx(float(chosen["score"]))
-        assert [row["steps"] for row in metrics_file.read_metrics(best.directory)]
+        steps = [row["steps"] for row in metrics_file.read_metrics(best.directory)]
+        assert steps[-1] == tiny.PER_UPDATE * best.updates
+        assert best.updates == int(chosen["updates"])
 
     def test_fresh_seeds_confirm_what_was_chosen(self, finished_sweep):
         content = json.loads((finished_sweep / files.CONFIRMED).read_text())
@@ -281,9 +297,8 @@ def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
 def test_each_batch_takes_as_many_devices_as_divide_its_members(finished_sweep, tmp_path):
     """Two of two for a batch of four members, and one of two for a confirmation on three seeds."""
     directory, flags = tmp_path / "s", ["--devices", "2", "--confirm", "3", "--vary", VARY]
-    start = [sys.executable, "-m", "train.sweep", "tests.train.tiny", "plain", "--seeds", "2"]
     process = subprocess.run(
-        [*start, "--directory", str(directory), *flags],
+        [sys.executable, "-m", "train.sweep", *arguments(directory, *flags)],
         cwd=Path(__file__).resolve().parents[3],
         env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
         capture_output=True,
