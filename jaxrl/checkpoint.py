@@ -138,6 +138,15 @@ def _flush(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def delete_after(directory: str | Path, step: int) -> None:
+    """Deletes the checkpoints of later steps; of several processes all must ask."""
+    if jax.process_index() == 0:
+        for other in steps(directory):
+            if other > step:
+                shutil.rmtree(Path(directory) / f"{other:010d}")
+    wait_for_all(f"{directory} holds nothing after {step}")
+
+
 def steps(directory: str | Path) -> list[int]:
     """The steps saved in `directory`, ascending; `restore` finds out whether they can be read."""
     directory = Path(directory)

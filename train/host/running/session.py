@@ -244,7 +244,13 @@ class Session:
         self.record.sync()
         meta = {**self.meta, "counters": counters._asdict()}
         checkpoint.save(self.directory.checkpoints, counters.updates, state, meta)
+        self.mark_saved(counters)
+
+    def mark_saved(self, counters: Counters) -> None:
+        """Remembers of when the newest checkpoint is."""
         self._saved = counters
+        if self.best is not None:
+            self.best.saved_updates = counters.updates
 
     def load(self) -> tuple[RunState, Counters]:
         """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
@@ -269,7 +275,7 @@ class Session:
             text = f"computes again {rows} that came after update {counters.updates}"
             self.display.say(f"{self.meta['name']}: {text}")
         self.log.begin(self.record.rows)
-        self._saved = counters
+        self.mark_saved(counters)
         return state, counters
 
     def _restore(self) -> tuple[RunState, dict[str, Any]]:
@@ -292,6 +298,8 @@ class Session:
         self.display.say(
             f"{problem.description}: back to update {old_counters.updates} with new random numbers"
         )
+        if self.best is not None:
+            self.best.return_to(old_counters.updates)
         fold_in = FOLD_IN_EACH if state.key.ndim else jax.random.fold_in
         state = state._replace(key=fold_in(state.key, attempt))
         state = devices.place_like(state, self.programs.like)

@@ -1,8 +1,9 @@
 """The best policy of each member of a run, by games played while it trains.
 
-`best/` in the directory of a run is a checkpoint (see `jaxrl.checkpoint`) of the parameters that
-each member had when it scored best. A score of some games is also luck, and the best of many such
-scores more so: `python -m train.evaluate RUN --best` plays fresh games.
+The newest checkpoint in `best/` of a run (see `jaxrl.checkpoint`) has the parameters that each
+member had when it scored best; an older one is for a run that returns to before that. A score of
+some games is also luck, and the best of many such scores more so:
+`python -m train.evaluate RUN --best` plays fresh games.
 """
 
 import json
@@ -49,6 +50,7 @@ class BestTracker:
     match: CompiledMatch  # of the agents and keys of all members
     policies: BestPolicies | None
     is_played: bool = False  # by this process
+    saved_updates: int = 0  # of the newest checkpoint of the run, to which it may return
 
     def evaluate(
         self, agents: AgentState, updates: int, between: Callable[[int], None]
@@ -93,8 +95,17 @@ class BestTracker:
             "scores": policies.scores,
             "updates": policies.updates,
         }
-        checkpoint.save(self.folder, updates, policies.arrays, meta, keep=1)
+        later = sum(step > self.saved_updates for step in checkpoint.steps(self.folder))
+        checkpoint.save(self.folder, updates, policies.arrays, meta, keep=later + 2)
         self.policies = policies
+
+    def return_to(self, updates: int) -> None:
+        """Forgets what was found after so many updates, which the run has given up."""
+        checkpoint.delete_after(self.folder, updates)
+        if self.policies is None or not checkpoint.steps(self.folder):
+            self.policies = None
+        else:
+            self.policies = _read(self.folder, self.policies.arrays)
 
     def summary_line(self, steps_per_update: int, unit: str) -> str:
         """A line on the best scores so far; empty before the first games."""
@@ -151,15 +162,19 @@ def read(folder: Path, agents: AgentState, members: Members) -> BestPolicies:
     if len(members.seeds) == 1:
         like = {k: jax.ShapeDtypeStruct((1, *x.shape), x.dtype) for k, x in like.items()}
     try:
-        arrays, meta, _ = checkpoint.restore(folder, like)
+        return _read(folder, like)
     except checkpoint.CheckpointError as error:
         raise UsageError(
             f"{error}: there is one once a game for a score is finished while training with "
             "--run.evaluate-every"
         ) from error
-    return BestPolicies(
-        {k: np.array(x) for k, x in arrays.items()}, meta["scores"], meta["updates"]
-    )
+
+
+def _read(folder: Path, like: dict[str, Any]) -> BestPolicies:
+    """The newest policies in `folder`, of the shapes `like`. Raises CheckpointError."""
+    arrays, meta, _ = checkpoint.restore(folder, like)
+    arrays = {name: np.array(x) for name, x in arrays.items()}
+    return BestPolicies(arrays, meta["scores"], meta["updates"])
 
 
 def make(
