@@ -108,10 +108,12 @@ def shapes_of(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return jax.eval_shape(function, *arguments)
     except TypeError as error:
-        found = NO_ARRAY.search(str(error))
-        if found is None:
+        complaint = NO_ARRAY.search(str(error))
+        if complaint is None:
             raise
-        raise AgentError(f"{name} returns a {found[1]} at {found[2]}; expected arrays") from error
+        raise AgentError(
+            f"{name} returns a {complaint[1]} at {complaint[2]}; expected arrays"
+        ) from error
 
 
 def trace_update(agent: Agent, state: AgentState, rollout: Transition, key: jax.Array) -> Any:
