@@ -10,6 +10,7 @@ from bench.accelerators.__main__ import compile_case
 from bench.accelerators.chips import CHIPS
 from bench.accelerators.environment import ROOT, is_made, python_with_compilers
 from bench.accelerators.kernels import Counts, count
+from bench.tables import scaling
 from bench.tables.accelerators import two_digits
 
 TEXT = """
@@ -119,6 +120,20 @@ def test_the_page_tells_the_links_that_the_model_assumes(chip: str, beginning: s
     numbers = (*(1e6 * x.latency for x in links), *(1e-9 * x.bandwidth for x in links))  # µs, GB/s
     expected = dict.fromkeys(f"{x:g}" for x in numbers)  # once, where both are as wide
     assert re.findall(r"[\d.]+(?= |$)", numbers_text) == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [("NVLink", "| NVLink,"), ("Ethernet", "| Ethernet,"), ("ICI", "| ICI,")]
+)
+def test_the_page_on_scale_assumes_the_same_links(name: str, row: str):
+    page = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    cells = page.partition(row)[2].partition("\n")[0].split("|")[1:]
+    link, rate = scaling.LINKS[name]
+    assert cells[0].split()[:2] == [f"{1e-9 * link.bandwidth:g}", "GB/s" + "," * (name == "ICI")]
+    assert cells[1].split()[:2] == [f"{1e6 * link.latency:g}", "µs,"]
+    if "same" not in cells[2]:
+        assert cells[2].split()[0] == f"{1e-12 * rate:g}"
+    assert cells[3].split()[0] == f"{round(rate / link.bandwidth):,}"
 
 
 @pytest.fixture(scope="module")

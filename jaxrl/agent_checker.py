@@ -1,6 +1,7 @@
 """`agent_checker(agent, env, params)`: checks that an agent, ours or yours, keeps the contract."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +26,10 @@ from jaxrl.types import (
 NUM_ENVS, NUM_STEPS = 4, 16
 ROUNDING = 1e-5
 """Of an action at a bound."""
+NO_ARRAY = re.compile(
+    r"a value of type <class '(\S+)'> at output component (\S+), which is not a valid JAX type"
+)
+"""What JAX says of something else than an array."""
 
 
 class AgentError(AssertionError):
@@ -57,7 +62,7 @@ def agent_checker(
     state = agent.init(init_key, obs)
     fields = jax.tree_util.tree_flatten_with_path(state)[0]
     require(any(below_params(path) for path, _ in fields), "no field of the state is named params")
-    act_output = jax.eval_shape(agent.act, state, memory, obs, update_key)
+    act_output = shapes_of("act", agent.act, state, memory, obs, update_key)
     with value_errors_as_breaches():
         action, _, _ = act_parts(act_output, memory)
         acting.check_action(env, env_params, action)
@@ -95,6 +100,22 @@ def play(
     return jax.jit(lambda world: jax.lax.scan(step, world, length=steps))(world)
 
 
+def shapes_of(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The shapes of what a function returns. Raises AgentError where that is no array, as a text.
+
+    Other mistakes of JAX arrive as JAX tells them, with the line of the agent that made them.
+    """
+    try:
+        return jax.eval_shape(function, *arguments)
+    except TypeError as error:
+        complaint = NO_ARRAY.search(str(error))
+        if complaint is None:
+            raise
+        raise AgentError(
+            f"{name} returns a {complaint[1]} at {complaint[2]}; expected arrays"
+        ) from error
+
+
 def trace_update(agent: Agent, state: AgentState, rollout: Transition, key: jax.Array) -> Any:
     """The shapes of what `update` returns.
 
@@ -102,7 +123,7 @@ def trace_update(agent: Agent, state: AgentState, rollout: Transition, key: jax.
     speaks of them, or is another one for twice as many.
     """
     try:
-        return jax.eval_shape(agent.update, state, rollout, key)
+        return shapes_of("update", agent.update, state, rollout, key)
     except ValueError as error:
         message = str(error)
         if "environment" in message or message != refusal_of_twice(agent, state, rollout, key):

@@ -59,7 +59,7 @@ def report_name(name: str, declared: Mapping[str, str]) -> str:
     return name if kind == LAST else f"{name}_{kind}"
 
 
-def is_of_last_step(name: str) -> bool:
+def is_value_of_last_step(name: str) -> bool:
     """Whether what is reported under a name is the value of the last step of an episode."""
     return name not in RESERVED and not name.endswith((f"_{SUM}", f"_{MEAN}"))
 

@@ -17,7 +17,8 @@ class Link(NamedTuple):
     bandwidth: float  # bytes a second that a device sends
 
 
-# Bandwidths are the vendors' figures; latencies are assumed.
+# Bandwidths are the vendors' figures, of a TPU that of two of its four ports, as a ring has them;
+# latencies are assumed.
 NVLINK_4, NVLINK_3, PCIE = Link(1.2e-5, 4.5e11), Link(1.5e-5, 3e11), Link(3e-5, 1e10)
 NETWORK = Link(4e-5, 5e10)  # a port of 400 Gb/s for each card
 SLOW_NETWORK = Link(6e-5, 1.25e10)  # of 100 Gb/s
@@ -116,14 +117,14 @@ CHIPS: dict[str, Gpu | Tpu] = {
         17_179_869_184,
         8.19e11,
         {1: "v5e:2x2", 8: "v5e:2x4"},
-        {8: Link(6e-6, 2e11), 64: Link(1.6e-5, 2e11)},
+        {8: Link(6e-6, 1e11), 64: Link(1.6e-5, 1e11)},
     ),
     "v6e": Tpu(
         "TPU v6e",
         34_359_738_368,
         1.64e12,
         {1: "v6e:2x2", 8: "v6e:2x4"},
-        {8: Link(6e-6, 4.48e11), 64: Link(1.6e-5, 4.48e11)},
+        {8: Link(6e-6, 2.24e11), 64: Link(1.6e-5, 2.24e11)},
     ),
 }
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench import memory as used
+from bench.accelerators.chips import CHIPS, SLOW_NETWORK, Link
 from bench.common_ground import summary
 from bench.cost_curves import CURVES, Curve
 from bench.tables.markdown import Record, format_rate, latest, records, table
@@ -30,18 +31,17 @@ STATES = {  # a row for each kind of state
 }
 
 
-class Link(NamedTuple):
-    """What joins devices, and how fast these compute."""
+class Joined(NamedTuple):
+    """Eight devices, by what they are joined and how fast they compute."""
 
-    bandwidth: float  # bytes a second that a device sends in a ring
-    latency: float  # seconds of an all-reduce of a few bytes
+    link: Link
     rate: float  # floating-point operations a second of a device, its peak
 
 
 LINKS = {
-    "NVLink": Link(300e9, 10e-6, 67e12),
-    "Ethernet": Link(12.5e9, 60e-6, 67e12),
-    "ICI": Link(100e9, 8e-6, 197e12),
+    "NVLink": Joined(CHIPS["h100"].links[8], 67e12),
+    "Ethernet": Joined(SLOW_NETWORK, 67e12),
+    "ICI": Joined(CHIPS["v5e"].links[8], 197e12),
 }
 
 
@@ -56,10 +56,10 @@ def exchange_seconds(row: Record, devices: int, link: Link) -> float:
     return count * link.latency + wire_bytes(row, devices) / link.bandwidth
 
 
-def paying_batch(row: Record, devices: int, link: Link) -> float:
+def paying_batch(row: Record, devices: int, joined: Joined) -> float:
     """Transitions of a minibatch with which a device computes for as long as it exchanges."""
-    computing = row["products"] / devices / link.rate
-    return row["batch"] * exchange_seconds(row, devices, link) / computing
+    computing = row["products"] / devices / joined.rate
+    return row["batch"] * exchange_seconds(row, devices, joined.link) / computing
 
 
 def communication() -> str:
@@ -115,9 +115,9 @@ def links() -> str:
     rows = []
     for row in record["rows"]:
         cells = [TITLES[row["case"]], f"{row['batch']:,}"]
-        for link in LINKS.values():
-            cells.append(f"{1e3 * exchange_seconds(row, record['devices'], link):.2g}")
-            cells.append(format_count(paying_batch(row, record["devices"], link)))
+        for joined in LINKS.values():
+            cells.append(f"{1e3 * exchange_seconds(row, record['devices'], joined.link):.2g}")
+            cells.append(format_count(paying_batch(row, record["devices"], joined)))
         rows.append(cells)
     head = " | ".join(
         ("agent", "minibatch", *(x for name in LINKS for x in (f"{name}, ms", "pays from")))

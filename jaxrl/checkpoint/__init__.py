@@ -3,13 +3,14 @@
 from jaxrl.checkpoint.leaves import mismatch
 from jaxrl.checkpoint.record import ARRAYS, FORMAT, RECORD, CheckpointError, steps
 from jaxrl.checkpoint.restoring import read_meta, restore
-from jaxrl.checkpoint.saving import save
+from jaxrl.checkpoint.saving import delete_after, save
 
 __all__ = [
     "ARRAYS",
     "FORMAT",
     "RECORD",
     "CheckpointError",
+    "delete_after",
     "mismatch",
     "read_meta",
     "restore",

@@ -138,3 +138,12 @@ def _flush_folder(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def delete_after(directory: str | Path, step: int) -> None:
+    """Deletes the checkpoints of later steps; of several processes all must ask."""
+    if jax.process_index() == 0:
+        for other in steps(directory):
+            if other > step:
+                shutil.rmtree(Path(directory) / f"{other:010d}")
+    wait_for_all(f"{directory} holds nothing after {step}")

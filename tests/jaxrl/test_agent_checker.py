@@ -66,6 +66,10 @@ BROKEN = {
         "state.params['w'] is not finite",
     ),
     "metric": ({"update": update(lambda s: s, lambda: {"x": jnp.inf})}, "metrics['x'] is not"),
+    "text": (
+        {"update": update(lambda s: s, lambda: {"x": "y"})},
+        "update returns a str at [1]['x']; expected arrays",
+    ),
     "no dict": (
         {"update": update(lambda s: s, lambda: ())},
         "metrics that update returns are 0 values; exp",

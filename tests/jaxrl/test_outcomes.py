@@ -122,7 +122,7 @@ def test_names_that_would_say_something_else_are_refused(kinds, outcome, message
 
 def test_a_name_says_of_what_a_number_is():
     names = ("return", "length", "food_sum", "speed_mean", "food")
-    assert [outcomes.is_of_last_step(name) for name in names] == [False] * 4 + [True]
+    assert [outcomes.is_value_of_last_step(name) for name in names] == [False] * 4 + [True]
 
 
 def test_the_checker_of_environments_knows_the_same_kinds_and_names():

@@ -328,4 +328,7 @@ def _cells(seed: dict[str, Any]) -> dict[str, str]:
 def _line(x: dict[str, float | None]) -> str:
     if x["mean"] is None:
         return "none"
-    return f"{x['mean']:.4g}, {x['median']:.4g}, {x['min']:.4g} to {x['max']:.4g}"
+    mean, median, low, high = (
+        scores.number_text(x, name=name) for name in ("mean", "median", "min", "max")
+    )
+    return f"{mean}, {median}, {low} to {high}"

@@ -12,7 +12,7 @@ from train.gymnax.training import make_training
 from train.host.environments import environments
 from train.host.environments.environments import Task
 from train.host.machine.progress import show_activity
-from train.host.numbers import quantity
+from train.host.numbers import digits_text, quantity
 from train.host.program import Run
 from train.host.running import saved_runs
 from train.host.scoring import games, scores
@@ -54,10 +54,8 @@ def score_line(count: int, evaluation: dict[str, Any]) -> str:
     returns = evaluation["seeds"][0]["return"]
     lines = [scores.missing_score_note(evaluation)]
     if returns["mean"] is not None:
-        mean, most = returns["mean"], returns["max"]
-        lines.insert(
-            0, f"{quantity(count, 'games')}: return {mean:.4g} on average, {most:.4g} at best"
-        )
+        mean, most = digits_text(returns["mean"]), digits_text(returns["max"])
+        lines.insert(0, f"{quantity(count, 'games')}: return {mean} on average, {most} at best")
     return "; ".join(filter(None, lines))
 
 

@@ -11,6 +11,8 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 
 MOST_DIGITS = 300
 """Digits of a whole number with an exponent, at most: 1e999999999 fits into no memory."""
+WITH_EXPONENT = 1e9
+"""The least number that is written with an exponent, as 1.235e+09."""
 MOST_LISTED = 12
 """Names that a message has, at most."""
 FLAGS = ConstructorRegistry()
@@ -49,6 +51,15 @@ def quantity(count: int, things: str) -> str:
         return f"{count:,} {things}"
     one = re.sub(r"ies$", "y", things)
     return f"1 {re.sub('(?<=ch|sh|ss)es$|(?<=x)es$|s$', '', one)}"
+
+
+def digits_text(value: float, digits: int = 4) -> str:
+    """A number of so many digits, or of all those before the point: 12346, not 1.235e+04.
+
+    From 10⁹ on, and below 10⁻⁴, it has an exponent.
+    """
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < WITH_EXPONENT else text
 
 
 def listing(names: Sequence[str], most: int = MOST_LISTED) -> str:

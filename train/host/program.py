@@ -183,7 +183,7 @@ class Program(NamedTuple):
 
         Raises UsageError if that is unknown.
         """
-        if name not in self.presets:
+        if not isinstance(name, str) or name not in self.presets:
             raise UsageError(f"{source} has the preset {name}, which is unknown here")
         return self.presets[name].config
 

@@ -3,6 +3,7 @@
 const LIVE = JSON.parse(document.getElementById("data").textContent);
 const HISTORY = 600; // moments that can be looked at again
 const PAUSE = 1200; // milliseconds between two games of a duel
+const LEGIBLE = 3000; // milliseconds for which a refusal stays, however fast the steps are
 const ARROWS = { ArrowUp: 0, ArrowRight: 1, ArrowDown: 2, ArrowLeft: 3 };
 
 /** An array of a message. */
@@ -34,6 +35,12 @@ class Growing {
   }
 }
 
+/** Whether a key does something to what has the focus: a choice, a slider, a box to tick. */
+function isFor({ tagName, type }, key) {
+  if (key === "n") return false;
+  return tagName === "SELECT" || tagName === "INPUT" && (type !== "checkbox" || key === " ");
+}
+
 class LiveGame {
   constructor(root) {
     this.playing = true;
@@ -55,13 +62,13 @@ class LiveGame {
 
   build(root) {
     const button = (label, text, click) => element("button", { type: "button", "aria-label": label, title: label, click }, text);
-    this.canvas = element("canvas", { role: "img", "aria-label": `${LIVE.program}, live`, click: (event) => this.place(event) });
+    this.canvas = element("canvas", { role: "img", tabindex: -1, "aria-label": `${LIVE.program}, live`, click: (event) => this.place(event) });
     this.caption = element("p", { class: "caption" });
     this.thoughts = element("div", { class: "thoughts" });
     this.play = button("play or pause (space)", "❚❚", () => this.toggle());
     this.speeds = element("select", { "aria-label": "steps a second", change: () => { this.speed = Number(this.speeds.value); } },
       ...SPEEDS.map((s) => element("option", { value: s, selected: s === this.speed }, `${s} a second`)));
-    this.hand = element("input", { type: "checkbox", change: () => { this.byHand = this.hand.checked; this.wanted = null; this.canvas.focus?.(); } });
+    this.hand = element("input", { type: "checkbox", change: () => { this.byHand = this.hand.checked; this.wanted = null; this.canvas.focus({ preventScroll: true }); } });
     this.status = element("p", { class: "note", role: "status", "aria-live": "polite" });
     const overlays = Object.keys(scenes[LIVE.drawing].overlays ?? {}).map((name) => element("label", {},
       element("input", { type: "checkbox", checked: this.overlays.has(name), change: () => { this.overlays.has(name) ? this.overlays.delete(name) : this.overlays.add(name); this.draw(); } }), ` ${name}`));
@@ -133,6 +140,7 @@ class LiveGame {
     this.waiting = false;
     if (message.error) {
       this.say(message.error);
+      this.legibleUntil = performance.now() + LEGIBLE;
     } else {
       this.take(message);
       this.draw();
@@ -165,9 +173,10 @@ class LiveGame {
     }
     this.bars = bars;
     this.ending = ending;
+    this.endedAt = performance.now();
     if (players) this.showStanding(players, score);
-    if (ending && this.goesOn?.checked) setTimeout(() => { if (this.ending && this.playing) this.send({ do: "new" }); }, PAUSE);
-    this.say(ending ? `${ending}: ${quantity(moment, "steps")}. Press n for a new game.` : "");
+    if (ending) this.say(`${ending}: ${quantity(moment, "steps")}. Press n for a new game.`);
+    else if (!(performance.now() < this.legibleUntil)) this.say("");
   }
 
   frame() {
@@ -229,6 +238,8 @@ class LiveGame {
         before = now;
         this.step();
       }
+      const isOver = this.playing && this.ending && !this.waiting;
+      if (isOver && this.goesOn?.checked && now - this.endedAt >= PAUSE) this.send({ do: "new" });
       requestAnimationFrame(next);
     };
     requestAnimationFrame(next);
@@ -256,7 +267,7 @@ class LiveGame {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "INPUT"].includes(event.target.tagName) && event.key !== "n") return;
+    if (event.ctrlKey || event.metaKey || event.altKey || isFor(event.target, event.key)) return;
     const actions = { " ": () => this.toggle(), n: () => this.send({ do: "new" }) };
     if (LIVE.hand) {
       actions.h = () => { this.byHand = this.hand.checked = !this.byHand; this.wanted = null; };

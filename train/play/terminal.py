@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -18,6 +19,7 @@ from PIL import Image
 
 from train.host.errors import UsageError
 from train.host.machine.progress import show_activity
+from train.host.numbers import digits_text
 from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, InvalidRequest, Live
 
 SPEEDS = (1, 2, 5, 10, 20, 30)  # steps a second
@@ -61,34 +63,37 @@ def size_hint(picture: np.ndarray, cells: tuple[int, int], columns: int, rows: i
 def play(game: Game, read_key: ReadKey, write: Callable[[str], object]) -> None:
     """Plays until somebody quits. An arrow takes over, h gives back or takes over without one."""
     speed, paused, direction, by_hand, message = 3, False, None, False, ""
+    due = time.monotonic() + 1 / SPEEDS[speed]  # of the next step, also while a key is held down
     write(HIDE + CLEAR)
     try:
         while True:
             # show the moment, and wait for a key
             write(screen(game, message, paused, by_hand))
             message = ""
-            key = read_key(1 / SPEEDS[speed])
-            step = key is None and not paused and not game.ending
+            key = read_key(max(due - time.monotonic(), 0.0))
+            is_due, by_key = key is None or time.monotonic() >= due, False
+            if is_due or key in (" ", "n"):
+                due = time.monotonic() + 1 / SPEEDS[speed]
             # obey the key
             match key:
                 case "q" | "\x03":
                     return
                 case " ":
-                    paused = not paused
+                    paused, is_due = not paused, False
                 case "n":
                     game.new(game.seed + 1)
-                    direction = None
+                    direction, is_due = None, False
                 case "h" if game.live.steer:
                     by_hand, direction = not by_hand, None
                 case "+" | "-":
                     speed = min(max(speed + (1 if key == "+" else -1), 0), len(SPEEDS) - 1)
                 case _ if key in ARROWS and game.live.steer:
                     by_hand, direction = True, ARROWS[key]
-                    step = paused
+                    by_key = paused
                 case _ if key in ARROWS:
-                    paused, step = True, ARROWS[key] == RIGHT
+                    paused, by_key = True, ARROWS[key] == RIGHT
             # make a step, unless the game is over
-            if step and not game.ending:
+            if (by_key or (is_due and not paused)) and not game.ending:
                 try:
                     game.step(direction if by_hand else None)
                 except InvalidRequest as error:
@@ -103,7 +108,7 @@ def screen(game: Game, message: str, paused: bool, by_hand: bool) -> str:
     assert game.live.picture is not None
     picture = game.live.picture(game.now.state)
     lines = blocks(picture, columns, rows - LINES)
-    status = [f"step {game.moment:,}", f"return {game.total:.4g}"]
+    status = [f"step {game.moment:,}", f"return {digits_text(game.total)}"]
     if game.players is not None:
         won, drawn, lost = game.score
         status.append(f"{game.players[0]} {won} : {lost} {game.players[1]}, {drawn} drawn")

@@ -11,7 +11,7 @@ from train.host.command_line.command import idle_fields
 from train.host.command_line.repetition import training_command
 from train.host.files import policy_files
 from train.host.files.provenance import files_of
-from train.host.numbers import quantity
+from train.host.numbers import digits_text, quantity
 from train.host.plain_config import plain
 from train.host.program import Run
 
@@ -216,10 +216,10 @@ def score_table(run: Run, rows: dict[str, dict[str, Any]], heading: str) -> str:
 def cell(value: dict[str, float] | float | None) -> str:
     """A number, or a summary as `scores.summary` makes it."""
     if not isinstance(value, dict):
-        return "" if value is None else f"{value:.4g}"
+        return "" if value is None else digits_text(value)
     text = cell(value["mean"])
     if value.get("low") is not None:
-        text += f" ({value['low']:.4g} to {value['high']:.4g})"
+        text += f" ({digits_text(value['low'])} to {digits_text(value['high'])})"
     if "median" in value:
-        text += f", median {value['median']:.4g}, most {value['max']:.4g}"
+        text += f", median {digits_text(value['median'])}, most {digits_text(value['max'])}"
     return text

@@ -29,6 +29,7 @@ from train.host.errors import UsageError
 from train.host.files import policy_files
 from train.host.files.run_directory import RunDirectory
 from train.host.files.whole_files import write_whole
+from train.host.numbers import digits_text
 from train.host.plain_config import plain
 from train.host.program import Run
 from train.host.running import saved_policies, saved_runs
@@ -213,6 +214,6 @@ def row(name: str) -> list[str]:
     return [
         f"{content['entry_point']} {content['preset']}",
         f"{content['updates']:,}",
-        "" if mean is None else f"{mean:.4g}",
+        "" if mean is None else digits_text(mean),
         f"{path.stat().st_size / 1000:,.0f}",
     ]

@@ -65,10 +65,9 @@ def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path, s
     most = config.env.rows * config.env.cols - config.env.obstacles - START_LENGTH
     if food["mean"] is None:
         return path, scores.missing_score_note(evaluation.content) or ""
-    line = (
-        f"{quantity(count, 'games')}: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
-    )
-    return path, f"{line} of {most}; {won['mean']:.1%} won"
+    mean, best = (scores.number_text(food, name=name) for name in ("mean", "max"))
+    line = f"{quantity(count, 'games')}: food {mean} on average, {best} at best of {most}"
+    return path, f"{line}; {won['mean']:.1%} won"
 
 
 def short_games_first(episodes: Episodes) -> Episodes:

@@ -30,7 +30,7 @@ from train.host.files.whole_files import (
     write_whole,
 )
 from train.host.machine.progress import clock, plain_console
-from train.host.numbers import quantity
+from train.host.numbers import digits_text, quantity
 from train.host.plain_config import check_options
 from train.host.scoring import games, scores
 from train.host.scoring.scores import number_text
@@ -191,7 +191,7 @@ def table(content: dict[str, Any]) -> Table:
             f"{number_text(food)}\n{interval(food, 1)}",
             number_text(food, name="median"),
             number_text(food, name="max"),
-            "" if pace is None else digits_text(pace, 4),
+            "" if pace is None else digits_text(pace),
             f"{number_text(wins, '.3g', 100)}\n{interval(wins, 100)}",
             *(number_text(row[ending], ".3g", 100) for ending in ENDINGS),
         )
@@ -204,9 +204,3 @@ def interval(value: dict[str, float | None], scale: float) -> str:
         return ""
     low, high = (round(scale * (value[end] or 0.0), 2) for end in ("low", "high"))
     return f"{digits_text(low, 3)}–{digits_text(high, 3)}"
-
-
-def digits_text(value: float, digits: int) -> str:
-    """A number of so many digits, or of all those before the point, without an exponent."""
-    text = f"{value:.{digits}g}"
-    return f"{value:.0f}" if "e+" in text else text

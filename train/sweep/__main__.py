@@ -13,6 +13,7 @@ from train.host.machine import start
 from train.host.machine.signals import interruption
 from train.host.plain_config import check_options, flag
 from train.sweep import build, cluster, jobs
+from train.sweep.options import Options
 
 
 def main(arguments: list[str]) -> int:
@@ -20,7 +21,7 @@ def main(arguments: list[str]) -> int:
         remaining = list(arguments)
         name = remaining.pop(0) if remaining and not remaining[0].startswith("-") else ""
         preset = remaining.pop(0) if remaining and not remaining[0].startswith("-") else ""
-        options, flags = parse_known(build.USAGE, build.Options, remaining)
+        options, flags = parse_known(build.USAGE, Options, remaining)
         flag_value(remaining, "--resume")  # which refuses two
         check_options(options)
         cluster.refuse(options)

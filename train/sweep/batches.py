@@ -2,7 +2,8 @@
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,7 +141,7 @@ def train(
         has_begun = checkpoint.steps(batch.checkpoints)
         policy = None if has_begun else policy_of(program, group)
         session_parts = training, config.run, members, batch, programs, policy
-        session_options = {"ignores_nonfinite_members": True, "resume_path": sweep}
+        session_options = {"members_are_trials": True, "resume_path": sweep}
         with StopRequest(display.say) as stop:
             session = Session(*session_parts, record, display, stop, meta, **session_options)
             with checkpoint_errors(directory):
@@ -148,7 +149,14 @@ def train(
         if stop.requested:  # during the last chunk
             raise Interrupted(f"stopped after training a batch: {resume_flag(sweep)}")
     base = program.training(config_of(config, group.trials[0].values))
-    return split(devices.move_to_one_device(state), counters.updates, group, kind_of(base))
+    state = devices.move_to_one_device(state)
+    return split(state, last_updates(directory, counters.updates), group, kind_of(base))
+
+
+def last_updates(directory: Path, updates: int) -> Mapping[int, int]:
+    """The updates of each member of a batch after `updates`: one may have ended before others."""
+    rows = metrics_file.read_metrics(directory)
+    return defaultdict(lambda: updates, {row["member"]: row["updates"] for row in rows})
 
 
 @contextmanager
@@ -160,8 +168,10 @@ def checkpoint_errors(directory: Path) -> Iterator[None]:
         raise UsageError(f"{error}: delete {directory} to train this batch again") from error
 
 
-def split(state: PyTree, updates: int, group: Group, kind: type) -> list[TrainedMember]:
-    """The members of a trained batch, one by one."""
+def split(
+    state: PyTree, updates: Mapping[int, int], group: Group, kind: type
+) -> list[TrainedMember]:
+    """The members of a trained batch, one by one; `updates` are those of each by its index."""
     members = []
     for i, trial in enumerate(group.trials):
         member = jax.tree.map(lambda x, i=i: x[i], state)
@@ -170,7 +180,7 @@ def split(state: PyTree, updates: int, group: Group, kind: type) -> list[Trained
             TrainedMember(
                 trial.member,
                 unpack_state(member, kind),
-                updates,
+                updates[trial.member],
                 all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f"),
                 hashlib.sha256(b"".join(x.tobytes() for x in arrays)).hexdigest(),
             )

@@ -1,14 +1,11 @@
 """A sweep from its flags, or from the directory in which it was begun."""
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
-
-from jaxrl.checks import Count, CountOrZero
 from train.host.command_line.command import parse, with_flags
 from train.host.command_line.defaults import fields_in, preset_line
 from train.host.command_line.saved_config import split_config_flag
@@ -18,11 +15,11 @@ from train.host.files.run_directory import RunDirectory
 from train.host.machine import devices
 from train.host.machine.progress import plain_console, print_line
 from train.host.numbers import quantity
-from train.host.plain_config import field_of, flag, plain, rebuild
+from train.host.plain_config import check_options, field_of, flag, plain, rebuild
 from train.host.program import Program, UnknownProgramError, find
 from train.host.running.saved_runs import with_run_fields
 from train.sweep import batches, cluster, files, plan
-from train.sweep.cluster import Cluster
+from train.sweep.options import Options, saved_options
 from train.sweep.plan import Trial, Variation
 from train.sweep.sweep import Sweep, Trials
 
@@ -31,38 +28,6 @@ OF_ONE_RUN = ("num_seeds", "evaluate_every", "evaluate_games", "patience", "log"
 """Fields of `run` that a sweep does not take from the `--config` of a run."""
 OFF = {"evaluate_every": 0, "patience": None, "log": "none", "live": False, "distributed": ""}
 """Fields of `run` that are for a single run, and their values in a sweep."""
-OF_SEARCHES = ("search", "members", "rung", "reduction", "budgets")
-"""Options of searches, which sweeps had until 2026-11."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """Trains many configurations and seeds of a program side by side, and compares them.
-
-    NAME is a program, such as snake or gymnax; all flags of `python -m train.NAME` may be given,
-    for all members. Numbers (learning rates, rewards, ...) are varied in one compilation, switches
-    and sizes in one compilation each. Members that do not fit into memory together are trained in
-    batches. The best configuration is scored again on seeds that had no part in choosing it.
-    """
-
-    vary: Annotated[list[str], tyro.conf.UseAppendAction] = field(default_factory=list)
-    """What to try: FIELD=VALUE,VALUE,..., or with --random FIELD=LOW..HIGH or
-    FIELD=log:LOW..HIGH. May be given several times; the grid combines all values."""
-    seeds: Count = 3
-    """Seeds of each configuration: run.seed, run.seed + 1, and so on."""
-    random: CountOrZero = 0
-    """Configurations drawn at random, beside the preset itself; 0: the grid."""
-    confirm: Annotated[CountOrZero | None, tyro.conf.arg(metavar="INT")] = None
-    """Fresh seeds on which the best configuration is scored again; None: as many as seeds."""
-    directory: str = ""
-    """Directory to create; empty: runs/sweep-NAME-DATE-TIME."""
-    resume: Annotated[str, tyro.conf.arg(metavar="DIR")] = ""
-    """Directory of a sweep to continue; nothing else but a cluster is given then."""
-    cluster: Cluster = field(default_factory=Cluster)
-
-    @property
-    def confirm_seeds(self) -> int:
-        return self.seeds if self.confirm is None else self.confirm
 
 
 def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
@@ -171,23 +136,11 @@ def resume(directory: Path) -> Sweep:
     saved = files.read_plan(directory)
     program = find(saved["program"], directory)
     config = rebuild(program.preset_config(directory, saved["preset"]), saved["config"])
+    check_options(config, str(directory / files.PLAN))
     options = saved_options(saved["options"], directory)
     variations = variations_of(program, saved["preset"], config, options, [])
     sweep = make_sweep(program, saved["preset"], config, options, variations, saved["batches"])
     return announce(replace(sweep, directory=directory), options)
-
-
-def saved_options(saved: dict[str, Any], directory: Path) -> Options:
-    """The options of a sweep's plan, also of one from before searches were taken out.
-
-    Raises UsageError for a search.
-    """
-    if saved.get("search"):
-        raise UsageError(
-            f"{directory} is a search, which this version cannot continue: begin a sweep with "
-            "--random"
-        )
-    return Options(**{name: x for name, x in saved.items() if name not in OF_SEARCHES})
 
 
 def make_sweep(
@@ -205,11 +158,23 @@ def make_sweep(
         job_groups = cluster.split_groups(trials.groups, options.cluster)
         parts = [part for group in job_groups for part in batches.batches(program, group)]
     else:
+        refuse_other_members(saved, len(trials.trials))
         groups = {trial.member: group for group in trials.groups for trial in group.trials}
         by_index = {trial.member: trial for trial in trials.trials}
         parts = [groups[x[0]]._replace(trials=[by_index[i] for i in x]) for x in saved]
     trials = trials._replace(groups=parts)
     return Sweep(program, preset, config, Path(), trials, options.confirm_seeds, console)
+
+
+def refuse_other_members(batches: Any, count: int) -> None:
+    """Raises UsageError unless the batches of a plan have each of so many members once."""
+    is_listed = isinstance(batches, list) and all(isinstance(x, list) and x for x in batches)
+    members = [i for batch in batches for i in batch] if is_listed else []
+    if not all(type(i) is int for i in members) or sorted(members) != list(range(count)):
+        raise UsageError(
+            f"the batches in {files.PLAN} do not have each of its {quantity(count, 'members')} "
+            "once: restore the file, and begin another sweep for other members"
+        )
 
 
 def announce(sweep: Sweep, options: Options) -> Sweep:

@@ -18,6 +18,7 @@ from jaxrl import checks
 from train.host.command_line.command import parse, refuse_idle
 from train.host.command_line.suggestions import suggestion_text
 from train.host.errors import UsageError
+from train.host.numbers import digits_text
 from train.host.plain_config import field_of, flag, names_below, numbers, with_field
 from train.host.program import Program
 
@@ -235,4 +236,4 @@ def values_text(values: Mapping[str, Any]) -> str:
 
 def text_of(value: Any) -> str:
     """A value as in a table: numbers with four significant digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return digits_text(value) if isinstance(value, float) else str(value)

@@ -149,16 +149,17 @@ class Sweep:
         with batches.checkpoint_errors(source):
             state, meta, updates = checkpoint.restore(RunDirectory(source).checkpoints, shapes)
         kind = batches.kind_of(self.training)
-        member_state = batches.split(state, updates, group, kind)[place].state
+        trained = batches.split(state, batches.last_updates(source, updates), group, kind)[place]
         trial = group.trials[place]
         config = plan.config_of(group.config, trial.values)
         rows = [row for row in metrics_file.read_metrics(source) if row["member"] == member]
         counters = meta["counters"]
+        counters["updates"] = trained.updates
         for name in ("episodes", "skipped"):
             counters[name] = [counters[name][place]]
         counters["rows"] = len(rows)
         rows = [{k: x for k, x in row.items() if k != "member"} for row in rows]
-        self.write_run(config, trial.seed, member_state, meta, rows)
+        self.write_run(config, trial.seed, trained.state, meta, rows)
 
     def write_run(
         self, config: Any, seed: int, state: Any, meta: dict[str, Any], rows: list[dict[str, Any]]

@@ -98,7 +98,7 @@ def duel(run: Run, member: int, against: Sequence[str]) -> Live:
             start=(first, red),
             sides=("blue", "red"),
             between=between,
-            winner=lambda outcome: {"won": 0, "lost": 1}.get(_ending(outcome)),
+            winner=lambda outcome: 0 if outcome["won"] else 1 if outcome["lost"] else None,
         ),
     )
 
@@ -127,7 +127,8 @@ def episode(env: Arena, game: Recording, opponent: str) -> Episode:
         lines = {"value": lines.pop("value"), "value, red": other} | lines
     frame_arrays, bars = frames_and_bars(env, game, by_itself)
     food, theirs = (int(game.outcome[name]) for name in ("score", "opponent_score"))
-    ending = _ending(game.outcome) if game.terminated or game.truncated else "goes on"
+    endings = {"terminated": game.terminated, "truncated": game.truncated}
+    ending = _ending({**game.outcome, **endings})
     against = "itself" if by_itself else opponent
     return Episode(
         title=f"{ending} against {against}, {food} : {theirs} in {quantity(game.steps, 'steps')}",
@@ -174,8 +175,10 @@ def _red_recording(game: Recording) -> Recording:
 
 
 def _ending(outcome: Mapping[str, Any]) -> str:
-    """How a game ended for the trained snake."""
-    return next((name for name in ("won", "lost", "draw") if outcome[name]), "time up")
+    """How a game ended for the trained snake; `outcome` also has `terminated` and `truncated`."""
+    if not outcome["terminated"]:
+        return "time up" if outcome["truncated"] else "goes on"
+    return next(name for name in ("won", "lost", "draw") if outcome[name])
 
 
 def steer_red(state: State, action: jax.Array, direction: int) -> jax.Array:

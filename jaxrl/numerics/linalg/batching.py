@@ -6,6 +6,7 @@ the calling thread, so `vmap` of LAPACK is a loop here. Functions of positive de
 not use LAPACK and handle a whole batch at once.
 """
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -67,7 +68,8 @@ def all_at_once(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     def apply(*matrices: jax.Array) -> jax.Array:
         batch = jnp.broadcast_shapes(*(x.shape[:-2] for x in matrices))
         broadcast = (jnp.broadcast_to(x, batch + x.shape[-2:]) for x in matrices)
-        out = function(*(jnp.moveaxis(x.reshape(-1, *x.shape[-2:]), 0, -1) for x in broadcast))
+        flat = (x.reshape(math.prod(batch), *x.shape[-2:]) for x in broadcast)
+        out = function(*(jnp.moveaxis(x, 0, -1) for x in flat))
         return jnp.moveaxis(out, -1, 0).reshape(batch + out.shape[:-1])
 
     @apply.def_vmap

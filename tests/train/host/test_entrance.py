@@ -209,3 +209,13 @@ import train
 print(os.environ["TF_CPP_MIN_LOG_LEVEL"], warnings.filters == before)
 """
     assert run_python(tmp_path, "-c", code, TF_CPP_MIN_LOG_LEVEL="1").stdout == "1 True\n"
+
+
+def test_lines_of_libraries_that_pass_python_by_are_no_output(tmp_path: Path):
+    code = (
+        "import os, subprocess, sys; from train.host.machine import quiet_libraries as quiet; "
+        "print('ours'); quiet.keep_off_output(); os.write(1, b'[Gloo] Rank 0'); "
+        "print('ours, too', flush=True); "
+        "subprocess.run([sys.executable, '-c', 'print(3)'], stdout=quiet.output_of_children())"
+    )
+    assert run_python(tmp_path, "-c", code).stdout == "ours\nours, too\n3\n"

@@ -13,7 +13,7 @@ from train.host.command_line.flags import parse_flags
 from train.host.environments import environments
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
-from train.host.numbers import convert_value, parse_integer, quantity
+from train.host.numbers import convert_value, digits_text, parse_integer, quantity
 from train.host.plain_config import numbers, plain, rebuild
 from train.sweep import plan
 
@@ -175,3 +175,15 @@ def test_options_of_an_environment():
 )
 def test_one_thing_is_no_plural(count, things, text):
     assert quantity(count, things) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((0.0, "0"), (-0.25, "-0.25"), (0.00012345, "0.0001234"), (1e-5, "1e-05")),
+        *((1234.56, "1235"), (9999.7, "10000"), (12345.6, "12346"), (-2.5e6, "-2500000")),
+        *((999_999_999.4, "999999999"), (1.2345e12, "1.234e+12"), (float("inf"), "inf")),
+    ],
+)
+def test_scores_have_all_digits_before_the_point(value: float, text: str):
+    assert digits_text(value) == text

@@ -86,6 +86,17 @@ def test_arrow_keys_steer_the_snake(driver, tables):
     assert complaints(driver) == []
 
 
+def test_arrow_keys_steer_from_the_box_that_takes_over(driver, tables):
+    start_paused_game(driver, tables("snake", untrained.snake).url)
+    box = ".controls input[type=checkbox]"
+    for count, (key, heading) in enumerate((("ArrowUp", 0), ("ArrowLeft", 3))):
+        press(driver, box, key)
+        wait_until(lambda count=count: driver.execute_script("return game.moment") == count + 1)
+        assert number(driver, "heading") == heading
+    driver.execute_script("game.hand.click()")
+    assert driver.execute_script("return document.activeElement === game.canvas")
+
+
 def test_a_click_moves_the_food(driver, tables):
     start_paused_game(driver, tables("snake", untrained.snake).url)
     click = """
@@ -104,6 +115,9 @@ def test_a_click_moves_the_food(driver, tables):
     )
     wait_until(lambda: "empty cell" in driver.execute_script("return game.status.textContent"))
     assert number(driver, "food") == 0
+    driver.execute_script("game.step()")  # what was refused can still be read
+    wait_until(lambda: driver.execute_script("return game.moment === 1 && !game.waiting"))
+    assert "empty cell" in driver.execute_script("return game.status.textContent")
 
 
 def test_two_players_are_chosen_and_their_games_counted(driver, tables):

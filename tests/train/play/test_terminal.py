@@ -1,5 +1,6 @@
 """A policy in a terminal: its picture, its keys, and the whole command on a terminal of its own."""
 
+import itertools
 import os
 import pty
 import re
@@ -7,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -85,6 +87,15 @@ def test_keys_pause_step_begin_anew_and_steer():
     assert (game.seed, game.moment) == (1, 1)
     game, _ = play_keys(untrained.cart_pole, [None, "\x1b[C", "\x1b[C", None, "x", "+", "-"])
     assert game.moment == 3  # nobody can steer: the arrow steps and pauses
+
+
+def test_a_game_goes_on_while_a_key_is_held(monkeypatch):
+    """Ten steps a second; a key comes every hundredth of one."""
+    now = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(now) / 200)  # is asked twice for each key
+    monkeypatch.setattr(terminal, "time", clock)
+    game, _ = play_keys(untrained.cart_pole, ["x"] * 30)
+    assert game.moment in (2, 3)
 
 
 def test_a_game_that_is_over_waits():

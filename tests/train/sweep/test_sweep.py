@@ -29,15 +29,22 @@ from train.host.training import Score
 from train.policies import export
 from train.sweep import __main__ as command
 from train.sweep import batches, build, files, plan
+from train.sweep.options import Options, saved_options
 from train.sweep.sweep import Sweep
 
 RATES = ("0.005", "0.02")
+EPISODES = 20
 VARY = f"agent.learning_rate={','.join(RATES)}"
 
 
+def arguments(directory: Path, *flags: str) -> list[str]:
+    """What is typed for a small sweep, whose members end at different times."""
+    always = ["--seeds", "2", "--run.max-episodes", str(EPISODES), "--directory", str(directory)]
+    return ["tests.train.tiny", "plain", *always, *flags]
+
+
 def sweep(directory: Path, *flags: str) -> int:
-    arguments = ["tests.train.tiny", "plain", "--seeds", "2", "--directory", str(directory), *flags]
-    return command.main(arguments)
+    return command.main(arguments(directory, *flags))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +73,10 @@ class TestMembers:
                 preset,
                 agent=agent,
                 run=dataclasses.replace(
-                    preset.run, seed=int(row["seed"]), directory=str(tmp_path / row["member"])
+                    preset.run,
+                    seed=int(row["seed"]),
+                    max_episodes=EPISODES,
+                    directory=str(tmp_path / row["member"]),
                 ),
             )
             result = run(tiny.make_training(alone), alone, tiny.PROGRAM.address, "plain")
@@ -82,6 +92,8 @@ class TestMembers:
             ]
             # numbers are traced in float32 here, and constants of the compiler there
             np.testing.assert_allclose(sweep_losses, losses, rtol=1e-4)
+            assert int(row["updates"]) == result.updates
+        assert len({row["updates"] for row in table(finished_sweep)}) > 1
 
     def test_each_member_begins_with_the_policy_that_a_run_begins_with(
         self, finished_sweep, tmp_path
@@ -91,7 +103,10 @@ class TestMembers:
         assert sweep(tmp_path / "s", *begun, "--seeds=1", "--confirm=0") == 0
         preset = tiny.PRESETS["plain"].config
         settings = dataclasses.replace(
-            preset.run, policy=str(policy), directory=str(tmp_path / "alone")
+            preset.run,
+            policy=str(policy),
+            max_episodes=EPISODES,
+            directory=str(tmp_path / "alone"),
         )
         agent = dataclasses.replace(preset.agent, learning_rate=float(RATES[1]))
         alone = dataclasses.replace(preset, agent=agent, run=settings)
@@ -165,7 +180,9 @@ class TestFiles:
         training = best.program.training(best.config)
         evaluation = training.evaluate(best.agents, best.seeds, [key]).content["seeds"][0]
         assert evaluation["right"]["mean"] == pytest.approx(float(chosen["score"]))
-        assert [row["steps"] for row in metrics_file.read_metrics(best.directory)]
+        steps = [row["steps"] for row in metrics_file.read_metrics(best.directory)]
+        assert steps[-1] == tiny.PER_UPDATE * best.updates
+        assert best.updates == int(chosen["updates"])
 
     def test_fresh_seeds_confirm_what_was_chosen(self, finished_sweep):
         content = json.loads((finished_sweep / files.CONFIRMED).read_text())
@@ -286,9 +303,8 @@ def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
 def test_each_batch_takes_as_many_devices_as_divide_its_members(finished_sweep, tmp_path):
     """Two of two for a batch of four members, and one of two for a confirmation on three seeds."""
     directory, flags = tmp_path / "s", ["--devices", "2", "--confirm", "3", "--vary", VARY]
-    start = [sys.executable, "-m", "train.sweep", "tests.train.tiny", "plain", "--seeds", "2"]
     process = subprocess.run(
-        [*start, "--directory", str(directory), *flags],
+        [sys.executable, "-m", "train.sweep", *arguments(directory, *flags)],
         cwd=Path(__file__).resolve().parents[3],
         env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
         capture_output=True,
@@ -367,7 +383,7 @@ def test_a_sweep_cannot_be_two(capsys):
 def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path):
     program = find(name, "here")
     assert next(iter(program.presets.values())).config.run.num_seeds == seeds
-    options = build.Options(vary=["agent.learning_rate=1e-3,2e-3"], directory=str(tmp_path / "s"))
+    options = Options(vary=["agent.learning_rate=1e-3,2e-3"], directory=str(tmp_path / "s"))
     new_sweep = build.begin(name, "", options, [])
     assert new_sweep.config.run.num_seeds == 1
     assert [trial.seed for trial in new_sweep.planned.trials] == [0, 1, 2] * 2
@@ -385,7 +401,7 @@ def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path
 )
 def test_members_have_the_preset_of_their_environment(variation, flags, preset, count, capsys):
     """A single run has the same preset, with the defaults that `--vary` leaves open."""
-    program, options = find("gymnax", "here"), build.Options(vary=[variation])
+    program, options = find("gymnax", "here"), Options(vary=[variation])
     config, chosen, _ = build.read(program, "ppo", options, flags)
     assert chosen == preset
     assert config == dataclasses.replace(program.presets[preset].config, env=config.env)
@@ -397,7 +413,7 @@ def test_a_flag_may_need_the_environments_that_are_varied(tmp_path, capsys):
     """Convolutions are for images, which the default environment does not show."""
     variation = "env.id=Breakout-MinAtar,Asterix-MinAtar"
     flags = ["--network.channels", "4"]
-    _, chosen, _ = build.read(find("gymnax", "here"), "", build.Options(vary=[variation]), flags)
+    _, chosen, _ = build.read(find("gymnax", "here"), "", Options(vary=[variation]), flags)
     assert chosen == "ppo_minatar"
     vectors = ["--vary", "env.id=CartPole-v1,Acrobot-v1", "--directory", str(tmp_path / "s")]
     assert command.main(["gymnax", *vectors, *flags]) == REFUSED
@@ -418,11 +434,11 @@ def test_environments_of_several_presets_are_not_varied_together(tmp_path, capsy
 @pytest.mark.parametrize("choices", ["on,off", "True,false"])
 def test_a_switch_is_on_or_off(choices, tmp_path):
     vary = [f"agent.standardise={choices}"]
-    new_sweep = build.begin("snake", "", build.Options(vary, directory=str(tmp_path / "s")), [])
+    new_sweep = build.begin("snake", "", Options(vary, directory=str(tmp_path / "s")), [])
     switches = [group.config.agent.standardise for group in new_sweep.planned.groups]
     assert switches == [True, False]
     with pytest.raises(UsageError, match="a switch is on or off"):
-        build.begin("snake", "", build.Options(["agent.standardise=1,2"]), [])
+        build.begin("snake", "", Options(["agent.standardise=1,2"]), [])
 
 
 @pytest.mark.slow
@@ -436,7 +452,7 @@ def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, mon
         return dataclasses.replace(config, agent=agent)
 
     monkeypatch.setattr(build, "program_of", lambda name: snake._replace(complete=complete))
-    options = build.Options(["agent.entropy_weight=0.01,0.02"], directory=str(tmp_path / "s"))
+    options = Options(["agent.entropy_weight=0.01,0.02"], directory=str(tmp_path / "s"))
     new_sweep = build.begin("snake", "", options, [])
     assert len(calls) == 1
     assert new_sweep.config.agent.clip == 0.123
@@ -445,7 +461,7 @@ def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, mon
         raise ValueError("FILE.npz is empty")
 
     monkeypatch.setattr(build, "program_of", lambda name: snake._replace(complete=refuse))
-    options = build.Options(options.vary, directory=str(tmp_path / "other"))
+    options = Options(options.vary, directory=str(tmp_path / "other"))
     with pytest.raises(UsageError, match=r"FILE\.npz is empty"):
         build.begin("snake", "", options, [])
     assert not (tmp_path / "other").exists()
@@ -484,13 +500,40 @@ def test_a_program_that_lacks_a_package_is_not_unknown(tmp_path, monkeypatch, ca
 def test_a_plan_from_before_searches_were_taken_out(finished_sweep):
     options = files.read_plan(finished_sweep)["options"]
     old_options = options | {"search": None, "members": None, "reduction": 2}
-    assert build.saved_options(old_options, finished_sweep) == build.Options(**options)
+    plain_options = saved_options(options, finished_sweep)
+    assert saved_options(old_options, finished_sweep) == plain_options
+    assert [*plain_options.vary] == options["vary"]
     with pytest.raises(UsageError, match="is a search, which this version cannot continue"):
-        build.saved_options(old_options | {"search": "halving"}, finished_sweep)
+        saved_options(old_options | {"search": "halving"}, finished_sweep)
+
+
+@pytest.mark.parametrize(
+    ("part", "content", "message"),
+    [
+        ("options", {"nope": 1}, "sweep.yaml: there is no option nope; there are vary, seeds"),
+        ("options", None, "sweep.yaml: options is None, expected names and their values"),
+        ("options", {"seeds": -1}, "sweep.yaml: --seeds is -1, expected a number at least 1"),
+        ("options", {"confirm": "x"}, "sweep.yaml: --confirm is 'x', expected an integer"),
+        ("options", {"vary": VARY}, "expected a list of FIELD=VALUE"),
+        ("preset", ["plain"], r"has the preset ['plain'], which is unknown here"),
+        ("batches", [[0, 1, 2, 3, 4, 5, 6, 7], [8]], "do not have each of its 8 members once"),
+        ("batches", 3, "do not have each of its 8 members once"),
+    ],
+)
+def test_a_plan_that_was_edited_is_refused_in_one_line(
+    part, content, message, finished_sweep, tmp_path, capsys
+):
+    saved = files.read_plan(finished_sweep)
+    saved[part] = saved[part] | content if isinstance(content, dict) else content
+    files.write_plan(tmp_path, saved)
+    assert command.main(["--resume", str(tmp_path)]) == REFUSED
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
 
 
 def test_a_saved_plan_can_be_read_by_people(finished_sweep):
     saved = files.read_plan(finished_sweep)
     assert saved["options"]["vary"] == [VARY, "agent.replay=3,7"]
     config = rebuild(tiny.PRESETS["plain"].config, saved["config"])
-    assert config == tiny.PRESETS["plain"].config
+    assert config == with_field(tiny.PRESETS["plain"].config, "run.max_episodes", EPISODES)

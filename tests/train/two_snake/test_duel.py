@@ -92,6 +92,10 @@ def test_games_are_counted_unless_somebody_interferes():
         with pytest.raises(InvalidRequest, match="there is no player"):
             game.new(2, players)
     assert game.players == ("greedy", "static")
+    limited = replace(game.live.params, max_steps_in_episode=1)
+    game.live = game.live._replace(params=limited)
+    assert play(0, "greedy", "static") == "time up, a draw"
+    assert play(0, "static", "static") == "a draw"  # over in its last step, too
 
 
 def test_a_player_of_planes_needs_its_own_board(config):

@@ -1,6 +1,7 @@
 """What a chunk reported, as counts and as the rows of `metrics.jsonl`."""
 
 import math
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import jax
@@ -33,9 +34,16 @@ def trim_report(report: Report, count: int) -> Report:
 
 
 def updated_counters(
-    counters: Counters, report: Report, seconds: float, converged_metric: str = ""
+    counters: Counters,
+    report: Report,
+    seconds: float,
+    converged_metric: str = "",
+    ended: Collection[int] = (),
 ) -> Counters:
-    """The counters after a chunk that took `seconds`; for `converged_metric` see `Training`."""
+    """The counters after a chunk that took `seconds`; for `converged_metric` see `Training`.
+
+    Members at the places `ended` have no rows.
+    """
     updates, _ = report.finite.shape
     episodes = np.sum(report.metrics.episodes, axis=0, dtype=np.int64)
     skipped = np.sum(~report.finite, axis=0)
@@ -45,7 +53,7 @@ def updated_counters(
         skipped=(np.array(counters.skipped) + skipped).tolist(),
         restores=counters.restores,
         seconds=counters.seconds + seconds,
-        rows=counters.rows + len(counters.episodes),
+        rows=counters.rows + len(counters.episodes) - len(ended),
         settled=bool(converged_metric)
         and bool(np.all(report.metrics.agent[converged_metric][-1] > 0)),
     )
@@ -57,8 +65,9 @@ def chunk_rows(
     members: Members,
     steps_per_update: int,
     steps_per_second: float,
+    ended: Collection[int] = (),
 ) -> list[dict[str, Any]]:
-    """One row per member; `counters` are those after the chunk."""
+    """One row per member, but for those at the places `ended`; `counters` are after the chunk."""
     return [
         {
             **members.label(s),
@@ -73,6 +82,7 @@ def chunk_rows(
             "restores": counters.restores,
         }
         for s in range(len(members.seeds))
+        if s not in ended
     ]
 
 

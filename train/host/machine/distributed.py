@@ -20,6 +20,7 @@ from jax.experimental import multihost_utils
 
 from train.host.arguments import flag_value
 from train.host.errors import FAILED, REFUSED, Interrupted, RunError, UsageError, in_one_line
+from train.host.machine import quiet_libraries
 
 PATTERN = re.compile(r"(?P<address>[^\s,]+:\d+),(?P<index>\d+),(?P<count>\d+)")
 SILENT = 30
@@ -42,6 +43,7 @@ def begin(arguments: Sequence[str]) -> None:
     request = flag_value(arguments, "--distributed")
     if not request:
         return
+    quiet_libraries.keep_off_output()
     try:
         join(request)
     except (UsageError, ValueError, RuntimeError) as error:

@@ -16,7 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from train.host.numbers import quantity
+from train.host.numbers import digits_text, quantity
 
 SILENCE = 10.0
 """Seconds between two lines where output does not go to a terminal."""
@@ -98,7 +98,7 @@ class Display:
         self._score = self._score if value is None else value
         parts = [quantity(count, self._unit), f"{rate_text(rate)}/s"]
         if self._score is not None:
-            parts.append(f"{name} {self._score:.4g}")
+            parts.append(f"{name} {digits_text(self._score)}")
         parts.append(self._time_left(fraction))
         if self._bar:
             self._bar.update(self._task, completed=fraction, status="  ".join(parts))

@@ -4,6 +4,7 @@ What goes wrong in a library reaches a command as an exception. Who sets the var
 of warnings sees what they ask for.
 """
 
+import io
 import logging
 import os
 import sys
@@ -34,3 +35,34 @@ def silence() -> None:
         warnings.filterwarnings("ignore", module=rf"({'|'.join(LIBRARIES)})(\.|$)")
     for name in set(LIBRARIES) - set(SPOKEN):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def keep_off_output() -> None:
+    """Keeps what libraries write past Python off the standard output, such as Gloo's greetings.
+
+    It goes nowhere, or to the standard error where lines of XLA are asked for. Does nothing where
+    the output is no file of this process, as in a notebook.
+    """
+    output = sys.stdout
+    try:
+        is_plain = isinstance(output, io.TextIOWrapper) and output.fileno() == 1
+    except OSError:
+        is_plain = False
+    if not is_plain:
+        return
+    output.flush()
+    buffer = os.fdopen(os.dup(1), "wb")
+    is_unbuffered = output.write_through  # pyright: ignore[reportAttributeAccessIssue]
+    ways = {"line_buffering": output.line_buffering, "write_through": is_unbuffered}
+    sys.stdout = io.TextIOWrapper(buffer, output.encoding, output.errors, **ways)
+    other = os.dup(2) if os.environ.get(XLA) == "0" else os.open(os.devnull, os.O_WRONLY)
+    os.dup2(other, 1)
+    os.close(other)
+
+
+def output_of_children() -> int | None:
+    """The descriptor that other processes get as their standard output; None: that of this one."""
+    try:
+        return sys.stdout.fileno()
+    except (AttributeError, OSError):  # as in a notebook
+        return None

@@ -29,6 +29,7 @@ from train.host.files.run_directory import RunDirectory, resume_flag, shell_word
 from train.host.files.snapshots import make as make_snapshot_writer
 from train.host.machine import devices, distributed, jax_settings
 from train.host.machine.progress import Display, clock, show_activity
+from train.host.machine.quiet_libraries import output_of_children
 from train.host.machine.signals import StopRequest, interruption
 from train.host.plain_config import plain
 from train.host.program import Program, Run
@@ -174,7 +175,8 @@ def live_page(settings: Config, directory: RunDirectory) -> Iterator[None]:
         yield
         return
     command = [sys.executable, "-m", "train.report", str(directory), "--live"]
-    with subprocess.Popen(command, start_new_session=True, env=os.environ | ON_CPU) as server:
+    ways: Any = {"start_new_session": True, "env": os.environ | ON_CPU}
+    with subprocess.Popen(command, stdout=output_of_children(), **ways) as server:
         try:
             yield
         finally:

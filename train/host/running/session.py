@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from train.host.machine.progress import Display, clock, rate_text
 from train.host.machine.signals import StopRequest
 from train.host.numbers import quantity
 from train.host.plain_config import differences
+from train.host.running import ended_members
 from train.host.running.problems import Problem, advice, first_problem
 from train.host.scoring.best import BestTracker
 from train.host.scoring.games import GamesEvaluation
@@ -58,7 +60,7 @@ class Session:
     best: BestTracker | None = None
     snapshots: SnapshotWriter | None = None
     log: Log = field(default_factory=Log)
-    ignores_nonfinite_members: bool = False  # goes on with the others, instead of `on_nonfinite`
+    members_are_trials: bool = False  # of a sweep: one that fails or ends leaves the others alone
     resume_path: Path | None = None  # what messages say to resume, if not the directory
     _saved: Counters = field(init=False)  # those of the newest checkpoint
     _is_out_of_patience: bool = field(init=False, default=False)  # as the settings are now
@@ -106,31 +108,47 @@ class Session:
             length - counters.updates % length,  # so that chunks end at multiples of their length
             self.settings.total_updates(per_update) - counters.updates,
         )
+        ended: list[int] = []
+        if self.members_are_trials:
+            ended = ended_members.places_of_ended(self.settings, counters)
         start_time = time.perf_counter()
-        state, report = self.programs.chunk(state, np.int32(count))
-        report = trim_report(jax.device_get(report), count)  # waits for the chunk
+        state, report = self.run_chunk(state, count, ended)
         seconds = time.perf_counter() - start_time
         if not report.finite.all():
             problem = first_problem(report, counters.updates, self.members.seeds)
-            if self.settings.on_nonfinite == "restore" and not self.ignores_nonfinite_members:
+            if self.settings.on_nonfinite == "restore" and not self.members_are_trials:
                 return self.restore(counters, seconds, problem)
             if not self.goes_on(report):
                 is_vain = self.settings.on_nonfinite == "skip"
                 vain = ", and no update of its chunk is finite, so skipping does not help"
                 raise self.not_finite(problem, vain if is_vain else "")
-            if not self.ignores_nonfinite_members and not any(counters.skipped):
+            if not self.members_are_trials and not any(counters.skipped):
                 self.display.say(f"{problem.description}: undone, as are later ones like it")
-        counters = updated_counters(counters, report, seconds, self.training.converged_metric)
+        measure = self.training.converged_metric
+        counters = updated_counters(counters, report, seconds, measure, ended)
         rows = self.evaluate_if_due(state, counters)
         if rows:
             self.look_for_improvement(counters)
-        if self.ignores_nonfinite_members and not report.finite.any():
+        goes_on = np.delete(report.finite, ended, axis=1)
+        if self.members_are_trials and not goes_on.any():
             counters = counters._replace(settled=True)  # nobody is left
-        rate = count * per_update * len(self.members.seeds) / seconds
-        self.write(report, counters, rate, rows)
+        rate = count * per_update * (len(self.members.seeds) - len(ended)) / seconds
+        self.write(report, counters, rate, rows, ended)
         if counters.updates % (length * self.settings.checkpoint_every) == 0:
             self.save(state, counters)
         return state, counters
+
+    def run_chunk(
+        self, state: RunState, count: int, ended: Sequence[int]
+    ) -> tuple[RunState, compiled.Report]:
+        """The state after `count` updates, which leave members at the places `ended` alone."""
+        final_states = ended_members.copies(state, ended)
+        state, report = self.programs.chunk(state, np.int32(count))
+        report = trim_report(jax.device_get(report), count)  # waits for the chunk
+        if not ended:
+            return state, report
+        state = ended_members.put_back(state, final_states, self.programs.like)
+        return state, ended_members.report_without(report, ended)
 
     def take_snapshot(self, state: RunState, counters: Counters) -> None:
         """Keeps what the run looks like, if that is due."""
@@ -142,7 +160,7 @@ class Session:
     def goes_on(self, report: compiled.Report) -> bool:
         """Whether the run may continue after updates that were not finite."""
         undone = self.settings.on_nonfinite == "skip" and bool(report.finite.any(axis=0).all())
-        return undone or self.ignores_nonfinite_members
+        return undone or self.members_are_trials
 
     def evaluate_if_due(self, state: RunState, counters: Counters) -> list[dict[str, Any]] | None:
         """The scores of all members if they are due.
@@ -206,10 +224,11 @@ class Session:
         counters: Counters,
         rate: float,
         scores: list[dict[str, Any]] | None = None,
+        ended: Collection[int] = (),
     ) -> None:
         """Writes the rows of a chunk into the record and shows the progress."""
         per_update = self.training.steps_per_update
-        rows = chunk_rows(report, counters, self.members, per_update, rate)
+        rows = chunk_rows(report, counters, self.members, per_update, rate, ended)
         if scores:
             rows = with_scores(rows, scores)
         self.record.append(rows)
@@ -225,7 +244,13 @@ class Session:
         self.record.sync()
         meta = {**self.meta, "counters": counters._asdict()}
         checkpoint.save(self.directory.checkpoints, counters.updates, state, meta)
+        self.mark_saved(counters)
+
+    def mark_saved(self, counters: Counters) -> None:
+        """Remembers of when the newest checkpoint is."""
         self._saved = counters
+        if self.best is not None:
+            self.best.saved_updates = counters.updates
 
     def load(self) -> tuple[RunState, Counters]:
         """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
@@ -250,7 +275,7 @@ class Session:
             text = f"computes again {rows} that came after update {counters.updates}"
             self.display.say(f"{self.meta['name']}: {text}")
         self.log.begin(self.record.rows)
-        self._saved = counters
+        self.mark_saved(counters)
         return state, counters
 
     def _restore(self) -> tuple[RunState, dict[str, Any]]:
@@ -273,6 +298,8 @@ class Session:
         self.display.say(
             f"{problem.description}: back to update {old_counters.updates} with new random numbers"
         )
+        if self.best is not None:
+            self.best.return_to(old_counters.updates)
         fold_in = FOLD_IN_EACH if state.key.ndim else jax.random.fold_in
         state = state._replace(key=fold_in(state.key, attempt))
         state = devices.place_like(state, self.programs.like)

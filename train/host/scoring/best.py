@@ -1,8 +1,9 @@
 """The best policy of each member of a run, by games played while it trains.
 
-`best/` in the directory of a run is a checkpoint (see `jaxrl.checkpoint`) of the parameters that
-each member had when it scored best. A score of some games is also luck, and the best of many such
-scores more so: `python -m train.evaluate RUN --best` plays fresh games.
+The newest checkpoint in `best/` of a run (see `jaxrl.checkpoint`) has the parameters that each
+member had when it scored best; an older one is for a run that returns to before that. A score of
+some games is also luck, and the best of many such scores more so:
+`python -m train.evaluate RUN --best` plays fresh games.
 """
 
 import json
@@ -21,7 +22,7 @@ from train.host.errors import UsageError
 from train.host.files import policy_files
 from train.host.machine import distributed
 from train.host.machine.members import Members
-from train.host.numbers import quantity
+from train.host.numbers import digits_text, quantity
 from train.host.scoring.matches import CompiledMatch, compile_match, to_match
 from train.host.scoring.scores import summaries
 from train.host.training import PlayConfig, Score, Training
@@ -49,6 +50,7 @@ class BestTracker:
     match: CompiledMatch  # of the agents and keys of all members
     policies: BestPolicies | None
     is_played: bool = False  # by this process
+    saved_updates: int = 0  # of the newest checkpoint of the run, to which it may return
 
     def evaluate(
         self, agents: AgentState, updates: int, between: Callable[[int], None]
@@ -93,8 +95,17 @@ class BestTracker:
             "scores": policies.scores,
             "updates": policies.updates,
         }
-        checkpoint.save(self.folder, updates, policies.arrays, meta, keep=1)
+        later = sum(step > self.saved_updates for step in checkpoint.steps(self.folder))
+        checkpoint.save(self.folder, updates, policies.arrays, meta, keep=later + 2)
         self.policies = policies
+
+    def return_to(self, updates: int) -> None:
+        """Forgets what was found after so many updates, which the run has given up."""
+        checkpoint.delete_after(self.folder, updates)
+        if self.policies is None or not checkpoint.steps(self.folder):
+            self.policies = None
+        else:
+            self.policies = _read(self.folder, self.policies.arrays)
 
     def summary_line(self, steps_per_update: int, unit: str) -> str:
         """A line on the best scores so far; empty before the first games."""
@@ -105,7 +116,7 @@ class BestTracker:
                 else ""
             )
         entries = [
-            f"{score:.4g} after {updates * steps_per_update:,} {unit}"
+            f"{digits_text(score)} after {updates * steps_per_update:,} {unit}"
             for score, updates in zip(self.policies.scores, self.policies.updates, strict=True)
             if score is not None
         ]
@@ -151,15 +162,19 @@ def read(folder: Path, agents: AgentState, members: Members) -> BestPolicies:
     if len(members.seeds) == 1:
         like = {k: jax.ShapeDtypeStruct((1, *x.shape), x.dtype) for k, x in like.items()}
     try:
-        arrays, meta, _ = checkpoint.restore(folder, like)
+        return _read(folder, like)
     except checkpoint.CheckpointError as error:
         raise UsageError(
             f"{error}: there is one once a game for a score is finished while training with "
             "--run.evaluate-every"
         ) from error
-    return BestPolicies(
-        {k: np.array(x) for k, x in arrays.items()}, meta["scores"], meta["updates"]
-    )
+
+
+def _read(folder: Path, like: dict[str, Any]) -> BestPolicies:
+    """The newest policies in `folder`, of the shapes `like`. Raises CheckpointError."""
+    arrays, meta, _ = checkpoint.restore(folder, like)
+    arrays = {name: np.array(x) for name, x in arrays.items()}
+    return BestPolicies(arrays, meta["scores"], meta["updates"])
 
 
 def make(
@@ -205,10 +220,12 @@ def selection_bias_report(folder: Path, fresh: dict[str, Any]) -> list[str]:
         mean = row[name]["mean"] if name in row else None
         if mean is None or chosen is None or name != meta["score"]:
             continue
-        choice = f"{name} {chosen:.4g} when it was chosen, after {quantity(updates, 'updates')}"
+        then, now = digits_text(chosen), digits_text(mean)
+        choice = f"{name} {then} when it was chosen, after {quantity(updates, 'updates')}"
         better = mean - chosen if meta["lower"] else chosen - mean
-        bias = f"choosing flattered it by {better:.2g}" if better > 0 else "choosing was not luck"
-        lines.append(f"seed {row['seed']}: {choice}; {mean:.4g} on fresh games: {bias}")
+        gain = digits_text(better, 2)
+        bias = f"choosing flattered it by {gain}" if better > 0 else "choosing was not luck"
+        lines.append(f"seed {row['seed']}: {choice}; {now} on fresh games: {bias}")
     return lines
 
 

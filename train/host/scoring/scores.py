@@ -18,7 +18,7 @@ from jaxrl.types import AgentState, RunState
 from train.host.compilation.compiled import keys_of
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
-from train.host.numbers import quantity
+from train.host.numbers import digits_text, quantity
 from train.host.scoring.scores_file import write_scores
 from train.host.training import Config, Evaluation, Training
 
@@ -133,11 +133,16 @@ def summary(values: np.ndarray) -> dict[str, float | None]:
 
 
 def number_text(
-    value: dict[str, float | None], form: str = ".4g", scale: float = 1.0, name: str = "mean"
+    value: dict[str, float | None], form: str = "", scale: float = 1.0, name: str = "mean"
 ) -> str:
-    """A number of a summary as text; empty where it is not known, as no game was finished."""
+    """A number of a summary as text; empty where it is not known, as no game was finished.
+
+    Without `form` it has four digits.
+    """
     number = value.get(name)
-    return "" if number is None else f"{scale * number:{form}}"
+    if number is None:
+        return ""
+    return f"{scale * number:{form}}" if form else digits_text(scale * number)
 
 
 def scored_games(episodes: Episodes) -> Any:
@@ -157,7 +162,7 @@ def evaluation_table(evaluation: dict[str, Any]) -> Table:
     Below it stands how many games have no score.
     """
     score = evaluation["score"]
-    games = f"{'at the end ' if outcomes.is_of_last_step(score) else ''}of complete games"
+    games = f"{'at the end ' if outcomes.is_value_of_last_step(score) else ''}of complete games"
     table = Table(title=f"{score} {games}", caption=missing_score_note(evaluation))
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):
         table.add_column(heading, justify="right")

@@ -61,7 +61,8 @@ class Live(NamedTuple):
     cells: tuple[int, int] | None = None
     """Rows and columns of the board in that picture, blurred where small; None: no board."""
     ending: Callable[[Mapping[str, Any]], str] = lambda outcome: ""
-    """How an episode ended, in a few words, from the outcome of its last step."""
+    """How an episode ended, in a few words, from the outcome of its last step; beside that it has
+    `terminated` and `truncated`."""
     steer: Callable[[Any, Any, int], Any] | None = None
     """`(state, action, direction) -> action`: that of a person who pressed an arrow key, `UP`,
     `RIGHT`, `DOWN` or `LEFT`; `action` is the policy's. None: nobody can take over."""
@@ -131,7 +132,8 @@ class Game:
         self.reward = float(np.sum(reward))
         self.total, self.moment = self.total + self.reward, self.moment + 1
         if terminated or truncated:
-            outcome = jax.device_get(outcome)
+            endings = {"terminated": terminated, "truncated": truncated}
+            outcome = {**jax.device_get(outcome), **endings}
             self.ending = self.live.ending(outcome) or "the episode is over"
             self._count(outcome)
 

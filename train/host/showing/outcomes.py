@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from train.host.files import series
 from train.host.files.metrics_file import read_metrics
+from train.host.numbers import digits_text
 from train.host.showing import pictures
 from train.host.showing.pictures import Row
 
@@ -71,7 +72,7 @@ def _histograms(axes: Axes, samples: Mapping[str, np.ndarray], edges: np.ndarray
         flat, only = np.ravel(values), len(samples) == 1
         if not len(flat):
             continue
-        legend_label = f"{label}, mean {flat.mean():.4g}".lstrip(", ")
+        legend_label = f"{label}, mean {digits_text(flat.mean())}".lstrip(", ")
         style = {"histtype": "stepfilled", "alpha": 0.75 if only else 0.4, "color": colour}
         axes.hist(flat, edges.tolist(), label=legend_label, **style)
         axes.axvline(flat.mean(), color=colour, linestyle="--", linewidth=1.2)

@@ -16,7 +16,7 @@ from train.host.files.metrics_file import read_metrics
 from train.host.files.rows import scalars
 from train.host.files.run_directory import RunDirectory
 from train.host.files.whole_files import replacement_file
-from train.host.numbers import quantity
+from train.host.numbers import digits_text, quantity
 from train.host.scoring.scores import read_evaluation
 
 Row = dict[str, Any]
@@ -248,9 +248,9 @@ def line_style(x: np.ndarray) -> str:
 def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
     """Marks the evaluation, with its numbers in the legend."""
     for mean, low, high in final:
-        text = f"evaluation: {mean:.4g}"
+        text = f"evaluation: {digits_text(mean)}"
         if np.isfinite(low):
-            text += f" ({low:.4g} to {high:.4g})"
+            text += f" ({digits_text(low)} to {digits_text(high)})"
         spread = np.array([[mean - low], [high - mean]])
         style = {"fmt": "D", "color": VERMILLION, "markersize": 5, "capsize": 3, "zorder": 3}
         axes.errorbar(x, mean, spread, label=text, clip_on=False, **style)

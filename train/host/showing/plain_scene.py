@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxrl.types import AgentState
-from train.host.numbers import quantity
+from train.host.numbers import digits_text, quantity
 from train.host.player import Player
 from train.host.program import EpisodeSelection
 from train.host.showing import episodes
@@ -54,7 +54,7 @@ def episode(
     total, length = float(np.sum(game.reward)), int(game.steps)
     ending = "terminated" if game.terminated else "time up" if game.truncated else "goes on"
     return Episode(
-        title=f"return {total:.4g} in {quantity(length, 'steps')}, {ending}",
+        title=f"return {digits_text(total)} in {quantity(length, 'steps')}, {ending}",
         frames=frames,
         lines=episodes.lines(game) | observation_lines(game.obs),
         bars=choices,

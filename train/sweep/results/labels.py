@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from train.host.numbers import digits_text
+
 LONGEST = 48
 """Characters of a label; beyond them names are shortened, and an index is given."""
 
@@ -24,13 +26,18 @@ def plain_names(dotted: Iterable[str]) -> dict[str, str]:
 
 
 def text_of(value: Any) -> str:
-    """A value in few characters: switches as on or off, four digits of a number."""
+    """A value in few characters: switches as on or off, four digits of a number.
+
+    Those before the point are all there, unless an exponent hides none: 1234567, but 2.5e6.
+    """
     value = value.item() if hasattr(value, "item") else value  # of numpy
     if isinstance(value, bool):
         return "on" if value else "off"
     if not isinstance(value, float):
         return str(value)
-    text = f"{value:.3e}" if 0 < abs(value) < 1e-3 else f"{value:.4g}"
+    short = f"{value:.3e}"
+    is_round = abs(value) >= 1e6 and float(short) == value
+    text = short if 0 < abs(value) < 1e-3 or is_round else digits_text(value)
     mantissa, _, exponent = text.partition("e")
     return f"{float(mantissa):g}e{int(exponent)}" if exponent else mantissa
 

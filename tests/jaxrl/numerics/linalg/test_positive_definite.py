@@ -2,6 +2,7 @@
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -67,6 +68,14 @@ def test_root_of_a_singular_matrix_whose_first_block_is_nearly_singular(size, ra
     assert np.abs(off).max() < 4 * size * 2.0**-23
     residual = (factor @ coordinates - right) / deviation
     assert np.abs(residual).max() < 1e-3 * np.abs(right / deviation).max()
+
+
+def test_nothing_is_added_by_a_factor_without_columns():
+    for shape in ((3, 0), (2, 3, 0)):
+        factor = jnp.zeros(shape)
+        expected = np.broadcast_to(np.eye(3), (*shape[:-2], 3, 3))
+        np.testing.assert_array_equal(linalg.root1p(factor), expected)
+        np.testing.assert_array_equal(linalg.log_determinant1p(factor), np.zeros(shape[:-2]))
 
 
 @pytest.mark.fast_cases(4)

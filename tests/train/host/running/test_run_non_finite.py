@@ -15,9 +15,11 @@ from jaxrl.loop import make_loop
 from tests.train import tiny
 from tests.train.host.running.short_runs import Healthy, assert_close, configure, train
 from train.host.errors import NonFiniteError
-from train.host.files import metrics_file
+from train.host.files import metrics_file, policy_files
+from train.host.machine.members import Members
 from train.host.running.problems import Problem, advice
 from train.host.running.run import Result, run
+from train.host.scoring import best
 
 
 class Breaking(tiny.Walk):
@@ -105,9 +107,18 @@ class TestNonFinite:
         training = tiny.make_training(config)._replace(init=init, update=update)
         return run(training, config, tiny.PROGRAM.address, "plain")
 
-    def test_restore(self, tmp_path: Path, healthy: Healthy, capsys: pytest.CaptureFixture):
-        """Back to update 4, and another way on from there."""
-        result = train(self.poisoned_config(tmp_path, healthy.poison(6), on_nonfinite="restore"))
+    def test_restore(self, tmp_path: Path, healthy: Healthy, capsys, monkeypatch):
+        """Back to update 4, and another way on from there; the best policy is of neither."""
+        course = iter([0.5, 0.1, 0.9, 0.2, 0.3])  # 0.9 after update 6, which is given up
+        score = lambda episodes: {"games": 1, "right": {"mean": next(course)}}
+        monkeypatch.setattr(best, "summaries", score)
+        fields: Any = {"on_nonfinite": "restore", "evaluate_every": 1, "evaluate_games": 1}
+        result = train(self.poisoned_config(tmp_path, healthy.poison(8), **fields))
+        chosen = healthy.states[2].agent
+        policies = best.read(result.directory / "best", chosen, Members([0]))
+        assert (policies.scores, policies.updates) == ([0.5], [2])
+        for name, x in policy_files.parameters(chosen).items():
+            np.testing.assert_allclose(policies.arrays[name], x[None], rtol=1e-5)
         assert "back to update 4" in capsys.readouterr().out
         rows = metrics_file.read_metrics(result.directory)
         assert [row["updates"] for row in rows] == [2, 4, 6, 8]
