@@ -20,7 +20,7 @@ import jax
 
 from bench.compiling import program_and_config
 from bench.snake_speed import append, machine
-from train.host.compilation import compiled
+from train.host.compilation import cpu_kernels
 
 RESULTS = Path(__file__).parent / "results" / "cost_curves.json"
 WARMUP = 3_000  # steps before the clock starts, after which Q-learning learns
@@ -89,7 +89,7 @@ def time_update(case: str, seconds: float) -> dict[str, float]:
     state = jax.jit(training.init)(jax.random.key(0))
     started = time.perf_counter()
     traced = jax.jit(training.update, donate_argnums=0).trace(state)
-    options = compiled.compiler_options(traced.jaxpr.jaxpr, training.has_small_products)
+    options = cpu_kernels.compiler_options(traced.jaxpr.jaxpr, training.work)
     update = traced.lower().compile(options)
     compile_s = time.perf_counter() - started
     steps, started = 0, time.perf_counter()

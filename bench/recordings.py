@@ -30,7 +30,7 @@ from tests.recordings import particle_filter
 from tests.recordings.__main__ import write
 from tests.recordings.simulation import Model
 from tests.recordings.systems import SYSTEMS, record
-from train.host.compilation import compiled
+from train.host.compilation import cpu_kernels
 from train.vector_field.config import Config
 from train.vector_field.data import episodes, recordings
 from train.vector_field.data.recordings import Data
@@ -88,7 +88,7 @@ def fit_params(config: Config) -> Params:
     """The parameters that a run of this complete configuration ends with."""
     training = dynamics_fit.make_training(config)
     state = jax.jit(training.init)(jax.random.key(config.run.seed))
-    update = jax.jit(training.update, compiler_options=compiled.small_products())
+    update = jax.jit(training.update, compiler_options=cpu_kernels.small_products())
     for _ in range(-(-config.state_space.steps // training.steps_per_update)):
         state, _ = update(state)
     return state.agent.params

@@ -27,8 +27,7 @@ def measure_speed(
     per_update = training.steps_per_update
     started = time.perf_counter()
     start = compiled.trace_init(training.init, jnp.int32(0))
-    small = training.has_small_products
-    traced = compiled.trace(start, training.update, 100_000, False, has_small_products=small)
+    traced = compiled.trace(start, training.update, 100_000, False, work=training.work)
     program = traced.compile()
     compile_s = time.perf_counter() - started
     state = program.init(jnp.int32(0))

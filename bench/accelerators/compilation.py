@@ -25,7 +25,7 @@ from bench.accelerators import chips, kernels, model
 from bench.compiling import lower_chunk, lower_update, mesh_of, program_and_config
 from jaxrl import sharding
 from train.host import device_presets
-from train.host.compilation.compiled import equations
+from train.host.compilation.cpu_kernels import equations
 
 GAMES = 64  # of the evaluation while training
 

@@ -13,6 +13,7 @@ from jaxrl.dependent_fields import needs
 from jaxrl.evaluate import Episodes
 from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState, RunState
+from train.host.compilation.cpu_kernels import ANY_WORK, Work
 from train.host.machine.members import Members
 from train.host.player import Player
 
@@ -115,8 +116,8 @@ class Training:
     """Blocks of environments that devices may share (`loop.Config.blocks`)."""
     budget_shapes_learning: bool = False
     """Whether a schedule ends with the budget, so that a resumed run may not change the budget."""
-    has_small_products: bool = False
-    """Whether most of its matrix products are of a few rows (`compiled.small_products`)."""
+    work: Work = ANY_WORK
+    """What takes most of its time, where a CPU has kernels of its own for it."""
     caution: str = ""
     """What is said before it begins, in one line, of a configuration that hardly anybody wants."""
 

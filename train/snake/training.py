@@ -3,9 +3,11 @@
 from envs.snake.env import Params, Snake
 from jaxrl.loop import make_loop
 from jaxrl.types import Agent
+from train.host.compilation.cpu_kernels import Work
 from train.host.scoring import games, limits
 from train.host.training import Score, Training
 from train.snake.config import (
+    DQN,
     AnyConfig,
     board_text,
     caution,
@@ -49,7 +51,16 @@ def make_training(config: AnyConfig) -> Training:
         steps_per_update=config.loop.steps_per_update,
         budget_shapes_learning=follows_budget(config),
         caution=caution(config),
+        work=Work(shared_words=is_mostly_seeing(config)),
     )
+
+
+def is_mostly_seeing(config: AnyConfig) -> bool:
+    """Whether most of a step is what the snake sees of the cells around it.
+
+    Where transitions are replayed, most of it is learning.
+    """
+    return config.env.observation in ("near", "far", "gaps") and not isinstance(config, DQN)
 
 
 def make_player(config: AnyConfig) -> tuple[Snake, Params, Agent]:

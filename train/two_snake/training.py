@@ -9,6 +9,7 @@ from envs.two_snake.env import RIVAL, Params
 from jaxrl.loop import Curriculum, LoopMetrics, make_loop
 from jaxrl.types import AgentState
 from jaxrl.wrappers import self_play
+from train.host.compilation.cpu_kernels import Work
 from train.host.player import Player
 from train.host.training import EpisodesOf, Score, Training
 from train.two_snake import curriculum as stages
@@ -54,6 +55,7 @@ def make_training(config: AnyConfig) -> Training:
         score=Score(evaluation.SCORE, endings=ENDINGS),
         budget_shapes_learning=follows_budget(config),
         caution=caution(config),
+        work=Work(shared_words=True),
     )
 
 

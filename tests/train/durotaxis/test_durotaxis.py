@@ -22,7 +22,7 @@ from train.durotaxis.presets import PRESETS
 from train.durotaxis.program import PROGRAM
 from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
 from train.host.command_line import command
-from train.host.compilation.compiled import equations
+from train.host.compilation.cpu_kernels import equations
 from train.host.files.metrics_file import read_metrics
 from train.policies import export
 

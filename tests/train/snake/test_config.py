@@ -6,6 +6,7 @@ import pytest
 
 from train.snake.config import check, environment, make_env, reflection, with_annealing
 from train.snake.presets import PRESETS
+from train.snake.training import make_training
 
 BUDGET = 1_000_000  # environment steps
 
@@ -93,3 +94,13 @@ def test_a_mask_needs_an_observation_that_shows_what_kills():
     for observation in ("compass", "board", "planes", "egocentric"):
         with pytest.raises(ValueError, match=rf"mask finds no danger .* {observation}: choose"):
             check(masked(observation))
+
+
+@pytest.mark.parametrize(
+    ("preset", "observation", "is_mostly_seeing"),
+    [("near", "gaps", True), ("ppo", "near", True), ("ppo", "tail", False), ("dqn", "near", False)],
+)
+def test_kernels_suit_what_the_snake_sees(preset, observation, is_mostly_seeing):
+    config = PRESETS[preset].config
+    config = replace(config, env=replace(config.env, observation=observation))
+    assert make_training(config).work.shared_words is is_mostly_seeing

@@ -3,12 +3,11 @@
 Both are compiled ahead of time, so that compiling and running are timed separately.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.extend
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -17,7 +16,8 @@ from jaxrl.loop import LoopMetrics
 from jaxrl.numerics import nonfinite
 from jaxrl.replay import uniform
 from jaxrl.types import PyTree, RunState, parameters, where_tree
-from train.host.compilation import ahead_of_time
+from train.host.compilation import ahead_of_time, cpu_kernels
+from train.host.compilation.cpu_kernels import ANY_WORK, Work
 from train.host.machine import devices, members
 
 Init = Callable[..., RunState]
@@ -74,12 +74,12 @@ def trace(
     length: int,
     skip: bool,
     mesh: Mesh | None = None,
-    has_small_products: bool = False,
+    work: Work = ANY_WORK,
 ) -> TracedPrograms:
     """Compiles what `trace_init` made, and traces chunks of up to `length` updates.
 
-    For `skip` see `checked_update`, for `has_small_products` `compiler_options`. The report is
-    whole on every device of `mesh`.
+    For `skip` see `checked_update`, for `work` `cpu_kernels`. The report is whole on every device
+    of `mesh`.
     """
     seeds, *_ = init.jaxpr.in_avals
     chunk = make_variable_chunk(checked_update(update, skip), length)
@@ -95,7 +95,7 @@ def trace(
         *(chunk, like, np.int32(length)),
         name="chunk",
         place=replicated_sharding(mesh),
-        compiler_options=partial(compiler_options, has_small_products=has_small_products),
+        compiler_options=partial(cpu_kernels.compiler_options, work=work),
         donate_argnums=0,
         # without these the next call fails
         out_shardings=(compiled.output_shardings, replicated_sharding(mesh)),
@@ -106,44 +106,6 @@ def trace(
 def replicated_sharding(mesh: Mesh | None) -> NamedSharding | None:
     """The place of what is whole on every device of a mesh; None without one."""
     return None if mesh is None else NamedSharding(mesh, PartitionSpec())
-
-
-def compiler_options(program: Any, has_small_products: bool = False) -> dict[str, str | bool]:
-    """The XLA options that a program (a jaxpr) needs, or that suit its `small_products`.
-
-    Sums over products with many axes, as in experiments of several policies and seeds, crash the
-    default CPU kernels of jaxlib 0.10.2 and 0.11.0 (https://github.com/jax-ml/jax/issues/39257);
-    the option selects other kernels. No crash is known of products with five axes or fewer.
-    """
-    if has_small_products or max(map(summed_axes, equations(program)), default=0) > 5:
-        return small_products()
-    return {}
-
-
-def summed_axes(equation: Any) -> int:
-    """The number of axes of the products that one equation of a jaxpr sums; 0 where it does not."""
-    if equation.primitive.name == "dot_general":
-        (contracted, _), _ = equation.params["dimension_numbers"]
-        return equation.outvars[0].aval.ndim + len(contracted)
-    if equation.primitive.name == "reduce_sum":
-        return equation.invars[0].aval.ndim
-    return 0
-
-
-def small_products() -> dict[str, str | bool]:
-    """The XLA options for matrix products of a few rows, for which those kernels take longer.
-
-    With 64 x 20 by 20 x 4 in a loop it is 2 to 3 times as long.
-    """
-    return {"xla_cpu_experimental_ynn_fusion_type": ""} if jax.default_backend() == "cpu" else {}
-
-
-def equations(program: Any) -> Iterator[Any]:
-    """The equations of a jaxpr, at any depth."""
-    for equation in program.eqns:
-        yield equation
-        for inner in jax.extend.core.jaxprs_in_params(equation.params):
-            yield from equations(inner)
 
 
 def init_all(init: Init, starts: PyTree) -> Callable[[PyTree], RunState]:

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from jaxrl.types import PyTree
-from train.host.compilation.compiled import equations
+from train.host.compilation.cpu_kernels import equations
 from train.host.errors import UsageError
 from train.host.machine import control_groups
 from train.host.plain_config import flag, flatten, plain

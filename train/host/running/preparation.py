@@ -142,9 +142,7 @@ def trace(
             memory.refuse_state(start.out_info, config, count)
             memory.refuse_program(start.out_info, start.jaxpr.jaxpr, config, count)
             skip = settings.on_nonfinite == "skip"
-            traced = compiled.trace(
-                start, training.update, length, skip, mesh, training.has_small_products
-            )
+            traced = compiled.trace(start, training.update, length, skip, mesh, training.work)
     except (ValueError, OverflowError) as error:
         raise UsageError(in_one_line(error)) from error
     memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config, count)

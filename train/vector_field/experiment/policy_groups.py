@@ -75,7 +75,7 @@ def map_group(
 
     `by_policy` says for each further argument whether it is `[P, F, ...]`, or `[F, ...]`, the same
     for all policies. Both axes are flattened into one for `vmap`, as jaxlib has fast matrix
-    products only for arrays of few axes (see `compiled.compiler_options`). In turns, what one
+    products only for arrays of few axes (see `cpu_kernels.compiler_options`). In turns, what one
     experiment does not need is not computed, and its state stays in the cache.
     """
     map_experiments = map_in_turns(body) if in_turns else jax.vmap(body)

@@ -31,7 +31,7 @@ from jaxrl.dynamics.state_space.filter import (
 from jaxrl.dynamics.state_space.information import gather_all
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, step
 from jaxrl.dynamics.state_space.smoother import smooth_states
-from train.host.compilation import compiled
+from train.host.compilation import cpu_kernels
 from train.vector_field.config import Config
 from train.vector_field.data.sessions import map_sessions
 from train.vector_field.learners import LatentModel, StateSpaceFunctions
@@ -100,7 +100,7 @@ def posterior_of(config: Config, problem: Problem, params: Params) -> FieldPoste
         lambda data: (baselines.newest(data, trials.MOST_STEPS),), problem.training
     )
     gather = partial(gather_all, problem.model, prediction=prediction_of(config))
-    gather = jax.jit(gather, compiler_options=compiled.small_products())
+    gather = jax.jit(gather, compiler_options=cpu_kernels.small_products())
     information = gather(params, state_space.record_of(newest))
     prior = Prior(weights=config.state_space.prior)
     return jax.jit(partial(field_posterior, problem.model, prior=prior))(params, information)

@@ -24,6 +24,7 @@ from jaxrl.dynamics.state_space.fitting.sessions import aligned_guess, session_m
 from jaxrl.dynamics.state_space.fitting.units import Units, scale_record, units_of, unscale_params
 from jaxrl.dynamics.state_space.model import Params, StateSpace
 from jaxrl.loop import LoopMetrics
+from train.host.compilation.cpu_kernels import Work
 from train.host.machine.progress import show_activity
 from train.host.training import Score, Training
 from train.vector_field.config import Config
@@ -117,7 +118,7 @@ def make_training(config: Config) -> Training:
         unit="gradient steps",
         score=Score(SCORE, evaluation=dynamics_scores.SCORE),
         converged_metric="has_ended",
-        has_small_products=True,
+        work=Work(small_products=True),
         budget_shapes_learning=False,
     )
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from jaxrl.replay import uniform
-from train.host.compilation import compiled
+from train.host.compilation import compiled, cpu_kernels
+from train.host.compilation.cpu_kernels import Work
 
 
 class Experience(NamedTuple):
@@ -59,7 +60,7 @@ def product(axes: int):
 def test_products_of_many_axes_are_compiled_without_the_kernels_that_crash(axes, is_special):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2,) * (axes - 2) + (3, 3)), jnp.float32)
     traced = product(axes).trace(x)
-    options = compiled.compiler_options(traced.jaxpr.jaxpr)
+    options = cpu_kernels.compiler_options(traced.jaxpr.jaxpr)
     assert bool(options) == (is_special and jax.default_backend() == "cpu")
     result = traced.lower().compile(options)(x)
     square = np.asarray(x) @ np.asarray(x)
@@ -71,10 +72,22 @@ def test_sums_over_products_written_out_count_too():
     for axes, is_special in ((5, False), (6, True), (8, True)):
         x = jnp.ones((1,) * (axes - 2) + (2, 3))
         traced = total.trace(x, x)
-        options = compiled.compiler_options(traced.jaxpr.jaxpr)
+        options = cpu_kernels.compiler_options(traced.jaxpr.jaxpr)
         assert bool(options) == (is_special and jax.default_backend() == "cpu")
         np.testing.assert_array_equal(traced.lower().compile(options)(x, x), x.sum(3))
 
 
 def test_a_program_without_products_needs_no_options():
-    assert compiled.compiler_options(jax.jit(jnp.sin).trace(1.0).jaxpr.jaxpr) == {}
+    assert cpu_kernels.compiler_options(jax.jit(jnp.sin).trace(1.0).jaxpr.jaxpr) == {}
+
+
+@pytest.mark.parametrize("jaxlib", ["0.10.2", "0.11.2"])
+def test_shared_words_have_the_older_kernels_where_there_are_both(jaxlib, monkeypatch):
+    """Another version would refuse a name that it does not know."""
+    monkeypatch.setattr(cpu_kernels, "version", {"jaxlib": jaxlib}.get)
+    square = jax.jit(lambda x: x @ x).trace(jnp.eye(2)).jaxpr.jaxpr
+    options = cpu_kernels.compiler_options(square, Work(shared_words=True))
+    has_both = jaxlib.startswith("0.10.") and jax.default_backend() == "cpu"
+    assert options == ({"xla_cpu_use_fusion_emitters": False} if has_both else {})
+    both = cpu_kernels.compiler_options(square, Work(small_products=True, shared_words=True))
+    assert both == options | cpu_kernels.small_products()

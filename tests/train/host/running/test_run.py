@@ -30,7 +30,7 @@ from tests.train.host.running.short_runs import (
 )
 from train import evaluate as evaluation_command
 from train.host.command_line.command import main, parse
-from train.host.compilation import compiled
+from train.host.compilation import compiled, cpu_kernels
 from train.host.errors import INTERRUPTED, QUIT, Interrupted, UsageError
 from train.host.files import metrics_file
 from train.host.files.run_directory import CHECKPOINTS
@@ -278,7 +278,7 @@ def test_networks_of_a_run_have_its_precision(
 def precisions(config: tiny.Config) -> set[str]:
     """The precisions of the products of a chunk."""
     traced = preparation.trace(tiny.make_training(config), config)
-    products = compiled.equations(traced.chunk.jaxpr.jaxpr)
+    products = cpu_kernels.equations(traced.chunk.jaxpr.jaxpr)
     return {str(x.params["precision"]) for x in products if x.primitive.name == "dot_general"}
 
 

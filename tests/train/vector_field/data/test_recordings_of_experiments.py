@@ -10,7 +10,7 @@ import pytest
 from envs.vector_field.fields import FIELDS, check_dimension
 from jaxrl.dynamics import rbf
 from tests.train.vector_field.presets import EXPERIMENTS
-from train.host.compilation.compiled import compiler_options
+from train.host.compilation.cpu_kernels import compiler_options
 from train.host.training import Training
 from train.vector_field.config import CART_POLE, Model
 from train.vector_field.data import recordings

@@ -18,7 +18,7 @@ from jaxrl.dynamics.state_space.filter import Record, filter_states
 from jaxrl.dynamics.state_space.fitting import fit as fits
 from jaxrl.dynamics.state_space.fitting.units import scale_record, units_of
 from jaxrl.dynamics.state_space.model import StateSpace
-from train.host.compilation import compiled
+from train.host.compilation import cpu_kernels
 from train.vector_field.config import Config
 from train.vector_field.data.input_delays import delay_rows
 from train.vector_field.data.recordings import Data
@@ -86,7 +86,7 @@ def likelihoods_of(
     settings = settings.replace(windows=min(trials.WINDOWS, settings.windows))  # pyright: ignore
     compute = jax.jit(
         jax.vmap(partial(_likelihood_after_fit, settings, model), (None, 0)),
-        compiler_options=compiled.small_products(),
+        compiler_options=cpu_kernels.small_products(),
     )
     inputs = jnp.stack([jnp.asarray(delay_rows(np.asarray(record.u), x)) for x in candidates])
     return np.asarray(compute(record, inputs))[:, np.asarray(record.valid)]

@@ -17,7 +17,7 @@ from jaxrl.dynamics.state_space.fitting import fit as fits
 from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian
 from jaxrl.dynamics.state_space.fitting.units import Units, scale_record, units_of, unscale_params
 from jaxrl.dynamics.state_space.model import Params, StateSpace
-from train.host.compilation import compiled, memory
+from train.host.compilation import cpu_kernels, memory
 from train.vector_field.config import Config, Dynamics
 from train.vector_field.data import episodes
 from train.vector_field.data.recordings import Data
@@ -132,7 +132,7 @@ def advance(
     config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
 ) -> fits.Fit:
     """All gradient steps of a fit."""
-    options = compiled.small_products()
+    options = cpu_kernels.small_products()
     return run_once(all_steps, config, model, fit, record, key, compiler_options=options)
 
 
