@@ -17,10 +17,10 @@ from typing import Any
 import yaml
 
 from train.host.errors import UsageError, in_one_line
-from train.host.files.run_directory import BEST, RunDirectory
+from train.host.files.run_directory import BEST, SWEEP_PLAN, RunDirectory
 from train.host.files.whole_files import finite_or_null, write_whole
 
-PLAN, SCORES, TABLE = "sweep.yaml", "scores.json", "members.csv"
+PLAN, SCORES, TABLE = SWEEP_PLAN, "scores.json", "members.csv"
 CONFIRMATION, BATCHES = "confirmation", "batches.json"
 SUMMARY, CONFIRMED = "summary.json", "confirmation.json"
 

@@ -1,5 +1,6 @@
 """A sweep from its plan to its summary; each step is kept, so that it can be interrupted."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -68,6 +69,8 @@ class Sweep:
         if not checkpoint.steps(files.best(self.directory).checkpoints):
             self.write_best_run(best)  # once: it may have been trained further since
         self.confirm_best(ranked)
+        run = files.best(self.directory)
+        print(f"{run}  run of the best member: python -m train.report {shlex.quote(str(run))}")
 
     def finish(self, group: Group, directory: Path, title: str) -> list[dict[str, Any]]:
         """The scores of a batch, which is trained unless it has been."""

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -170,6 +171,14 @@ class TestMembers:
 
 
 class TestFiles:
+    def test_who_gives_a_sweep_as_a_run_is_told_of_its_best(self, finished_sweep, tmp_path):
+        best = str(finished_sweep / "best")
+        with pytest.raises(UsageError, match=rf"is a sweep, not a run: give {re.escape(best)}, "):
+            saved_runs.load(finished_sweep)
+        shutil.copy(finished_sweep / files.PLAN, tmp_path)
+        with pytest.raises(UsageError, match="best member will be in "):
+            saved_runs.load(tmp_path)
+
     def test_the_best_is_a_run_like_any_other(self, finished_sweep):
         rows = table(finished_sweep)
         best = saved_runs.load(finished_sweep / "best")

@@ -19,6 +19,7 @@ from train.host.files.whole_files import partial_file, refuse_unwritable, write_
 from train.host.plain_config import plain
 
 CONFIG, METRICS, EVALUATION = "config.yaml", "metrics.jsonl", "eval.json"
+SWEEP_PLAN = "sweep.yaml"  # of the directory of a sweep
 CHECKPOINTS, BEST, SNAPSHOTS, SAMPLES = "checkpoints", "best", "snapshots", "samples"
 RUNS = "runs"
 """The folder of the runs that no directory is named for."""
@@ -59,8 +60,16 @@ class RunDirectory:
         """The directory of a run that has begun. Raises UsageError if no run has."""
         directory = cls(Path(path))
         if not directory.has_config:
+            if (directory.path / SWEEP_PLAN).is_file():
+                raise UsageError(f"{path} is a sweep, not a run: {directory._run_of_sweep()}")
             raise UsageError(f"{path} is not a run directory (no {CONFIG} in it): {ADVICE}")
         return directory
+
+    def _run_of_sweep(self) -> str:
+        """Where the directory of a sweep has a run."""
+        if RunDirectory(self.best).has_config:
+            return f"give {self.best}, the run of its best member"
+        return f"the run of its best member will be in {self.best}, once all are trained and scored"
 
     def __str__(self) -> str:
         return str(self.path)

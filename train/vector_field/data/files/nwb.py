@@ -66,11 +66,13 @@ def read(path: str, names: Names, bin_width: float) -> Content:
             note = time_mismatch(inputs, 0, times.max() + bin_width)
             return Content(arrays, None, "s", "; ".join(filter(None, [about, note])))
         parts = [read_series(file[x]) for x in y_names]
-    if any(not np.array_equal(x.times, parts[0].times) for x in parts):
+    if any(not np.array_equal(x.times, parts[0].times, equal_nan=True) for x in parts):
         raise ValueError(f"{listing(y_names)} have different times: choose one of them")
     times = parts[0].times
     places, step = rows_on_grid(f"timestamps of {y_names[0]}", times)
     y = spread_rows(places, np.concatenate([x.values for x in parts], axis=1), np.nan)
+    if len(y) > len(times):
+        about += f"; {len(y) - len(times):,} steps missing"
     # From each row to the next, so that inputs with the same times are one a step, as they stand.
     rows = np.append(places, len(y))
     edges = np.interp(np.arange(len(y) + 1), rows, np.append(times, times[-1] + step))
@@ -98,14 +100,18 @@ def series_in(h5py: Any, file: Any) -> list[str]:
 
 def read_series(group: Any) -> Series:
     """One time series, in its own unit; an interval is 1 from its start to its end."""
+    if "data" not in group:
+        raise ValueError(f"{group.name} is no series: choose series alone, or units alone as y")
     data = group["data"]
     if data.size * 8 > MAX_BYTES:
         raise ValueError(f"{group.name} has shape {data.shape}: too large, cut it")
+    if not data.size:
+        raise ValueError(f"{group.name} has no values: choose others by --names.y, --names.u")
     values = np.asarray(data, float).reshape(len(data), -1)
     kind = group.attrs.get("neurodata_type", "")
     if (kind.decode() if isinstance(kind, bytes) else kind) == "IntervalSeries":
         values = (values > 0).astype(float)
-    values = values * _factors(group, values.shape[1]) + float(data.attrs.get("offset", 0.0))
+    values = values * _factors(group, values.shape[1]) + _number(data, "offset", 0.0)
     if "timestamps" in group:
         times = np.asarray(group["timestamps"], float)
         if times.shape != (len(values),):
@@ -115,8 +121,21 @@ def read_series(group: Any) -> Series:
             )
         return Series(times, values)
     start = group["starting_time"]
-    rate = float(start.attrs["rate"])
-    return Series(float(start[()]) + np.arange(len(values)) / rate, values)
+    rate, first = _number(start, "rate", 0.0), float(start[()])
+    if not (rate > 0 and np.isfinite(first)):
+        raise ValueError(
+            f"{group.name} starts at {first:g} s with a rate of {rate:g}: expected a finite time, "
+            "and the rows of a second, above 0"
+        )
+    return Series(first + np.arange(len(values)) / rate, values)
+
+
+def _number(data: Any, name: str, default: float) -> float:
+    """A number that is an attribute. Raises ValueError for any other value."""
+    value = np.asarray(data.attrs.get(name, default))
+    if value.size != 1 or value.dtype.kind not in "iuf" or not np.isfinite(value).all():
+        raise ValueError(f"{name} of {data.name} is {value}: expected a finite number")
+    return float(value.item())
 
 
 def _factors(group: Any, columns: int) -> np.ndarray:
@@ -124,7 +143,7 @@ def _factors(group: Any, columns: int) -> np.ndarray:
 
     Channels of an ElectricalSeries may have factors of their own beside that of the series.
     """
-    factor = np.array([float(group["data"].attrs.get("conversion", 1.0))])
+    factor = np.array([_number(group["data"], "conversion", 1.0)])
     if "channel_conversion" not in group:
         return factor
     each = np.asarray(group["channel_conversion"], float).reshape(-1)
@@ -138,6 +157,8 @@ def _factors(group: Any, columns: int) -> np.ndarray:
 
 def spikes_of(units: Any) -> tuple[np.ndarray, np.ndarray, int]:
     """Times, unit of each, and how many units there are: a ragged column, ended by its index."""
+    if "spike_times_index" not in units:
+        raise ValueError("its units have no spike_times_index, which says whose each time is")
     times = np.asarray(units["spike_times"], float)
     ends = np.asarray(units["spike_times_index"], int)
     counts = np.diff(ends, prepend=0)

@@ -157,6 +157,41 @@ def test_other_hdf5_files_are_refused(h5py, tmp_path):
         recordings.load(str(path))
 
 
+def test_what_a_series_lacks_is_named(h5py, tmp_path, capsys):
+    path, lfp = write_nwb(h5py, tmp_path / "day.nwb"), Names(y=("acquisition/lfp",))
+    rows = np.r_[0:10, 30:70] / 10
+    with h5py.File(path, "a") as file:
+        add_series(file, "acquisition/gap", Y, times=rows)
+        add_series(file, "acquisition/lost", Y, times=np.where(rows == 0, np.nan, rows))
+        add_series(file, "acquisition/none", Y[:0], rate=10.0)
+    gap = recordings.load(path, names=Names(y=("acquisition/gap",)))
+    np.testing.assert_array_equal(
+        gap.observed[0].all(-1), np.r_[10 * [True], 20 * [False], 40 * [True]]
+    )
+    assert "; 20 steps missing" in capsys.readouterr().err
+    for names, message in (
+        (Names(y=("acquisition/lost",)), "timestamps of acquisition/lost has 1 values that are"),
+        (Names(y=("acquisition/none",)), "none has no values: choose others by --names.y"),
+        (Names(y=("units", "acquisition/lfp")), "/units is no series: choose series alone"),
+        (Names(y=("acquisition/lfp",), u=("units",)), "/units is no series: choose series alone"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            recordings.load(path, names=names)
+    for name, value in (("rate", 0.0), ("rate", None)):
+        with h5py.File(path, "a") as file:
+            attributes = file["acquisition/lfp"][
+                "starting_time" if name == "rate" else "data"
+            ].attrs
+            attributes.pop(name) if value is None else attributes.modify(name, value)
+        message = "lfp starts at 0 s with a rate of 0" if name == "rate" else "data is mV: exp"
+        with pytest.raises(ValueError, match=message):
+            recordings.load(path, names=lfp)
+    with h5py.File(path, "a") as file:
+        del file["units/spike_times_index"]
+    with pytest.raises(ValueError, match="its units have no spike_times_index"):
+        recordings.load(path, 0.5)
+
+
 def test_without_h5py_a_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     path = tmp_path / "day.nwb"
