@@ -87,7 +87,11 @@ def check_contract(env: Any, params: Any) -> None:
         return jax.eval_shape(from_start, jax.random.key(0), first[1])
 
     # before the auto-reset, which would say in JAX's words where the two differ
-    for what, x, y in zip(("observation", "state"), step_shapes(env.step_env), first, strict=False):
+    inner = step_shapes(env.step_env)
+    values = f"{len(inner)} values" if isinstance(inner, tuple) else type(inner).__name__
+    fields = "observation, state, reward, terminated, info"
+    require(values == "5 values", f"step_env returns {values}; expected 5: {fields}")
+    for what, x, y in zip(("observation", "state"), inner, first, strict=False):
         check_same_structure(what, x, y)
     try:
         result = step_shapes(env.step)

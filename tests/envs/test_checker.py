@@ -130,6 +130,16 @@ class Place:
     time: jax.Array
 
 
+class ForgetsInfo(Recorder):
+    def step_env(self, key, state, action, params):
+        return super().step_env(key, state, action, params)[:4]
+
+
+class ReturnsNothing(Recorder):
+    def step_env(self, key, state, action, params):
+        return None
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -148,6 +158,8 @@ class Place:
         (Pays, r"info\['components'\] do not add up to the reward"),
         (PaysOneNumber, r"info\['components'\] is float32\[\]; expected the parts of the reward"),
         (IsNeverEqual, "not equal, so each would compile again"),
+        (ForgetsInfo, "step_env returns 4 values; expected 5: observation, state, reward, term"),
+        (ReturnsNothing, "step_env returns NoneType; expected 5: observation"),
     ],
 )
 def test_checker_catches(broken, message):

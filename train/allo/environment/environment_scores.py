@@ -81,8 +81,8 @@ def seed_measures(
     flat = [np.asarray(x, float).reshape(len(x), -1) for x in (obs, next_obs)]
     linear = None
     if flat[0].shape[1] <= MOST_NUMBERS:
-        scale = np.maximum(flat[0].std(axis=0), 1e-12)
-        middle = flat[0].mean(axis=0)
+        both = np.concatenate(flat)  # what is constant at one end may vary at the other
+        middle, scale = both.mean(axis=0), np.maximum(both.std(axis=0), 1e-12)
         first, second = (np.insert((x - middle) / scale, 0, 1.0, axis=1) for x in flat)
         linear = float(kept_shares(first, second, d).mean())
     return {

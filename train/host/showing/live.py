@@ -170,7 +170,8 @@ class Game:
         count = 2 if edit.limits is None else 1
         numbers = np.atleast_1d(np.asarray(value, np.float64)) if _is_numbers(value) else None
         if numbers is None or numbers.shape != (count,) or not np.isfinite(numbers).all():
-            raise InvalidRequest(f"{name} is {value!r}; expected {count} finite numbers")
+            numbers_text = "a finite number" if count == 1 else f"{count} finite numbers"
+            raise InvalidRequest(f"{name} is {value!r}; expected {numbers_text}")
         low, high = edit.limits or (-1e6, 1e6)
         if (numbers < low).any() or (numbers > high).any():
             raise InvalidRequest(f"{name} is {value!r}; expected {low:g} to {high:g}")

@@ -121,6 +121,9 @@ def test_shares_of_an_autoregressive_process_are_known():
     observed = scores.seed_measures(*pair, x[:, None], after[:, None])
     assert observed["persistence"] == pytest.approx((1 + a) / 2, abs=0.01)
     assert observed["linear"] == pytest.approx((1 + a) / 2, abs=0.01)
+    obs, next_obs = (np.stack([z, z == after.max()], axis=1) for z in (x, after))  # 0 and once 1
+    with_a_rare_number = scores.seed_measures(*pair, obs, next_obs)
+    assert with_a_rare_number["linear"] == pytest.approx(observed["linear"], abs=1e-4)
 
 
 def test_agreement_is_of_spans_and_of_features():
