@@ -26,7 +26,7 @@ OF_PICTURES = needs("observation", "rendered")
 
 @dataclass(frozen=True)
 class Network:
-    """Dense layers and a linear head; pixels pass two convolutions first, rendered ones three."""
+    """Dense layers and a linear head; pixels pass two convolutions first, larger pictures three."""
 
     observation: Literal["fourier", "coordinates", "one_hot", "pixels", "rendered"] = "fourier"
     """Input of the network; fourier: coordinates and Fourier features of them; pixels: one a tile;

@@ -55,8 +55,8 @@ def live(run: Run, member: int) -> Live:
     look = look_of(run.config.env)
     edits = {"cut": Edit(f"cut the colony, {CUT:g} px around a place", partial(cut, env, look))}
     if not np.asarray(params.field).size:
-        start = float(params.law.slope)
-        edits["slope"] = Edit("slope of the stiffness, per px", with_slope, (-0.2, 0.2), start)
+        slope_of = lambda state: float(state.law.slope)  # each game may have a law of its own
+        edits["slope"] = Edit("slope of the stiffness, per px", with_slope, (-0.2, 0.2), slope_of)
     return Live(
         *(env, params, player, run.agents[member]),
         look=lambda game: live_frame(env, params, game, look),

@@ -125,7 +125,7 @@ def page_of(name: str, run: Run, live: Live) -> str:
         "drawing": live.scripts[-1].stem,
         "hand": live.hand if live.steer else None,
         "edits": [
-            {"name": key, "label": edit.label, "limits": edit.limits, "start": edit.start}
+            {"name": key, "label": edit.label, "limits": edit.limits}
             for key, edit in live.edits.items()
         ],
         "learns": live.learns,

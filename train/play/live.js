@@ -112,17 +112,28 @@ class LiveGame {
   }
 
   edits() {
+    this.sliders = {}; // by name, each with its text
     const parts = LIVE.edits.map((edit) => {
       if (!edit.limits) {
         const chosen = element("input", { type: "radio", name: "place", checked: edit.name === this.edit, change: () => { this.edit = edit.name; } });
         return element("label", {}, chosen, ` a click: ${edit.label}`);
       }
-      const [low, high] = edit.limits, value = element("output", {}, ` ${short(edit.start)}`);
-      const slider = element("input", { type: "range", min: low, max: high, step: (high - low) / 200, value: edit.start, "aria-label": edit.label,
+      const [low, high] = edit.limits, value = element("output", {});
+      const slider = element("input", { type: "range", min: low, max: high, step: (high - low) / 200, "aria-label": edit.label,
         change: () => { this.send({ do: "edit", name: edit.name, value: Number(slider.value) }); }, input: () => { value.textContent = ` ${short(Number(slider.value))}`; } });
+      this.sliders[edit.name] = { slider, value };
       return element("label", {}, `${edit.label} `, slider, value);
     });
     return parts.length ? element("div", { class: "overlays" }, ...parts) : "";
+  }
+
+  /** Sliders show what the game has, also after a change that was refused. */
+  showNumbers() {
+    for (const [name, number] of Object.entries(this.numbers ?? {})) {
+      const { slider, value } = this.sliders[name];
+      slider.value = number;
+      value.textContent = ` ${short(number)}`;
+    }
   }
 
   send(message) {
@@ -141,6 +152,7 @@ class LiveGame {
     if (message.error) {
       this.say(message.error);
       this.legibleUntil = performance.now() + LEGIBLE;
+      this.showNumbers();
     } else {
       this.take(message);
       this.draw();
@@ -150,8 +162,12 @@ class LiveGame {
   }
 
   /** A new moment, or the first of a new game. */
-  take({ moment, frames, lines, bars, ending, constants, players, score }) {
+  take({ moment, frames, lines, bars, ending, constants, numbers, players, score }) {
     if (moment === 0) this.frames = this.lines = null;
+    if (numbers) {
+      this.numbers = numbers;
+      this.showNumbers();
+    }
     if (constants) {
       this.constants = Object.fromEntries(Object.entries(constants).map(([name, x]) => {
         if (!x?.data) return [name, x];

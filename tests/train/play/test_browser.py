@@ -120,6 +120,28 @@ def test_a_click_moves_the_food(driver, tables):
     assert "empty cell" in driver.execute_script("return game.status.textContent")
 
 
+def test_a_slider_shows_what_the_game_has(driver, tables):
+    """On random ground, of which each game has its own slope; also after a change is refused."""
+    start_paused_game(driver, tables("random ground", lambda: untrained.colony("random")).url)
+    at = lambda: driver.execute_script("return Number(game.sliders.slope.slider.value)")
+    slope = lambda: driver.execute_script("return game.numbers.slope")
+    slopes = []
+    for seed in (1, 2):
+        driver.execute_script("game.send({ do: 'new', seed: arguments[0] })", seed)
+        wait_until(lambda: not driver.execute_script("return game.waiting"))
+        slopes.append(slope())
+        assert at() == pytest.approx(slope(), abs=0.0011)  # half of a step of the slider
+    assert slopes[0] != slopes[1]
+    drag = "const { slider } = game.sliders.slope; slider.value = arguments[0];"
+    drag += "slider.dispatchEvent(new Event('change'));"
+    driver.execute_script(drag, -0.1)
+    wait_until(lambda: slope() == pytest.approx(-0.1))
+    driver.execute_script("game.sliders.slope.slider.value = 0.1")
+    driver.execute_script("game.send({ do: 'edit', name: 'slope', value: 9 })")
+    wait_until(lambda: at() == pytest.approx(-0.1))
+    assert complaints(driver) == []
+
+
 def test_two_players_are_chosen_and_their_games_counted(driver, tables):
     start_paused_game(driver, tables("two_snake", untrained.two_snakes).url)
     choose = """

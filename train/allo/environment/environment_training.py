@@ -131,7 +131,7 @@ def make_network(config: Config, walks: Walks) -> nn.Module:
         torso = make_torso(config.network, "coordinates")
     elif len(space.shape) in (1, 3):
         first = encoder.Standardise(len(space.shape))
-        torso = make_torso(config.network, "pixels" if len(space.shape) == 3 else observation)
+        torso = make_torso(config.network, "rendered" if len(space.shape) == 3 else observation)
     else:
         raise ValueError(
             f"env.id {name} shows arrays of shape {space.shape}; expected vectors or images "

@@ -24,8 +24,8 @@ class Edit(NamedTuple):
     """`(state, params, value) -> state`; raises ValueError for what cannot be."""
     limits: tuple[float, float] | None = None
     """The range of a number; None: the value is a place (x, y) in the drawing."""
-    start: float = 0.0
-    """The number in a new game."""
+    number: Callable[[Any], float] = lambda state: 0.0
+    """`state -> number`: what a number is in a state, on the host."""
 
 
 class Duel(NamedTuple):
@@ -234,7 +234,9 @@ class Game:
         if not self.is_fresh:
             return {}
         self.is_fresh = False
-        return {"constants": dict(self.live.constants(jax.device_get(self.now.state)))}
+        state, edits = jax.device_get(self.now.state), self.live.edits
+        numbers = {name: float(x.number(state)) for name, x in edits.items() if x.limits}
+        return {"constants": dict(self.live.constants(state)), "numbers": numbers}
 
 
 def _is_numbers(value: Any) -> bool:

@@ -143,7 +143,9 @@ def test_a_colony_is_cut_but_not_away():
         game.edit("cut", [59.0, 39.0])
     game.edit("slope", -0.1)
     assert float(game.now.state.law.slope) == pytest.approx(-0.1)
-    assert "constants" in game.moment_data()
+    moment = game.moment_data()
+    assert "constants" in moment
+    assert moment["numbers"]["slope"] == pytest.approx(-0.1)
     for wrong in (3.0, "steep", [0.1, 0.1], float("inf")):
         with pytest.raises(InvalidRequest):
             game.edit("slope", wrong)
