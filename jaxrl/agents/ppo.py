@@ -136,6 +136,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
 def check_config(config: Config) -> None:
     """Raises ValueError for out-of-range hyperparameters, and those that exclude each other."""
     checks.config_of(Config, config)
+    if config.final_discount is not None:  # its horizon begins with a finite one
+        checks.number("discount", config.discount, least=0.0, below=1.0)
     if config.microbatch_size is not None and config.target_entropy is not None:
         raise ValueError(
             "target_entropy needs the entropy of a whole minibatch: leave out microbatch_size"

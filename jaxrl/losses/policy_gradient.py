@@ -36,8 +36,9 @@ class Config:
     """How far a value may move before its gradient stops; None: any distance."""
     value_weight: NonNegative = 0.5
     """Weight of the critic's loss."""
-    component_weights: tuple[float, ...] | None = None
-    """Weights of the K components of the reward, in their advantages and values; None: all 1."""
+    component_weights: tuple[NonNegative, ...] | None = None
+    """Weights of the K components of the reward, in their advantages and in the critic's loss;
+    None: all 1."""
     entropy_weight: NonNegative = 0.01
     """Weight of the entropy bonus at the start."""
     target_entropy: float | None = None

@@ -46,7 +46,7 @@ class Config:
     @property
     def num_reused(self) -> int:
         """k, elites that are kept from an iteration, and from a call, to the next one."""
-        return int(self.reused * self.elites)
+        return int(self.reused * self.elites + 1e-9)  # 0.29 of 100 are 29
 
     @property
     def draws(self) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ NEWTON_STEPS = 3
 FARTHEST = 20.0
 """Components of a predicted mean are kept within ± this: parameters may be bad on the way."""
 WIDEST = 50.0
-"""A predicted covariance of a larger trace is scaled down to it."""
+"""A predicted covariance of a larger trace is scaled down to it, with that of both steps."""
 
 
 def clip_state(z: jax.Array) -> jax.Array:
@@ -138,6 +138,6 @@ def predict(
         deviations = jnp.concatenate([up, down]) - after[None]
         spread = matmul(deviations.T, deviations) / (2 * size)
     covariance = (spread + spread.T) / 2 + jnp.diag(jnp.exp(2 * params.log_process))
-    trace = jnp.trace(covariance)
-    covariance = covariance * jnp.minimum(1.0, WIDEST / trace)
-    return Belief(clip_state(after), covariance), cross
+    # both, or a state given the next one would have a covariance that is not positive
+    scale = jnp.minimum(1.0, WIDEST / jnp.trace(covariance))
+    return Belief(clip_state(after), covariance * scale), cross * scale

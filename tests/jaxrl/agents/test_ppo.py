@@ -197,6 +197,8 @@ def test_the_horizon_grows_by_one_factor_per_update():
         ({"clip": 0.0}, "^clip is 0.0, expected a number above 0.0"),
         ({"gae_lambda": 1.1}, "^gae_lambda is 1.1, expected a number at least 0.0 and at most 1"),
         ({"final_discount": 1.0}, "^final_discount is 1.0, .* below 1.0"),
+        ({"discount": 1.0, "final_discount": 0.9}, "^discount is 1.0, .* below 1.0"),
+        ({"component_weights": (1.0, -1.0)}, r"^component_weights\[1\] is -1.0, .* at least 0.0"),
         ({"adam_epsilon": float("nan")}, "^adam_epsilon is nan, expected a number above 0.0"),
         ({"anneal_updates": 0.0}, "^anneal_updates is 0.0, expected a number above 0.0"),
         ({"entropy_weight": -0.1}, "^entropy_weight is -0.1, expected a number at least 0.0"),

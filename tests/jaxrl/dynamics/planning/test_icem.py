@@ -1,5 +1,7 @@
 """Sampling planners: one step by plain Python, and costs whose minimum is known."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +23,7 @@ def test_two_calls_are_those_of_plain_python(key):
     """Draws taken as they are; all that is made of them by lists and loops."""
     assert SMALL.draws == (20, 16, 14)
     assert SMALL.num_reused == 2
+    assert replace(SMALL, candidates=100, elites=100, reused=0.29).num_reused == 29
     keys = jax.random.split(key, 2)
     call = jax.jit(lambda plan, key: icem.icem(quadratic, SMALL, plan, LOW, HIGH, key))
     noise = jax.jit(lambda key: icem.coloured_noise(key, (50, 6, 2), SMALL.colour))

@@ -66,6 +66,22 @@ def test_a_linear_gaussian_model_is_exact(prediction):
         np.testing.assert_allclose(draws.mean(0), mean, atol=0.02)
 
 
+@pytest.mark.parametrize("prediction", ["extended", "cubature"])
+def test_states_of_a_long_gap_have_covariances(prediction):
+    """What grows without end is kept at `WIDEST`, and looked back on from there."""
+    with jax.enable_x64(True):
+        model, params = random_model()
+        params = params._replace(transition=0.9 * jnp.eye(2))
+        record = simulate(model, params, 9)
+        record = record._replace(observed=record.observed & (jnp.arange(9) < 1)[:, None])
+        states = run_filter(model, params, record, prediction)
+        assert float(jnp.trace(states.before.covariance[-1])) == pytest.approx(filter.WIDEST)
+        variances = np.linalg.eigvalsh(np.asarray(smooth(states, record.valid).covariance))
+        assert (variances > 0).all()
+        paths = draw_paths(states, record.valid, 20_000, jax.random.key(0))
+        assert np.isfinite(paths).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "effect"),
