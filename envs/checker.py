@@ -88,9 +88,7 @@ def check_contract(env: Any, params: Any) -> None:
 
     # before the auto-reset, which would say in JAX's words where the two differ
     inner = step_shapes(env.step_env)
-    values = f"{len(inner)} values" if isinstance(inner, tuple) else type(inner).__name__
-    fields = "observation, state, reward, terminated, info"
-    require(values == "5 values", f"step_env returns {values}; expected 5: {fields}")
+    check_count("step_env", inner, 5, ": observation, state, reward, terminated, info")
     for what, x, y in zip(("observation", "state"), inner, first, strict=False):
         check_same_structure(what, x, y)
     try:
@@ -101,10 +99,17 @@ def check_contract(env: Any, params: Any) -> None:
     check_step(result, *first, kinds=getattr(env, "outcome_kinds", {}))
 
 
+def check_count(method: str, result: Any, count: int, which: str) -> None:
+    """A method returns a tuple of so many values."""
+    is_tuple = isinstance(result, tuple)
+    values = f"{len(result)} values" if is_tuple else type(result).__name__
+    is_right = is_tuple and len(result) == count
+    require(is_right, f"{method} returns {values}; expected {count}{which}")
+
+
 def check_step(result: Any, obs: Any, state: Any, kinds: Any) -> None:
     """What `step` returns, or its shapes, fits what `reset` returned, and `outcome_kinds`."""
-    count = len(result) if isinstance(result, tuple) else 1
-    require(count == 6, f"step returns {count} values; expected 6, as in gymnax 1.0")
+    check_count("step", result, 6, ", as in gymnax 1.0")
     next_obs, next_state, reward, terminated, truncated, info = result
     check_same_structure("observation", next_obs, obs)
     check_same_structure("state", next_state, state)

@@ -220,7 +220,7 @@ class Game:
             },
             "ending": self.ending,
             **({} if self.players is None else {"players": self.players, "score": self.score}),
-            **self._constants(),
+            **self._rarely_changed(),
         }
 
     def _lines(self, recording: Recording) -> dict[str, float]:
@@ -230,12 +230,13 @@ class Game:
         thought = {} if value is None else {"value": float("nan") if self.ending else value[0]}
         return {**thought, "reward": self.reward, "return so far": self.total}
 
-    def _constants(self) -> dict[str, Any]:
+    def _rarely_changed(self) -> dict[str, Any]:
+        """What is told of a new game and after an edit alone."""
         if not self.is_fresh:
             return {}
         self.is_fresh = False
         state, edits = jax.device_get(self.now.state), self.live.edits
-        numbers = {name: float(x.number(state)) for name, x in edits.items() if x.limits}
+        numbers = {name: x.number(state) for name, x in edits.items() if x.limits}
         return {"constants": dict(self.live.constants(state)), "numbers": numbers}
 
 

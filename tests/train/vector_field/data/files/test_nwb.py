@@ -177,13 +177,15 @@ def test_what_a_series_lacks_is_named(h5py, tmp_path, capsys):
     ):
         with pytest.raises(ValueError, match=message):
             recordings.load(path, names=names)
-    for name, value in (("rate", 0.0), ("rate", None)):
+    for part, changed, message in (
+        ("starting_time", {"rate": 0.0}, "lfp starts at 0 s with a rate of 0"),
+        ("starting_time", {}, "lfp starts at 0 s with a rate of 0"),
+        ("data", {"conversion": "mV"}, "conversion of /acquisition/lfp/data is mV: expected a fin"),
+    ):
         with h5py.File(path, "a") as file:
-            attributes = file["acquisition/lfp"][
-                "starting_time" if name == "rate" else "data"
-            ].attrs
-            attributes.pop(name) if value is None else attributes.modify(name, value)
-        message = "lfp starts at 0 s with a rate of 0" if name == "rate" else "data is mV: exp"
+            attributes = file["acquisition/lfp"][part].attrs
+            attributes.clear()
+            attributes.update(changed)
         with pytest.raises(ValueError, match=message):
             recordings.load(path, names=lfp)
     with h5py.File(path, "a") as file:
