@@ -1,6 +1,5 @@
 """A sweep trains each member as a run of its own would, keeps what it has, and chooses honestly."""
 
-import csv
 import dataclasses
 import json
 import os
@@ -18,34 +17,18 @@ import pytest
 from jaxrl import checkpoint
 from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
+from tests.train.sweep.tiny_sweep import EPISODES, RATES, VARY, arguments, sweep, table
 from train.host.compilation import compiled
 from train.host.errors import INTERRUPTED, REFUSED, UsageError
 from train.host.files import metrics_file
 from train.host.machine import signals
-from train.host.plain_config import rebuild, with_field
-from train.host.program import find
 from train.host.running import saved_runs
 from train.host.running.run import run
 from train.host.training import Score
 from train.policies import export
 from train.sweep import __main__ as command
-from train.sweep import batches, build, files, plan
-from train.sweep.options import Options, saved_options
+from train.sweep import batches, files
 from train.sweep.sweep import Sweep
-
-RATES = ("0.005", "0.02")
-EPISODES = 20
-VARY = f"agent.learning_rate={','.join(RATES)}"
-
-
-def arguments(directory: Path, *flags: str) -> list[str]:
-    """What is typed for a small sweep, whose members end at different times."""
-    always = ["--seeds", "2", "--run.max-episodes", str(EPISODES), "--directory", str(directory)]
-    return ["tests.train.tiny", "plain", *always, *flags]
-
-
-def sweep(directory: Path, *flags: str) -> int:
-    return command.main(arguments(directory, *flags))
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +37,6 @@ def finished_sweep(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("sweep") / "finished"
     assert sweep(directory, "--vary", VARY, "--vary", "agent.replay=3,7") == 0
     return directory
-
-
-def table(directory: Path) -> list[dict[str, str]]:
-    with (directory / files.TABLE).open() as file:
-        return list(csv.DictReader(file))
 
 
 class TestMembers:
@@ -247,67 +225,6 @@ class TestFiles:
         assert "agent.burn (0, 1) had no effect" in capsys.readouterr().out
 
 
-class TestRandom:
-    @pytest.mark.slow
-    def test_draws_within_the_ranges_and_keeps_the_default(self, tmp_path):
-        vary = ("--vary", "agent.learning_rate=log:1e-3..1e-1", "--random", "20", "--seeds", "1")
-        assert sweep(tmp_path / "s", *vary, "--confirm=0") == 0
-        rates = [float(row["agent.learning_rate"]) for row in table(tmp_path / "s")]
-        assert rates[0] == tiny.PRESETS["plain"].config.agent.learning_rate
-        assert all(1e-3 <= rate <= 1e-1 for rate in rates)
-        assert len(set(rates)) == 21
-        assert sum(rate < 1e-2 for rate in rates) in range(4, 17)  # 10 of 20; 0.3 % are outside
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--vary", "agent.nope=1"], "there is no field agent.nope"),
-        (["--vary", "agent.learning_rate"], "expected FIELD=VALUE"),
-        (["--vary", "agent.learning_rate=1,1"], "a value is there twice"),
-        (["--vary", "agent.learning_rate=-1,1"], "--agent.learning-rate is -1.0"),
-        (["--vary", "agent.learning_rate=0.1..0.2"], "--random"),
-        (["--vary", "agent.learning_rate=0.2..0.1", "--random=2"], "LOW below HIGH"),
-        (["--vary", "agent.learning_rate=.2..0.1", "--random=2"], "LOW below HIGH"),
-        (["--vary", "agent.learning_rate=0.1..inf", "--random=2"], "a range has finite ends"),
-        (["--vary", "agent.learning_rate=log:.1..inf", "--random=2"], "a range has finite ends"),
-        (["--vary", "agent.learning_rate=log:0..1", "--random=2"], "begins above 0"),
-        (
-            ["--vary", "agent.replay=1..3", "--random=2"],
-            "--vary agent.replay=1..3: whole numbers are listed, as agent.replay=4,16,64",
-        ),
-        (["--vary", "run.seed=1,2"], "fields of run"),
-        (["--vary", VARY, "--vary", VARY], "varied twice"),
-        (["--random", "3"], "give one"),
-        (["--run.num-seeds", "3"], "--seeds"),
-        (["--devices", "4096"], "--devices 4096: there are"),
-        (["--run.log", "tensorboard"], "--run.log is for a single run: leave it out of a sweep"),
-        (["--live"], "--live is for a single run: leave it out of a sweep"),
-        (["--distributed=here:1,0,2"], "--distributed is for a single run: leave it out"),
-        (
-            ["--run.on-nonfinite=restore", "--vary", VARY],
-            "--run.on-nonfinite restore is for a single run: leave it out of a sweep",
-        ),
-        (["--confirm=2"], "--confirm scores the best of several configurations again: leave"),
-        (["--run.policy=snake-6x6"], "is a policy of snake, not of tests.train.tiny"),
-        (
-            ["--run.seed=2147483645", "--vary", VARY],
-            "seeds must be below 2**31; 2 from --run.seed 2147483645 and 2 to confirm the best go "
-            "up to 2147483648: choose a smaller one",
-        ),
-        (["--run.evaluation-greedy=3"], "--help"),
-        (["--vary", "run.evaluation_greedy=on,off"], "fields of run"),
-        (["--agent.nope", "3"], "--agent.nope"),
-    ],
-)
-def test_bad_input_is_refused_in_one_line(flags, message, tmp_path, capsys):
-    assert sweep(tmp_path / "s", *flags) == REFUSED
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "s").exists()
-
-
 @pytest.mark.slow
 def test_each_batch_takes_as_many_devices_as_divide_its_members(finished_sweep, tmp_path):
     """Two of two for a batch of four members, and one of two for a confirmation on three seeds."""
@@ -341,141 +258,6 @@ def test_a_sweep_goes_on_where_there_are_fewer_devices(finished_sweep, tmp_path)
     assert table(directory) == table(finished_sweep)
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize(
-    ("name", "preset", "field", "right", "wrong"),
-    [
-        ("durotaxis", "linear", "env.threshold_nodes", (50.0, 60.0), 200.0),
-        ("snake", "rainbow", "agent.value_low", (-10.0, -20.0), 200.0),
-    ],
-)
-def test_every_configuration_is_refused_as_a_run_of_its_own(
-    name, preset, field, right, wrong, place
-):
-    """What contradicts another field is refused wherever it stands among the values."""
-    program = find(name, "here")
-    config = program.presets[preset].config
-    with pytest.raises(ValueError, match=r"expected") as alone:
-        program.training(with_field(config, field, wrong))
-    values = [*right[:place], wrong, *right[place:]]
-    trials = plan.trials([{field: value} for value in values], [0, 1])
-    with pytest.raises(UsageError) as refused:
-        plan.groups(program, config, preset, trials)
-    assert str(refused.value) == f"{field}={wrong:g}: {alone.value}"
-
-
-@pytest.mark.parametrize(
-    ("flags", "more"),
-    [
-        (["--seeds", "3"], "--seeds"),  # which is the default
-        (["--vary", VARY, "--cluster=local"], "--vary"),
-        (["--confirm=0"], "--confirm"),
-        (["--random", "2"], "--random"),
-        (["--directory", "x"], "--directory"),
-        (["--agent.learning_rate=1"], "--agent.learning-rate"),
-        (["here"], "here"),
-    ],
-)
-def test_a_sweep_goes_on_as_it_began(flags, more, capsys):
-    assert command.main(["--resume", "my sweep", *flags]) == REFUSED
-    expected = "--resume 'my sweep' continues as it began, with nothing else but --cluster: leave"
-    assert capsys.readouterr().err == f"{expected} out {more}\n"
-
-
-def test_a_sweep_cannot_be_two(capsys):
-    assert command.main(["--resume", "one", "--resume=other"]) == REFUSED
-    assert "--resume is given twice, one and other; expected it once" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "seeds"), [("allo", 10), ("snake", 1)])
-def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path):
-    program = find(name, "here")
-    assert next(iter(program.presets.values())).config.run.num_seeds == seeds
-    options = Options(vary=["agent.learning_rate=1e-3,2e-3"], directory=str(tmp_path / "s"))
-    new_sweep = build.begin(name, "", options, [])
-    assert new_sweep.config.run.num_seeds == 1
-    assert [trial.seed for trial in new_sweep.planned.trials] == [0, 1, 2] * 2
-
-
-@pytest.mark.fast_cases(2)
-@pytest.mark.parametrize(
-    ("variation", "flags", "preset", "count"),
-    [
-        ("agent.learning_rate=1e-3,1e-4", ["--env.id", "Breakout-MinAtar"], "ppo_minatar", 1),
-        ("agent.learning_rate=1e-3,1e-4", ["--env.id", "Acrobot-v1"], "ppo", 0),
-        ("env.id=Breakout-MinAtar,Asterix-MinAtar", [], "ppo_minatar", 1),
-        ("env.id=CartPole-v1,Acrobot-v1", [], "ppo", 0),
-    ],
-)
-def test_members_have_the_preset_of_their_environment(variation, flags, preset, count, capsys):
-    """A single run has the same preset, with the defaults that `--vary` leaves open."""
-    program, options = find("gymnax", "here"), Options(vary=[variation])
-    config, chosen, _ = build.read(program, "ppo", options, flags)
-    assert chosen == preset
-    assert config == dataclasses.replace(program.presets[preset].config, env=config.env)
-    line = "gymnax: ppo for Breakout-MinAtar is the preset ppo_minatar\n"
-    assert capsys.readouterr().out == count * line
-
-
-def test_a_flag_may_need_the_environments_that_are_varied(tmp_path, capsys):
-    """Convolutions are for images, which the default environment does not show."""
-    variation = "env.id=Breakout-MinAtar,Asterix-MinAtar"
-    flags = ["--network.channels", "4"]
-    _, chosen, _ = build.read(find("gymnax", "here"), "", Options(vary=[variation]), flags)
-    assert chosen == "ppo_minatar"
-    vectors = ["--vary", "env.id=CartPole-v1,Acrobot-v1", "--directory", str(tmp_path / "s")]
-    assert command.main(["gymnax", *vectors, *flags]) == REFUSED
-    assert "--network.channels has no effect, as it needs images" in capsys.readouterr().err
-
-
-def test_environments_of_several_presets_are_not_varied_together(tmp_path, capsys):
-    vary = ["--vary", "env.id=CartPole-v1,Breakout-MinAtar", "--directory", str(tmp_path / "s")]
-    assert command.main(["gymnax", "ppo", *vary]) == REFUSED
-    assert capsys.readouterr().err == (
-        "--vary needs different presets, ppo for CartPole-v1, ppo_minatar for Breakout-MinAtar: "
-        "sweep each of them by itself\n"
-    )
-    assert not (tmp_path / "s").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("choices", ["on,off", "True,false"])
-def test_a_switch_is_on_or_off(choices, tmp_path):
-    vary = [f"agent.standardise={choices}"]
-    new_sweep = build.begin("snake", "", Options(vary, directory=str(tmp_path / "s")), [])
-    switches = [group.config.agent.standardise for group in new_sweep.planned.groups]
-    assert switches == [True, False]
-    with pytest.raises(UsageError, match="a switch is on or off"):
-        build.begin("snake", "", Options(["agent.standardise=1,2"]), [])
-
-
-@pytest.mark.slow
-def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, monkeypatch):
-    """The configuration is completed once for all members, before anything is written."""
-    snake, calls = build.program_of("snake"), []
-
-    def complete(config):
-        calls.append(config)
-        agent = dataclasses.replace(config.agent, clip=0.123)
-        return dataclasses.replace(config, agent=agent)
-
-    monkeypatch.setattr(build, "program_of", lambda name: snake._replace(complete=complete))
-    options = Options(["agent.entropy_weight=0.01,0.02"], directory=str(tmp_path / "s"))
-    new_sweep = build.begin("snake", "", options, [])
-    assert len(calls) == 1
-    assert new_sweep.config.agent.clip == 0.123
-
-    def refuse(config):
-        raise ValueError("FILE.npz is empty")
-
-    monkeypatch.setattr(build, "program_of", lambda name: snake._replace(complete=refuse))
-    options = Options(options.vary, directory=str(tmp_path / "other"))
-    with pytest.raises(UsageError, match=r"FILE\.npz is empty"):
-        build.begin("snake", "", options, [])
-    assert not (tmp_path / "other").exists()
-
-
 @pytest.mark.parametrize(("evaluates", "name"), [(True, "r2_10"), (False, "log_likelihood")])
 def test_fits_are_compared_by_what_their_evaluations_score(evaluates, name):
     """And by their training where there are none."""
@@ -483,66 +265,3 @@ def test_fits_are_compared_by_what_their_evaluations_score(evaluates, name):
     config = SimpleNamespace(run=SimpleNamespace(evaluates=evaluates))
     sweep: Any = SimpleNamespace(training=training, config=config)
     assert Sweep.score_name.fget(sweep) == name  # pyright: ignore[reportOptionalCall]
-
-
-@pytest.mark.parametrize("name", ["nope", "os", "7", "snake/"])
-def test_an_unknown_program_is_told_which_there_are(name, tmp_path, capsys):
-    assert command.main([name, "--vary", VARY, "--directory", str(tmp_path / "s")]) == REFUSED
-    guess = " (perhaps snake)" if name == "snake/" else ""
-    start = (
-        f"there is no program {name}{guess}: choose one of allo, durotaxis, goals, gymnax, snake"
-    )
-    error = capsys.readouterr().err
-    assert error.startswith(start)
-    assert error.count("\n") == 1
-
-
-def test_a_program_that_lacks_a_package_is_not_unknown(tmp_path, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "lacking_too.py").write_text("import not_installed")
-    assert command.main(["lacking_too", "--vary", VARY]) == REFUSED
-    error = capsys.readouterr().err
-    assert "lacking_too cannot be imported (No module named 'not_installed')" in error
-    assert "there is no program" not in error
-
-
-def test_a_plan_from_before_searches_were_taken_out(finished_sweep):
-    options = files.read_plan(finished_sweep)["options"]
-    old_options = options | {"search": None, "members": None, "reduction": 2}
-    plain_options = saved_options(options, finished_sweep)
-    assert saved_options(old_options, finished_sweep) == plain_options
-    assert [*plain_options.vary] == options["vary"]
-    with pytest.raises(UsageError, match="is a search, which this version cannot continue"):
-        saved_options(old_options | {"search": "halving"}, finished_sweep)
-
-
-@pytest.mark.parametrize(
-    ("part", "content", "message"),
-    [
-        ("options", {"nope": 1}, "sweep.yaml: there is no option nope; there are vary, seeds"),
-        ("options", None, "sweep.yaml: options is None, expected names and their values"),
-        ("options", {"seeds": -1}, "sweep.yaml: --seeds is -1, expected a number at least 1"),
-        ("options", {"confirm": "x"}, "sweep.yaml: --confirm is 'x', expected an integer"),
-        ("options", {"vary": VARY}, "expected a list of FIELD=VALUE"),
-        ("preset", ["plain"], r"has the preset ['plain'], which is unknown here"),
-        ("batches", [[0, 1, 2, 3, 4, 5, 6, 7], [8]], "do not have each of its 8 members once"),
-        ("batches", 3, "do not have each of its 8 members once"),
-    ],
-)
-def test_a_plan_that_was_edited_is_refused_in_one_line(
-    part, content, message, finished_sweep, tmp_path, capsys
-):
-    saved = files.read_plan(finished_sweep)
-    saved[part] = saved[part] | content if isinstance(content, dict) else content
-    files.write_plan(tmp_path, saved)
-    assert command.main(["--resume", str(tmp_path)]) == REFUSED
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
-def test_a_saved_plan_can_be_read_by_people(finished_sweep):
-    saved = files.read_plan(finished_sweep)
-    assert saved["options"]["vary"] == [VARY, "agent.replay=3,7"]
-    config = rebuild(tiny.PRESETS["plain"].config, saved["config"])
-    assert config == with_field(tiny.PRESETS["plain"].config, "run.max_episodes", EPISODES)
