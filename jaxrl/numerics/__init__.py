@@ -1,1 +1,1 @@
-"""Linear algebra, statistics and precision, free of reinforcement learning."""
+"""Linear algebra, statistics, precision and trees of arrays, free of reinforcement learning."""

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from envs.grid import drawing, frames
+from jaxrl.numerics.trees import take
 from jaxrl.spectral.control import q_learning
 from jaxrl.types import Agent
 from train.goals import tasks
@@ -31,7 +32,7 @@ def show(run: Run, selection: EpisodeSelection) -> Scene | None:
     experiment = make_experiment(run.config)
     several = len(run.seeds) > 1
     agents = run.state.learners.train.agent  # [A, G, R, ...], perhaps after seeds
-    agents = jax.tree.map(lambda x: x[selection.member], agents) if several else agents
+    agents = take(agents, selection.member) if several else agents
     indices = [divmod(i, len(experiment.arms)) for i in range(selection.count)]
     pairs = [(g, a) for g, a in indices if g < len(experiment.goals)]
     env = experiment.problem.env  # a greedy learner needs no numbers but its table
@@ -50,7 +51,7 @@ def _walk(
 ) -> Episode:
     """One episode of the first learner of an arm."""
     problem, target = experiment.problem, int(experiment.goals[goal])
-    learned = jax.tree.map(lambda x: x[arm, goal, 0], agents)
+    learned = take(agents, (arm, goal, 0))
     task = tasks.task(problem.params, target, experiment.plan)
     key = jax.random.fold_in(selection.key, goal)
     (recording,) = episodes.record(problem.env, task, player, learned, key, 1, selection.limit)

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxrl import checkpoint
 from jaxrl.evaluate import EvaluationState, Watch
+from jaxrl.numerics.trees import take
 from jaxrl.types import AgentState, PyTree
 from train.host.compilation import compiled, memory
 from train.host.errors import Interrupted, UsageError
@@ -174,7 +175,7 @@ def split(
     """The members of a trained batch, one by one; `updates` are those of each by its index."""
     members = []
     for i, trial in enumerate(group.trials):
-        member = jax.tree.map(lambda x, i=i: x[i], state)
+        member = take(state, i)
         arrays = [np.asarray(x) for x in compiled.parameters(member.agent)]
         members.append(
             TrainedMember(

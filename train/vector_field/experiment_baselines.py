@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
 
+from jaxrl.numerics.trees import take
 from train.host.compilation.compiled import keys_of
 from train.host.files.whole_files import finite_or_null, write_whole
 from train.host.machine.progress import show_activity
@@ -97,7 +98,7 @@ def measure_baselines(
     params = learn(stacked)
     rows: dict[str, dict[str, list]] = {m: {name: [] for name in baselines.NAMES} for m in MEASURES}
     for i, (s, _, f) in enumerate(np.ndindex(*shape)):
-        experiment_params = jax.tree.map(lambda x, i=i: x[i], params)
+        experiment_params = take(params, i)
         weights, order = baselines.fit_arx(scaled_data[i])
         for measure, (y, u) in zip(MEASURES, (x[s][f] for x in tests), strict=True):
             test = baselines.standardise(single_episode(smooth(y), u), training[i])
@@ -132,7 +133,7 @@ def held_out_episodes(run: Run, key: int | None) -> tuple[list, list]:
     draw = jax.jit(jax.vmap(partial(scores.held_out_pair, env)))
     test_episodes: tuple[list, list] = ([], [])
     for agent, seed_key in zip(run.agents, keys, strict=True):
-        first = jax.tree.map(lambda x: x[0], next(iter(agent.values())))  # of any policy, [F, ...]
+        first = take(next(iter(agent.values())), 0)  # of any policy, [F, ...]
         params = jax.vmap(learner.world)(first)
         for by_seed, (y, u) in zip(
             test_episodes, draw(params, jax.random.split(seed_key, fields)), strict=True

@@ -17,6 +17,7 @@ from gymnax.environments import spaces
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
 from jaxrl.numerics.linalg import matmul
+from jaxrl.numerics.trees import take
 from jaxrl.spectral.control import potentials
 from jaxrl.spectral.learning import allo_state
 from jaxrl.spectral.learning.encoder import Fourier, Standardise
@@ -121,7 +122,7 @@ def goal_tasks(
     per_farthest = lambda squares: 1 / jnp.maximum(jnp.max(squares), 1e-12)
     pairs = []
     for i, place in enumerate(goals):
-        goal = jax.tree.map(lambda x, place=place: x[place], samples)
+        goal = take(samples, place)
         line = jnp.sum(jnp.square(samples.place - goal.place[None]), axis=1)
         times = matmul(jnp.square(samples.features - goal.features[None]), weights)
         radius = 0.5 if is_numbered else jnp.sqrt(jnp.quantile(line, NEAR))

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxrl.numerics.trees import take
 from jaxrl.types import PyTree, RunState
 from train.host.compilation.compiled import Report
 from train.host.files.rows import Counters
@@ -22,8 +23,7 @@ def places_of_ended(settings: Config, counters: Counters) -> list[int]:
 
 def copies(state: RunState, places: Sequence[int]) -> dict[int, PyTree]:
     """The states of some of M members, by their places, on the host."""
-    take = lambda s: jax.device_get(jax.tree.map(lambda x: x[s], state))
-    return {s: take(s) for s in places}
+    return {s: jax.device_get(take(state, s)) for s in places}
 
 
 def put_back(state: RunState, copies: dict[int, PyTree], like: RunState) -> RunState:

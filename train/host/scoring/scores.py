@@ -14,6 +14,7 @@ from rich.table import Table
 from jaxrl import outcomes
 from jaxrl.evaluate import Episodes
 from jaxrl.numerics import statistics
+from jaxrl.numerics.trees import take
 from jaxrl.types import AgentState, RunState
 from train.host.compilation.compiled import keys_of
 from train.host.errors import UsageError
@@ -33,7 +34,7 @@ def agents_of(agent_state: AgentState, num_seeds: int) -> list[AgentState]:
     """The agent of each seed, from the state of a run."""
     if num_seeds == 1:
         return [agent_state]
-    return [jax.tree.map(lambda x, s=s: x[s], agent_state) for s in range(num_seeds)]
+    return [take(agent_state, s) for s in range(num_seeds)]
 
 
 def evaluation_keys(root: int, seeds: list[int]) -> list[jax.Array]:

@@ -7,12 +7,14 @@ Axes: F fields, P policies of a group.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxrl.dynamics.planning import stimulation
+from jaxrl.numerics.trees import take
 from train.host.machine.members import with_keys, without_keys
 
 NUMBERS = ("hold_steps", "at_edge", "strength")
@@ -53,6 +55,11 @@ def join_groups(
     names = [name for group in policy_groups for name in group.policies]
     order = jnp.array([names.index(name) for name in policies])
     trees = [group_trees[group.policies[0]] for group in policy_groups]
+    return _join(trees, order, axis)
+
+
+@partial(jax.jit, static_argnames="axis")
+def _join(trees: list[Any], order: jax.Array, axis: int) -> Any:
     return jax.tree.map(lambda *x: jnp.take(jnp.concatenate(x, axis), order, axis), *trees)
 
 
@@ -65,7 +72,7 @@ def select_experiment(
     """The tree of one experiment, out of those of the groups, `[P, F, ...]`, of one seed."""
     group = next(group for group in groups(policies) if policy in group.policies)
     place = group.policies.index(policy)
-    return jax.tree.map(lambda x: x[place, field], group_trees[group.policies[0]])
+    return take(group_trees[group.policies[0]], (place, field))
 
 
 def map_group(

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from envs import gif
+from jaxrl.numerics.trees import take
 from jaxrl.types import AgentState
 from train.host.compilation import compiled
 from train.host.machine.progress import Display
@@ -112,7 +113,7 @@ def streamlines_of(config: Config, agents: AgentState) -> tuple[jax.Array, jax.A
     `agents` have axes for policies and fields, `[1, 1, ...]`.
     """
     env, learner = make_env(config), make_learner(config)
-    agent = jax.tree.map(lambda x: x[0, 0], agents)
+    agent = take(agents, (0, 0))
     world, points = learner.world(agent), grid_points(config.box)
     gap = 2 * config.box / ACROSS
     axis = jnp.linspace(gap / 2 - config.box, config.box - gap / 2, ACROSS)

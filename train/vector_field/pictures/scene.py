@@ -15,6 +15,7 @@ import numpy as np
 from envs.vector_field import VectorField
 from envs.vector_field.env import State
 from envs.vector_field.params import Params
+from jaxrl.numerics.trees import take
 from jaxrl.types import AgentState
 from train.host.errors import UsageError
 from train.host.files import snapshots
@@ -92,7 +93,7 @@ def _project_samples(
 ) -> dict[str, np.ndarray]:
     """Projects states, and beliefs in their coordinates, on the plane that is shown; adds `push`,
     what the inputs add to the velocity on field `f`."""
-    agent = jax.tree.map(lambda x: x[0, f], next(iter(agents.values())))
+    agent = take(next(iter(agents.values())), (0, f))
     world = make_learner(config).world(agent)
     effect = jax.vmap(partial(make_env(config).effect, params=world))
     u, z = (jnp.asarray(samples[name]) for name in ("u", "z"))
