@@ -71,7 +71,7 @@ class Config:
 
     transitions: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="FILE")] = ""
     """Learn from this .npz file of trajectories of your own instead of a maze: `states`, ids or
-    vectors, and what else train/allo/recorded/recordings.py describes."""
+    vectors, and what else train/allo/recorded/trajectories.py describes."""
     env: Annotated[Maze, OF_MAZES, ONLY_OF_MAZES] = Maze()
     network: Annotated[
         Network,

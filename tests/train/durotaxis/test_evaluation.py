@@ -21,7 +21,7 @@ from tests.train.durotaxis.colonies import COUNT, SMALL, rows_of
 from tests.train.images import assert_drawn
 from train import evaluate as evaluate_command
 from train.allo.program import PROGRAM as ALLO
-from train.durotaxis import evaluation, pictures, program
+from train.durotaxis import evaluation, program, strip_pictures
 from train.durotaxis.config import Config, Experiment, make_env
 from train.durotaxis.episodes import playing as colonies
 from train.durotaxis.episodes import tables
@@ -236,8 +236,8 @@ def drawn_strip(width: int, height: int, spread: float, monkeypatch: pytest.Monk
     content = (colony, link < -1, link + 1, x, way, x[:, 0], {}, x[1:, 0], {}, law, ended)
     episode = Episode(*content)
     figures = []
-    monkeypatch.setattr(pictures, "save", lambda figure, path: figures.append(figure))
-    pictures.strip(episode, params, "")
+    monkeypatch.setattr(strip_pictures, "save", lambda figure, path: figures.append(figure))
+    strip_pictures.strip(episode, params, "")
     figures[0].draw_without_rendering()
     return figures[0]
 

@@ -21,7 +21,7 @@ from envs.durotaxis.rules import Colony
 from jaxrl.types import Agent
 from tests.train import untrained
 from tests.train.images import assert_drawn
-from train.durotaxis import evaluation, pictures, scene, spawn_pictures
+from train.durotaxis import evaluation, pictures, scene, spawn_pictures, strip_pictures
 from train.durotaxis.config import Config, Experiment, make_env
 from train.durotaxis.episodes import playing as colonies
 from train.durotaxis.episodes import shown, tables
@@ -140,14 +140,14 @@ def test_a_close_up_holds_the_whole_colony():
     axes = Figure().subplots()
     image = axes.imshow(np.ones((40, 120)), extent=(0, 120, 40, 0))
     reach = drawing.reach_of(colony, share=1.0)
-    pictures._draw_close_up(axes, image, episode, 0, reach, np.array([[118.0, 0], [118, 40]]))
+    strip_pictures._draw_close_up(axes, image, episode, 0, reach, np.array([[118.0, 0], [118, 40]]))
     (inset,) = axes.child_axes
     for values, limits in ((x, inset.get_xlim()), (y, inset.get_ylim())):
         assert min(limits) < values.min() <= values.max() < max(limits)
 
 
 def test_hull_and_goal_have_lines_of_their_own():
-    styles = {sign.get_label(): sign.get_linestyle() for sign in pictures._signs()}
+    styles = {sign.get_label(): sign.get_linestyle() for sign in strip_pictures._signs()}
     assert len({styles["hull"], styles["goal"]}) == 2
 
 
