@@ -31,7 +31,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     truth = jax.device_get(problem.truth)
     d = agent_config.num_features
     points = jnp.asarray(problem.inputs)
-    features_of = partial(allo_state.features, network, agent_config)
+    features_of = jax.jit(partial(allo_state.features, network, agent_config))
     learned = np.stack([features_of(agent, points) for agent in agents])
     learned_values = np.stack([allo_state.eigenvalues(agent_config, agent) for agent in agents])
     visits = np.sum([visits_of(config, problem, agent) for agent in agents], axis=0)
@@ -50,7 +50,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     ceiling = None
     if evaluation and "ceiling" in evaluation["seeds"][0]:
         ceiling = float(np.mean([row["ceiling"] for row in evaluation["seeds"]]))
-    cosines = similarity.similarities(jnp.asarray(learned[0]), problem.truth)["cosines"]
+    cosines = similarity.compiled_similarities(learned[0], problem.truth)["cosines"]
     title = f"{problem.layout.name}, {quantity(len(truth.weight), 'states')}"
     name = lambda stem: directory / f"{stem}.png"
     # Eigenvectors of the first seed; curves and visits of all.

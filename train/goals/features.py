@@ -62,6 +62,10 @@ def make_guidance(
     return Guidance(tables, jax.tree.map(lambda *x: jnp.stack(x)[of_learner], *seed_options))
 
 
+_features = jax.jit(allo_state.features, static_argnums=0)
+"""One program for the agents of all seeds."""
+
+
 def represent(config: Config, problem: Problem, agent: AgentState) -> Representation:
     """Features of all states, and eigenvalues of one step of the walk.
 
@@ -75,8 +79,10 @@ def represent(config: Config, problem: Problem, agent: AgentState) -> Representa
             raise ValueError("a directed policy has no transitions: give the run that it is from")
         times = directed_scores.times_of(spectrum)
         return Representation(*directed_scores.symmetric_eigenpairs(chain, spectrum), times)
-    features = allo_state.features(make_network(config, problem.layout.num_states), learning, agent)
-    features = np.asarray(features)  # not committed to a device, or later code compiles twice
+    network = make_network(config, problem.layout.num_states)
+    features = np.asarray(
+        _features(network, learning, agent)
+    )  # not committed to a device, or later code compiles twice
     if learning.method == "allo":
         spectrum = allo_state.eigenvalues(learning, agent)
     else:  # there are no multipliers to read them from

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
@@ -39,8 +40,8 @@ def make_run(
     return directory
 
 
-def zero_array(template: jax.ShapeDtypeStruct) -> jax.Array:
-    """Zeros, also for keys."""
+def zero_array(template: jax.ShapeDtypeStruct) -> np.ndarray | jax.Array:
+    """Zeros, also for keys; of NumPy, as JAX compiles a program for every shape."""
     if jnp.issubdtype(template.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.zeros((*template.shape, 2), jnp.uint32))
-    return jnp.zeros(template.shape, template.dtype)
+    return np.zeros(template.shape, template.dtype)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from jaxrl.numerics.trees import take
 from tests.train.images import assert_drawn
 from tests.train.vector_field.pictures.drawn_runs import SMALL, join_samples, replay_training
 from train.host.files import snapshots
@@ -109,7 +110,7 @@ def test_recordings_are_what_the_experiments_went_through(finished_run):
     env = make_env(SMALL)
     for s in range(2):
         for p in range(2):
-            agent = jax.tree.map(lambda x, s=s, p=p: x[s, p, 0], last.agent["random"])
+            agent = take(last.agent["random"], (s, p, 0))
             z, u = recorded_samples["z"][s, p, 0], recorded_samples["u"][s, p, 0]
             drift = env.velocity(jnp.asarray(z[:-1]), agent.known.numbers) + u[:-1]
             noise = z[1:] - z[:-1] - 0.1 * np.asarray(drift)
