@@ -4,7 +4,8 @@
     seed, updates, steps, episodes   the seed, and counts since its start; `training.Training.unit`
                                      says what a step is, such as an environment or gradient step
     seconds                          training time so far, without compilation and saving
-    steps_per_second                 steps of all seeds per second in this chunk, a whole number
+    steps_per_second                 steps of all seeds per second in this chunk, in three digits
+                                     or more
     finished                         means over the episodes that ended in this chunk: return,
                                      length and the environment's outcome; null if none ended, and
                                      empty where no episodes are played

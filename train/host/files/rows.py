@@ -75,7 +75,7 @@ def chunk_rows(
             "steps": counters.updates * steps_per_update,
             "episodes": counters.episodes[s],
             "seconds": round(counters.seconds, 3),
-            "steps_per_second": round(steps_per_second),
+            "steps_per_second": rounded_rate(steps_per_second),
             "finished": episode_means(report, s),
             "agent": agent_means(report, s),
             "skipped": counters.skipped[s],
@@ -84,6 +84,11 @@ def chunk_rows(
         for s in range(len(members.seeds))
         if s not in ended
     ]
+
+
+def rounded_rate(rate: float) -> float:
+    """A whole number, or three digits where it is below 100: a slow update is no 0 a second."""
+    return round(rate) if rate >= 100 else float(f"{rate:.3g}")
 
 
 def episode_means(report: Report, s: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from rich.console import Console
 from jaxrl.evaluate import Episodes
 from train.host.errors import UsageError
 from train.host.files import metrics_file, provenance, run_directory, whole_files
+from train.host.files.rows import rounded_rate
 from train.host.files.run_directory import RunDirectory
 from train.host.files.whole_files import write_whole
 from train.host.machine.progress import Display, clock, rate_text
@@ -360,3 +361,10 @@ def test_a_log_file_gets_lines_and_a_terminal_a_bar(monkeypatch: pytest.MonkeyPa
         display.update(0.75, 30, 0.05, ("score", None))
     assert "75%" in text.getvalue()
     assert "30 checkpoints  0.05/s  5.0s left" in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(0.4321, 0.432), (7.0, 7), (99.94, 99.9), (123.6, 124)]
+)
+def test_a_slow_update_has_a_rate_above_0(rate, expected):
+    assert rounded_rate(rate) == expected
