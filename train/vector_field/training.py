@@ -13,7 +13,7 @@ from jaxrl.types import AgentState
 from train.host import device_presets
 from train.host.files import snapshots
 from train.host.program import Run
-from train.host.training import Score, Training
+from train.host.training import Quotient, Score, Training
 from train.vector_field.config import Config
 from train.vector_field.config_checks import check
 from train.vector_field.experiment import experiments, scores
@@ -79,10 +79,12 @@ def make_training(config: Config) -> Training:
 
     def update(state: State) -> tuple[State, LoopMetrics]:
         progress = state.experiments, state.reachable
-        agents, (running, reachable), measures = laboratory.advance(state.agent, progress)
+        agents, (running, reachable), scored = laboratory.advance(state.agent, progress)
+        measures: dict[str, Any] = dict(scored)
         measures[scores.SCORE] = jnp.mean(measures["error"][:, 0])
         if config.stop_gain:
             measures[STOPPED] = jnp.all(measures["stopped_at"] > 0).astype(jnp.float32)
+            measures["stopped_at"] = of_stopped(measures["stopped_at"])
         state = State(agents, running, reachable, state.key, state.updates + 1)
         return state, LoopMetrics(jnp.zeros((), jnp.int32), {}, measures)
 
@@ -98,6 +100,15 @@ def make_training(config: Config) -> Training:
         score=Score(scores.SCORE, lower_is_better=True, labels=dict.fromkeys(MEASURES, pairs)),
         converged_metric=STOPPED if config.stop_gain else "",
     )
+
+
+def of_stopped(stopped_at: jax.Array) -> Quotient:
+    """`stopped_at` `[F, P]` as a row of several updates has it: without those before the stop.
+
+    It is 0 in those, so that a mean over all would be no number of samples at all.
+    """
+    whole = (stopped_at > 0).astype(jnp.float32)
+    return Quotient(stopped_at[..., None], whole[..., None])
 
 
 def field_snapshot(config: Config, learner: Learner, state: State) -> dict[str, jax.Array]:
