@@ -14,7 +14,7 @@ from train.host import device_presets
 from train.host.files import snapshots
 from train.host.program import Run
 from train.host.training import Quotient, Score, Training
-from train.vector_field.config import Config
+from train.vector_field.config import SAMPLES_PER_UPDATE, Config
 from train.vector_field.config_checks import check
 from train.vector_field.experiment import experiments, scores
 from train.vector_field.experiment.policy_groups import join_groups
@@ -23,10 +23,6 @@ from train.vector_field.experiment.stopping import StopRule
 from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
 from train.vector_field.learners import Learner
 from train.vector_field.recorded import dynamics_fit, vae_fit
-
-SAMPLES_PER_UPDATE = 50
-"""Samples of each experiment in one update, and so between two scores."""
-
 
 MEASURES = (
     *("error", "reachable_error", "coverage", "information"),
@@ -99,6 +95,7 @@ def make_training(config: Config) -> Training:
         unit="samples",
         score=Score(scores.SCORE, lower_is_better=True, labels=dict.fromkeys(MEASURES, pairs)),
         converged_metric=STOPPED if config.stop_gain else "",
+        budget_shapes_learning=config.learner == "state_space",  # which has room for all samples
     )
 
 
