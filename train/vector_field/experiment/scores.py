@@ -7,6 +7,7 @@ ahead, n channels.
 import math
 import time
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -208,14 +209,20 @@ def deviation_text(values: np.ndarray, digits: int) -> str:
 
 
 def error_curves(
-    rows: list[dict[str, Any]], config: Config, measure: str = "error"
+    rows: Sequence[dict[str, Any]], config: Config, measure: str = "error"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`(samples [U], values [S, U, F, P])` of a measure in the record; NaN where it has none."""
-    by_seed = {seed: [row for row in rows if row["seed"] == seed] for seed in config.run.seeds}
+    """`(samples [U], values [S, U, F, P])` of a measure in the record; NaN where it has none.
+
+    Where the row of a seed is lost, those of the others are left out.
+    """
+    counts = Counter(row["steps"] for row in rows)
+    whole_rows = [row for row in rows if counts[row["steps"]] == config.run.num_seeds]
+    by_seed = {
+        seed: [row for row in whole_rows if row["seed"] == seed] for seed in config.run.seeds
+    }
     steps = np.array([row["steps"] for row in by_seed[config.run.seed]])
     rows_of_seeds = [[row["agent"][measure] for row in by_seed[s]] for s in config.run.seeds]
-    values = np.array(rows_of_seeds, float)
-    return steps, values
+    return steps, np.array(rows_of_seeds, float)
 
 
 def comparisons(rows: list[dict[str, Any]], config: Config, at: int) -> list[dict[str, Any]]:
@@ -272,7 +279,7 @@ def _cell(pair: dict[str, Any] | None) -> str:
     return ratio if low == high else f"{ratio}\n{low}–{high}"
 
 
-def stops(rows: list[dict[str, Any]], config: Config) -> np.ndarray:
+def stops(rows: Sequence[dict[str, Any]], config: Config) -> np.ndarray:
     """`[S, P, F]`: samples of each experiment, until it stopped or to the end of the record."""
     steps, values = error_curves(rows, config, "stopped_at")
     last = np.where(values[:, -1] > 0, values[:, -1], steps[-1])  # [S, F, P]

@@ -109,3 +109,8 @@ def test_experiments_are_compared_up_to_their_end():
     assert ratios(config) == [2, 0]  # 200 samples of `off` by 100
     assert ratios(replace(config, stop_gain=0.1)) == [1, 0]  # 100 by 100
     assert ratios(config, at=100) == [1, 1]
+    # a row of a second seed that is lost is no row of the first one either
+    config = replace(config, run=replace(config.run, num_seeds=2))
+    lost = [*rows, *(row | {"seed": 1} for row in rows if row["steps"] != 100)]
+    whole = [row for row in lost if row["steps"] != 100]
+    assert scores.comparisons(lost, config, 2_000) == scores.comparisons(whole, config, 2_000)
