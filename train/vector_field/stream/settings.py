@@ -211,8 +211,8 @@ def refuse_lost(journal: Journal, checkpoints: Path) -> None:
         raise UsageError(f"{error}: {advice}") from error
     if steps[-1] > journal.count:
         raise UsageError(
-            f"{journal.path} holds {quantity(journal.count, 'samples')}, but the newest checkpoint "
-            f"has learned from {steps[-1]:,}: put it back, or {advice}"
+            f"{journal.path} holds {journal.count:,} of the {steps[-1]:,} samples that the newest "
+            f"checkpoint has learned from: put it back, or {advice}"
         )
 
 

@@ -105,7 +105,7 @@ def test_lost_samples_and_broken_files_are_named(tmp_path):
 
 
 def test_a_run_that_goes_on_without_its_first_samples_keeps_none(tmp_path):
-    """As that of a sweep's best member, which can be drawn all the same."""
+    """The best member of a sweep is such a run, and can be drawn all the same."""
     config = configure(tmp_path / "run")
     result = run(training_of(config), config, "descent")
     shutil.rmtree(result.directory / "samples")

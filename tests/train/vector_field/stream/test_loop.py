@@ -308,7 +308,7 @@ def test_a_learner_does_not_go_on_beside_other_samples_than_those_that_it_knows(
     path = checkpoint.save(directory / "checkpoints", 3, {"x": jnp.zeros(2)}, {})
     again()
     (directory / "samples.bin").write_bytes(b"")
-    with pytest.raises(UsageError, match=r"holds 0 samples, but .* learned from 3: put it back"):
+    with pytest.raises(UsageError, match=r"holds 0 of the 3 samples that .* from: put it back"):
         again()
     (path / "state.npz").write_bytes(b"half")
     with pytest.raises(UsageError, match="no checkpoint that can be read: delete"):
