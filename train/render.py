@@ -17,6 +17,7 @@ from train.host import abilities
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
+from train.host.files.whole_files import refuse_unwritable
 from train.host.machine import jax_settings
 from train.host.plain_config import check_options
 from train.host.running import saved_policies
@@ -58,12 +59,14 @@ def main(arguments: list[str]) -> int:
         if options.policy is not None or options.best:
             directory = options.out or run.directory
             film = abilities.film_of(run.program)
+            refuse_unwritable(directory, "name a folder that can with --out")
             directory.mkdir(parents=True, exist_ok=True)
             with precision:
                 finish(film(run, options.games, key, directory), options.format)
             return
         if options.out:
             raise UsageError("--out is for policies: a run has its own directory, so leave it out")
+        refuse_unwritable(run.directory, "its pictures are kept there, so draw a copy of it")
         with precision:
             finish(run.program.views.pictures(run, options.games, key, None), options.format)
         training = run.program.training(run.config)

@@ -1,13 +1,13 @@
 """The configuration of `python -m train.goals`, and the arms of its experiment."""
 
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
 
 from jaxrl import checks
-from jaxrl.checks import Count, Positive
+from jaxrl.checks import Count, Positive, Seed
 from jaxrl.spectral.control import q_learning
 from train.goals import tasks
 from train.goals.scores import Arm
@@ -46,7 +46,9 @@ class Config:
     learned: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="RUN")] = ""
     """Directory of a run of train.allo. Learners use its training seeds in turn."""
     goals: Count = 12
-    """Different goals, drawn at random from run.seed."""
+    """Different goals, drawn at random."""
+    task_seed: Annotated[Seed | None, tyro.conf.arg(metavar="INT")] = None
+    """Seed by which goals are drawn; None: run.seed, in a sweep that of its first members."""
     learners: Count = 20
     """Independent learners of each goal; their random numbers are the same for all goals and
     arms."""
@@ -61,6 +63,16 @@ class Config:
         default_factory=lambda: settings.Config(seed=3, total_steps=CHECKPOINTS, chunk_steps=1)
     )
     """Steps of the budget are checkpoints."""
+
+
+def seed_of_tasks(config: Any) -> int:
+    """What draws the goals of a `Config` or of a `SpaceConfig`."""
+    return config.run.seed if config.task_seed is None else config.task_seed
+
+
+def with_tasks_kept(config: Any) -> Any:
+    """`config` of learners of several seeds, which all have the goals of the first one."""
+    return replace(config, task_seed=seed_of_tasks(config))
 
 
 DIRECTED = (Arm("symmetric distance", "symmetric", optimistic=True, control="none, optimistic"),)

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 from train.goals import scene, scores, training
-from train.goals.config import Config
+from train.goals.config import Config, with_tasks_kept
 from train.goals.presets import PRESETS, preset_for
 from train.goals.space import space_pictures, space_training
 from train.goals.space.space_config import SpaceConfig
@@ -47,6 +47,8 @@ PROGRAM = Program(
     training=make_training,
     module=__name__,
     preset_for=preset_for,
+    for_sweep=with_tasks_kept,
+    static={"agent.anneal_updates": "a run whose learning rate falls keeps its budget"},
     environment=lambda config: config.learned,
     views=Views(pictures=draw, episodes=scene.show),
     alternative="train.report shows what the learners of a run do; see docs/allo.md",

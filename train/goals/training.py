@@ -17,7 +17,7 @@ from jaxrl.spectral.control.options import Options
 from jaxrl.types import PyTree
 from train.allo.training import make_problem
 from train.goals import features, scores, tasks
-from train.goals.config import ARMS, DIRECTED, Config, check, learner, plan
+from train.goals.config import ARMS, DIRECTED, Config, check, learner, plan, seed_of_tasks
 from train.goals.scores import Arm
 from train.goals.tasks import Learner
 from train.host.errors import UsageError
@@ -124,7 +124,7 @@ def make_experiment(config: Config) -> Experiment:
             )
         params, distances = problem.params, tasks.goal_distances(problem.params)
         sizes = plan(config, distances)
-        goals = tasks.draw_goals(params, config.goals, config.run.seed, sizes)
+        goals = tasks.draw_goals(params, config.goals, seed_of_tasks(config), sizes)
         arms = ARMS + DIRECTED if run.config.agent.directed else ARMS
         representations = [features.represent(run.config, problem, agent) for agent in run.agents]
         guidance = features.make_guidance(

@@ -129,6 +129,9 @@ class Program(NamedTuple):
     static: Mapping[str, str] = {}
     """Float fields that may not be traced, by dotted name, and why. All others may be, so that
     `vmap` over them is a sweep."""
+    for_sweep: Callable[[Any], Any] = lambda config: config
+    """The configuration of all members of a sweep, with what would else follow from the seed of
+    each, where one has a run of its own."""
     idle: Callable[[Any], Mapping[str, str]] = lambda config: {}
     """Fields that have no effect with a configuration, by dotted name, and why, where it cannot be
     declared beside a field (`jaxrl.dependent_fields`). Given as flags they are refused."""

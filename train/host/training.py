@@ -115,7 +115,8 @@ class Training:
     blocks: int = 1
     """Blocks of environments that devices may share (`loop.Config.blocks`)."""
     budget_shapes_learning: bool = False
-    """Whether a schedule ends with the budget, so that a resumed run may not change the budget."""
+    """Whether a schedule ends with the budget, or arrays have its size, so that a resumed run may
+    not change it."""
     work: Work = ANY_WORK
     """What takes most of its time, where a CPU has kernels of its own for it."""
     caution: str = ""
@@ -261,7 +262,7 @@ class PlayConfig(Config):
 
 MAY_CHANGE = frozenset(
     {
-        "run.total_steps",  # unless a schedule ends with it
+        "run.total_steps",  # unless it shapes learning
         "run.max_episodes",
         "run.patience",
         "run.checkpoint_every",

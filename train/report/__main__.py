@@ -15,7 +15,12 @@ from train.host import abilities
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.files.whole_files import refuse_existing, refuse_no_file, write_whole
+from train.host.files.whole_files import (
+    refuse_existing,
+    refuse_no_file,
+    refuse_unwritable,
+    write_whole,
+)
 from train.host.machine.progress import show_activity
 from train.host.plain_config import check_options, flag
 from train.host.program import EpisodeSelection, Run
@@ -70,7 +75,9 @@ def main(arguments: list[str]) -> int:
             raise UsageError("--overwrite has no effect without --out: leave it out")
         runs_by_name = load_runs(options)
         out = options.out or next(iter(runs_by_name.values())).directory / "report.html"
-        if options.out is not None:
+        if options.out is None:
+            refuse_unwritable(out.parent, "name a file in a folder that can with --out")
+        else:
             refuse_no_file(out)
             refuse_existing(out, options.overwrite)
         html = build_page(runs_by_name, options)

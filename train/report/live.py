@@ -15,6 +15,7 @@ from rich.console import Console
 
 from train.host.files.run_directory import RunDirectory
 from train.host.running import saved_policies, saved_runs
+from train.host.running.run import STARTED_BY
 from train.host.showing.private_address import MACHINE, PrivateAddress, headers
 from train.report import contents, page
 
@@ -58,7 +59,7 @@ class Server(ThreadingHTTPServer):
         super().__init__((MACHINE, port), _Handler)
         self.follower = follower
         self.address = PrivateAddress(self.server_port)
-        self.parent = os.getppid()
+        self.parent = int(os.environ.get(STARTED_BY, os.getppid()))  # may be gone by now
 
     def service_actions(self) -> None:
         """Ends once whoever started this process is gone, such as a training that was killed."""

@@ -41,7 +41,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
     refuse_large_seeds(run.seed, options)
     config = with_run_fields(config, num_seeds=1)  # some presets have several
-    config = of_many_runs(config, fields_in(flags))
+    config = program.for_sweep(of_many_runs(config, fields_in(flags)))
     if config.run.devices.isdecimal():
         devices.refuse_missing(int(config.run.devices))
     RunDirectory.refuse_unusable(options.directory)  # before a long look at data

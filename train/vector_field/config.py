@@ -14,6 +14,8 @@ from train.vector_field.data.files.names import Names
 
 Amount = Annotated[float, Range(above=0.0, most=1e6)]
 CART_POLE = "cart_pole"
+SAMPLES_PER_UPDATE = 50
+"""Samples of each experiment in one update, and so between two scores."""
 BASES = ("grid", "fourier", "polynomial")
 # When fields have an effect (`jaxrl.dependent_fields`).
 NOT_OF_CARTS = unless("is_cart_pole", why="a cart_pole has its own")

@@ -26,7 +26,7 @@ from jaxrl.dynamics.networks.recognition import GRURecognition, LSTMRecognition,
 from jaxrl.dynamics.planning import stimulation, stimulation_config
 from jaxrl.dynamics.state_space.model import Field, Network, StateSpace
 from train.vector_field import learners
-from train.vector_field.config import BASES, Config
+from train.vector_field.config import BASES, SAMPLES_PER_UPDATE, Config
 from train.vector_field.learners import Learner
 
 ONLINE_GRIDS = {1: 15, 2: 11, 3: 6, 4: 4}
@@ -90,7 +90,8 @@ def make_learner(config: Config) -> Learner:
     if config.learner == "sequence_vae":
         return learners.latent(env, config.vae, make_model(config))
     if config.learner == "state_space":
-        agent = replace(config.online.agent, capacity=config.run.total_steps)
+        samples = config.run.total_updates(SAMPLES_PER_UPDATE) * SAMPLES_PER_UPDATE
+        agent = replace(config.online.agent, capacity=samples)
         return learners.state_space(env, agent, make_models(config), config.online.fields)
     settings = resize_bases(config.bayesian, env.dims + len(env.circular))
     if config.noise_is_known:

@@ -13,8 +13,8 @@ from jaxrl.types import AgentState
 from train.host import device_presets
 from train.host.files import snapshots
 from train.host.program import Run
-from train.host.training import Score, Training
-from train.vector_field.config import Config
+from train.host.training import Quotient, Score, Training
+from train.vector_field.config import SAMPLES_PER_UPDATE, Config
 from train.vector_field.config_checks import check
 from train.vector_field.experiment import experiments, scores
 from train.vector_field.experiment.policy_groups import join_groups
@@ -23,10 +23,6 @@ from train.vector_field.experiment.stopping import StopRule
 from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
 from train.vector_field.learners import Learner
 from train.vector_field.recorded import dynamics_fit, vae_fit
-
-SAMPLES_PER_UPDATE = 50
-"""Samples of each experiment in one update, and so between two scores."""
-
 
 MEASURES = (
     *("error", "reachable_error", "coverage", "information"),
@@ -79,10 +75,12 @@ def make_training(config: Config) -> Training:
 
     def update(state: State) -> tuple[State, LoopMetrics]:
         progress = state.experiments, state.reachable
-        agents, (running, reachable), measures = laboratory.advance(state.agent, progress)
+        agents, (running, reachable), scored = laboratory.advance(state.agent, progress)
+        measures: dict[str, Any] = dict(scored)
         measures[scores.SCORE] = jnp.mean(measures["error"][:, 0])
         if config.stop_gain:
             measures[STOPPED] = jnp.all(measures["stopped_at"] > 0).astype(jnp.float32)
+            measures["stopped_at"] = of_stopped(measures["stopped_at"])
         state = State(agents, running, reachable, state.key, state.updates + 1)
         return state, LoopMetrics(jnp.zeros((), jnp.int32), {}, measures)
 
@@ -97,7 +95,17 @@ def make_training(config: Config) -> Training:
         unit="samples",
         score=Score(scores.SCORE, lower_is_better=True, labels=dict.fromkeys(MEASURES, pairs)),
         converged_metric=STOPPED if config.stop_gain else "",
+        budget_shapes_learning=config.learner == "state_space",  # which has room for all samples
     )
+
+
+def of_stopped(stopped_at: jax.Array) -> Quotient:
+    """`stopped_at` `[F, P]` as a row of several updates has it: without those before the stop.
+
+    It is 0 in those, so that a mean over all would be no number of samples at all.
+    """
+    whole = (stopped_at > 0).astype(jnp.float32)
+    return Quotient(stopped_at[..., None], whole[..., None])
 
 
 def field_snapshot(config: Config, learner: Learner, state: State) -> dict[str, jax.Array]:

@@ -1,6 +1,7 @@
 """A page that grows with its run: what it is told, who may see it, and that it ends."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from tests.train.browser import browser, complaints, show, wait_until
 from tests.train.host import descent
-from train.host.running.run import run
+from train.host.running.run import STARTED_BY, run
 from train.report import __main__ as report
 from train.report import live
 
@@ -79,6 +80,15 @@ def test_the_page_grows_in_a_browser(server, tmp_path):
         wait_until(lambda: driver.execute_script(charts) > few)  # at the next look
         assert "40 of 40 gradient steps" in driver.execute_script("return document.body.innerText")
         assert complaints(driver) == []
+
+
+def test_a_page_ends_whose_training_was_killed_before_it_was_served(follower, monkeypatch):
+    monkeypatch.setenv(STARTED_BY, "1")  # a process that has not started this one
+    with live.Server(follower) as server, pytest.raises(KeyboardInterrupt):
+        server.service_actions()
+    monkeypatch.setenv(STARTED_BY, str(os.getppid()))
+    with live.Server(follower) as server:
+        server.service_actions()
 
 
 def test_it_follows_one_run(capfd, tmp_path):

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.train import untrained
+from train import render
 from train.report import __main__ as report
 from train.report import page
 
@@ -92,6 +93,16 @@ def test_what_cannot_be_shown_is_refused_in_one_line(
     complaint = capfd.readouterr().err
     assert message in " ".join(complaint.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_where_nothing_can_be_written_nothing_is_played(capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").write_text("a file")
+    for command, advice in ((report, "a file in a folder"), (render, "a folder")):
+        assert command.main(["--policy", "snake-10x10"]) == 2
+        complaint = capfd.readouterr().err
+        assert "runs/policy-snake-10x10 cannot be written" in complaint
+        assert complaint.endswith(f": name {advice} that can with --out\n")
 
 
 def test_a_file_that_exists_is_kept(capfd, tmp_path):

@@ -22,9 +22,10 @@ from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.program import Views
 from train.host.training import Evaluation
+from train.vector_field import learners
 from train.vector_field.config import Config, World
 from train.vector_field.experiment import scores
-from train.vector_field.factories import make_env, policy
+from train.vector_field.factories import make_env, make_learner, policy
 from train.vector_field.presets import PRESETS
 from train.vector_field.program import PROGRAM
 from train.vector_field.training import make_training, worlds
@@ -119,6 +120,16 @@ CHANGES: dict[str, Any] = {
     "observation_noise": 0.3,
     "bin_width": 0.7,
 }
+
+
+def test_a_learner_that_keeps_all_samples_has_room_for_those_of_its_last_update(monkeypatch):
+    """And for no more, so that a run that is resumed keeps its budget."""
+    config = PRESETS["latent"].config
+    config = replace(config, run=replace(config.run, total_steps=210))
+    assert make_training(config).budget_shapes_learning
+    monkeypatch.setattr(learners, "state_space", lambda env, agent, *_: agent)
+    assert make_learner(config).capacity == 250
+    assert not make_training(PRESETS["seen"].config).budget_shapes_learning
 
 
 def test_every_field_of_a_world_arrives_in_it():

@@ -24,6 +24,7 @@ from jaxrl.spectral.learning.encoder import Fourier, Standardise
 from train.allo.environment import environment_training
 from train.allo.environment.environment_training import Problem
 from train.allo.environment.walks import game_of, record
+from train.goals.config import seed_of_tasks
 from train.goals.features import one_step_eigenvalues
 from train.goals.space.guided_environment import GuidedEnvironment, Params, Pay, Sight
 from train.goals.space.space_config import LIMIT, WAVES, SpaceConfig
@@ -46,7 +47,7 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
     scale, task = make_scale(problem, run), problem.walks.task
     network, look = make_network(config, problem, scale), make_look(problem, run, scale)
     draw = lambda key: look(observations(problem, key))
-    samples = jax.jit(draw)(jax.random.key(config.run.seed))
+    samples = jax.jit(draw)(jax.random.key(seed_of_tasks(config)))
     pairs = [*goal_tasks(config, run, problem, samples), *option_tasks(config, samples)]
     pay = jax.tree.map(lambda *x: jnp.stack(x), *(pay for _, pay in pairs))
     limit = int(task.limit or LIMIT)
@@ -117,7 +118,7 @@ def goal_tasks(
     walk_steps = run.config.env.walk_steps
     values = one_step_eigenvalues(spectrum, problem.agent.discount, walk_steps)
     weights = potentials.commute_weights(jnp.asarray(values, jnp.float32), SAMPLES)
-    goals = draw_goals(np.asarray(samples.place), config.goals, config.run.seed)
+    goals = draw_goals(np.asarray(samples.place), config.goals, seed_of_tasks(config))
     is_numbered = environment_training.is_discrete(problem.walks)
     per_farthest = lambda squares: 1 / jnp.maximum(jnp.max(squares), 1e-12)
     pairs = []

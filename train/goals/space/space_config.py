@@ -8,7 +8,7 @@ from flax import linen as nn
 
 from jaxrl import checks
 from jaxrl.agents import ppo
-from jaxrl.checks import Count, CountOrZero, Positive
+from jaxrl.checks import Count, CountOrZero, Positive, Seed
 from jaxrl.dependent_fields import needs, never
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.networks.mlp import MLP, GaussianActorCritic
@@ -39,8 +39,10 @@ class SpaceConfig:
     learned: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="RUN")] = ""
     """Directory of a run of train.allo without cells, of which the first seed is taken."""
     goals: CountOrZero = 4
-    """Different goals, drawn at random from run.seed; each has a learner for each distance
+    """Different goals, drawn at random; each has a learner for each distance
     that shapes rewards, and one without shaping."""
+    task_seed: Annotated[Seed | None, tyro.conf.arg(metavar="INT")] = None
+    """Seed by which goals are drawn; None: run.seed, in a sweep that of its first members."""
     options: CountOrZero = 4
     """Eigenvectors after the constant one; of each, one learner goes up and another one down."""
     weight: Annotated[Positive, needs("goals")] = 1.0

@@ -20,6 +20,7 @@ from train.allo.config import learning_config
 from train.allo.maze import make_layout
 from train.allo.problem import Problem
 from train.allo.training import make_problem, network_of
+from train.goals.config import seed_of_tasks
 from train.goals.features import one_step_eigenvalues, true_nearness
 from train.goals.space.space_config import ARMS, LIMIT, RADIUS, SpaceConfig, make_network
 from train.host.program import Run
@@ -71,7 +72,6 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
     # walls are as low as the lowest place, wherever the numbers of a feature lie
     fill = lambda potential: np.nan_to_num(heat_map(problem.layout, potential), nan=potential.min())
     maps = [fill(task.potential) for task in tasks]
-    discount = float(config.agent.discount)
     varying = {
         "potential": jnp.asarray(np.stack(maps), jnp.float32),
         "goal": jnp.asarray(middles[[task.goal for task in tasks]], jnp.float32),
@@ -79,7 +79,7 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
         "weight": jnp.asarray(
             [0.0 if t.arm == "none" else config.weight if t.goal >= 0 else 1.0 for t in tasks]
         ),
-        "shaping_discount": jnp.where(is_goal, discount, 1.0),
+        "shaping_discount": jnp.where(is_goal, config.agent.discount, 1.0),
     }
     params = dataclasses.replace(base, **varying)
     names = [field.name for field in dataclasses.fields(base)]
@@ -96,7 +96,7 @@ def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
     count = len(features)
     if config.goals > count:
         raise ValueError(f"goals is {config.goals}, but the space has {count} cells: ask for fewer")
-    goals = np.random.default_rng(config.run.seed).permutation(count)[: config.goals]
+    goals = np.random.default_rng(seed_of_tasks(config)).permutation(count)[: config.goals]
     moves = csgraph.shortest_path(problem.chain, unweighted=True, indices=goals)
     nearest = true_nearness(np.atleast_2d(moves))
     commute = jax.jit(

@@ -1,5 +1,7 @@
 """The tasks of a run of `train.allo` that has no cells, in open space or in an environment."""
 
+import jax
+
 from train.goals.space import environment_tasks, space_tasks
 from train.goals.space.space_config import SpaceConfig
 from train.goals.space.space_tasks import Tasks
@@ -11,7 +13,12 @@ from train.host.running import saved_runs
 def make_tasks(config: SpaceConfig) -> Tasks:
     """Raises UsageError for a run that cannot be used, and ValueError for its actions and for
     more goals than it has places."""
-    run = load(config.learned)
+    with jax.ensure_compile_time_eval():  # a sweep traces the numbers of its members
+        return tasks_of(config, load(config.learned))
+
+
+def tasks_of(config: SpaceConfig, run: Run) -> Tasks:
+    """`make_tasks` of a run that has been loaded."""
     if config.options >= (d := run.config.agent.num_features):
         raise UsageError(
             f"options is {config.options}, but {config.learned} has learned {d} features, the "

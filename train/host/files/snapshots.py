@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxrl import checkpoint
 from jaxrl.types import RunState
 from train.host.compilation import ahead_of_time
 from train.host.errors import UsageError
@@ -69,7 +70,11 @@ def make(
     training: Training, settings: Config, directory: RunDirectory, like: RunState
 ) -> SnapshotWriter | None:
     """Compiles what is looked at in states of the shapes `like`; None if there is nothing."""
+    chunk = settings.chunk_updates(training.steps_per_update)
     functions = {directory.snapshots: training.snapshot, directory.samples: training.samples}
+    updates = max(checkpoint.steps(directory.checkpoints), default=0)
+    if updates > chunk and not directory.samples.is_dir():
+        functions[directory.samples] = None  # of which the first are missing, as in a sweep's best/
     several = settings.num_seeds > 1
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)  # on one device
     look = {
@@ -79,7 +84,6 @@ def make(
         for folder, body in functions.items()
         if body is not None
     }
-    chunk = settings.chunk_updates(training.steps_per_update)
     return SnapshotWriter(directory, look, several, chunk) if look else None
 
 

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,7 +32,8 @@ def replacement_file(path: str | Path) -> Iterator[IO[bytes]]:
                 error.filename = str(path)
             raise
         finally:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):  # a file system that cannot be written has none
+                partial.unlink(missing_ok=True)
 
 
 def partial_file(path: Path) -> Path:

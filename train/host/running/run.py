@@ -49,6 +49,8 @@ from train.host.training import Config, Evaluation, Training
 
 ON_CPU = {"JAX_PLATFORMS": "cpu"}
 """A page needs no accelerator, and must not take memory of the one that trains."""
+STARTED_BY = "JAXRL_STARTED_BY"
+"""Environment variable of a page: the number of the process that trains, after which it ends."""
 
 
 class Result(NamedTuple):
@@ -175,7 +177,8 @@ def live_page(settings: Config, directory: RunDirectory) -> Iterator[None]:
         yield
         return
     command = [sys.executable, "-m", "train.report", str(directory), "--live"]
-    ways: Any = {"start_new_session": True, "env": os.environ | ON_CPU}
+    environment = os.environ | ON_CPU | {STARTED_BY: str(os.getpid())}
+    ways: Any = {"start_new_session": True, "env": environment}
     with subprocess.Popen(command, stdout=output_of_children(), **ways) as server:
         try:
             yield

@@ -19,6 +19,7 @@ from train.host.plain_config import differences, rebuild
 from train.host.program import Program, Run, find
 from train.host.scoring import best as best_policies
 from train.host.scoring.scores import agents_of
+from train.host.training import PlayConfig
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +34,11 @@ def load(directory: str | Path, best: bool = False) -> Run:
     """
     run = load_without_checkpoint(directory)
     run_directory, program, config = RunDirectory(run.directory), run.program, run.config
+    if best and not isinstance(config.run, PlayConfig):
+        raise UsageError(
+            f"{directory} has no best policies, as {program.name} plays no games while it trains: "
+            "leave out --best"
+        )
     try:
         training = program.training(config)
         starts = config.run.members.starts

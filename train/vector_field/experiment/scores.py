@@ -7,6 +7,7 @@ ahead, n channels.
 import math
 import time
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -208,28 +209,39 @@ def deviation_text(values: np.ndarray, digits: int) -> str:
 
 
 def error_curves(
-    rows: list[dict[str, Any]], config: Config, measure: str = "error"
+    rows: Sequence[dict[str, Any]], config: Config, measure: str = "error"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`(samples [U], values [S, U, F, P])` of a measure in the record of a run."""
-    by_seed = {seed: [row for row in rows if row["seed"] == seed] for seed in config.run.seeds}
+    """`(samples [U], values [S, U, F, P])` of a measure in the record; NaN where it has none.
+
+    Where the row of a seed is lost, those of the others are left out.
+    """
+    counts = Counter(row["steps"] for row in rows)
+    whole_rows = [row for row in rows if counts[row["steps"]] == config.run.num_seeds]
+    by_seed = {
+        seed: [row for row in whole_rows if row["seed"] == seed] for seed in config.run.seeds
+    }
     steps = np.array([row["steps"] for row in by_seed[config.run.seed]])
-    values = np.array([[row["agent"][measure] for row in by_seed[s]] for s in config.run.seeds])
-    return steps, values
+    rows_of_seeds = [[row["agent"][measure] for row in by_seed[s]] for s in config.run.seeds]
+    return steps, np.array(rows_of_seeds, float)
 
 
 def comparisons(rows: list[dict[str, Any]], config: Config, at: int) -> list[dict[str, Any]]:
     """How many times fewer samples each policy needs than each baseline after `at`, by field.
 
     For every ordered pair of different policies: the median over seeds of `samples_ratio`, and its
-    interval.
+    interval. A baseline that stopped earlier, or of a run that ended earlier, counts to there.
     """
     steps, errors = error_curves(rows, config)
+    ends = np.broadcast_to(steps[-1], np.swapaxes(errors[:, -1], 1, 2).shape)  # [S, P, F]
+    ends = np.minimum(stops(rows, config) if config.stop_gain else ends, at)
     pairs = []
     for f, field in enumerate(config.env.fields):
         for p, name in enumerate(config.policies):
             for b, baseline in enumerate(config.policies):
                 if p != b:
-                    ratio = samples_ratio(steps, errors[:, :, f, p], errors[:, :, f, b], at)
+                    ratio = samples_ratio(
+                        steps, errors[:, :, f, p], errors[:, :, f, b], ends[:, b, f]
+                    )
                     median, low, high = median_interval(ratio)
                     pair = {"field": field, "policy": name, "baseline": baseline}
                     pairs.append({**pair, "ratio": median, "low": low, "high": high})
@@ -242,8 +254,8 @@ def comparison_tables(directory: Path, config: Config) -> list[Table]:
     tables = []
     for field in config.env.fields:
         caption = (
-            "median over seeds, and its interval: the budget over the samples after which the "
-            "row's error is first as low as the column's at the end"
+            "median over seeds, and its interval: the samples of the column over those after "
+            "which the row's error is first as low as the column's at the end"
         )
         title = f"{field}: times fewer samples"
         table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -267,7 +279,7 @@ def _cell(pair: dict[str, Any] | None) -> str:
     return ratio if low == high else f"{ratio}\n{low}–{high}"
 
 
-def stops(rows: list[dict[str, Any]], config: Config) -> np.ndarray:
+def stops(rows: Sequence[dict[str, Any]], config: Config) -> np.ndarray:
     """`[S, P, F]`: samples of each experiment, until it stopped or to the end of the record."""
     steps, values = error_curves(rows, config, "stopped_at")
     last = np.where(values[:, -1] > 0, values[:, -1], steps[-1])  # [S, F, P]
@@ -305,18 +317,20 @@ def invalid_plans(rows: list[dict[str, Any]], config: Config) -> dict[str, int]:
 
 
 def samples_ratio(
-    steps: np.ndarray, errors: np.ndarray, baseline: np.ndarray, at: int
+    steps: np.ndarray, errors: np.ndarray, baseline: np.ndarray, at: np.ndarray | int
 ) -> np.ndarray:
     """How many times fewer samples than `at` reach the error of the baseline after `at`, `[S]`.
 
-    `errors` and `baseline` `[S, U]` at `steps` `[U]`. For each seed `at` divided by the number of
-    samples after which the error is first as low; 0 if it never is. As curves are noisy and may
-    cross early, even a baseline compared with itself may get more than 1.
+    `errors` and `baseline` `[S, U]` at `steps` `[U]`; `at`, one number or `[S]`, is no more than
+    the last of these. For each seed `at` divided by the number of samples after which the error is
+    first as low; 0 if it never is. As curves are noisy and may cross early, even a baseline
+    compared with itself may get more than 1.
     """
-    target = baseline[:, np.searchsorted(steps, min(at, steps[-1]))][:, None]
+    ends = np.broadcast_to(np.searchsorted(steps, at), len(baseline))
+    target = np.take_along_axis(baseline, ends[:, None], axis=1)
     reached = errors <= target
     first = steps[np.argmax(reached, axis=1)]
-    return np.where(reached.any(axis=1), at / first, 0.0)
+    return np.where(reached.any(axis=1), steps[ends] / first, 0.0)
 
 
 def median_interval(values: np.ndarray) -> tuple[float, float, float]:

@@ -4,7 +4,6 @@ Axes: S seeds, P policies, F fields, U rows of the record, K steps ahead. Every 
 written whole or not at all.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,13 +34,10 @@ def errors(path: str | Path, config: Config, rows: Sequence[Row]) -> None:
     A colour for each policy: the mean over seeds and, from three on, its 95 % interval. A dot is
     where its experiments stopped, in the mean, if they may.
     """
-    counts = Counter(row["steps"] for row in rows)
-    complete_rows = [row for row in rows if counts[row["steps"]] == config.run.num_seeds]
     fields, policies = config.env.fields, config.policies
     figure, grid = _panels(len(MEASURES), fields, f"Learning: {_means(config.run.num_seeds)}")
     for measure, row in zip(MEASURES, grid, strict=True):
-        steps, values = error_curves(complete_rows, config, measure)
-        values = values.astype(float)  # [S, U, F, P]
+        steps, values = error_curves(rows, config, measure)  # [S, U, F, P]
         for f, axes in enumerate(row):
             scale = pictures.style_axes(axes, "samples", STEPS, steps[-1])
             field_values = values[:, :, f].transpose(2, 0, 1)  # [P, S, U]
@@ -52,7 +48,7 @@ def errors(path: str | Path, config: Config, rows: Sequence[Row]) -> None:
                     axes,
                     steps,
                     field_values.mean(axis=1),
-                    stops(complete_rows, config)[..., f],
+                    stops(rows, config)[..., f],
                     scale,
                 )
         means = values.mean(axis=0)

@@ -23,14 +23,14 @@ from train.host.files.snapshots import SavedArrays
 from train.host.program import EpisodeSelection, Run
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
 from train.host.showing.live import Edit, Live
-from train.vector_field.config import Config
+from train.vector_field.config import SAMPLES_PER_UPDATE, Config
 from train.vector_field.experiment import scores
 from train.vector_field.experiment.policy_groups import select_experiment
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
 from train.vector_field.pictures import run_pictures, series
 from train.vector_field.pictures.maps import error_name
-from train.vector_field.training import SAMPLES_PER_UPDATE, agent_snapshot, samples_of
+from train.vector_field.training import agent_snapshot, samples_of
 
 SCRIPT = Path(__file__).with_name("vector_field.js")
 FIELD_ERROR = "error of the field"

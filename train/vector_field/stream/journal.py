@@ -63,14 +63,21 @@ class Journal:
         return self._whole_rows() if self._file is None else self._count
 
     def append(self, y: np.ndarray, u: np.ndarray) -> None:
-        """Adds rows `[T, n]` and `[T, m]`; they are with the operating system after this call."""
+        """Adds rows `[T, n]` and `[T, m]`; they are with the operating system after this call.
+
+        Where that is refused, as on a full disk, there is no part of them.
+        """
         assert self._file is not None
         rows = np.empty(len(y), self._row)
         rows["y"], rows["u"] = y, u
         with os_errors_with_path(self.path):
             content = rows.tobytes()
-            while content:  # an unbuffered file may take a part
-                content = content[self._file.write(content) :]
+            try:
+                while content:  # an unbuffered file may take a part
+                    content = content[self._file.write(content) :]
+            except OSError:
+                self._file.truncate(self._count * self._row.itemsize)
+                raise
         self._count += len(y)
 
     def rows(self, start: int, end: int) -> Rows:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 import jax.numpy as jnp
 import yaml
 
+from jaxrl import checkpoint
 from jaxrl.checks import Count, Positive, Range, Seed, Span
 from jaxrl.dynamics.learners import state_space_learner
 from jaxrl.dynamics.planning.stimulation import Constants
@@ -186,12 +187,33 @@ def begin(options: Options) -> tuple[Options, Path]:
                 f"{resume_flag(options.resume)} has settings of its own: of other flags only "
                 "--port and --silence may be given"
             )
-        Journal(Path(options.resume), saved.channels, saved.inputs).refuse_huge()
+        journal = Journal(Path(options.resume), saved.channels, saved.inputs)
+        journal.refuse_huge()
+        refuse_lost(journal, RunDirectory(Path(options.resume)).checkpoints)
         return saved, Path(options.resume)
     refuse_idle(options, problem(options))
     directory = RunDirectory.create(options.directory, "vector_field-stream").path
     write_whole(directory / FILE, yaml.safe_dump(plain(options), sort_keys=False))
     return options, directory
+
+
+def refuse_lost(journal: Journal, checkpoints: Path) -> None:
+    """Raises UsageError where no checkpoint can be read, or one knows samples that are not there.
+
+    The learner would go on beside the samples to come, without a word.
+    """
+    if not (steps := checkpoint.steps(checkpoints)):
+        return
+    advice = f"delete {checkpoints} to learn again from the samples that are there"
+    try:
+        checkpoint.read_meta(checkpoints)
+    except checkpoint.CheckpointError as error:
+        raise UsageError(f"{error}: {advice}") from error
+    if steps[-1] > journal.count:
+        raise UsageError(
+            f"{journal.path} holds {journal.count:,} of the {steps[-1]:,} samples that the newest "
+            f"checkpoint has learned from: put it back, or {advice}"
+        )
 
 
 def is_stream(directory: str | Path) -> bool:

@@ -1,5 +1,6 @@
 """Goals and options in an environment of a user's own: what is paid, and a small run."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -142,3 +143,17 @@ def test_actions_without_a_learner_are_refused_in_one_line(folder, capsys):
     error = capsys.readouterr().err
     assert "takes actions of a Box; expected Discrete, or a Box of floats" in error
     assert error.strip().count("\n") == 0
+
+
+@pytest.mark.slow
+def test_a_sweep_may_vary_numbers_of_learners(ring_run):
+    """Which are traced then, while tasks are made of the run that was learned from."""
+
+    def pay_of(weight, discount):
+        agent = dataclasses.replace(SpaceConfig().agent, discount=discount)
+        config = SpaceConfig(str(ring_run), goals=1, options=1, weight=weight, agent=agent)
+        return tasks_of_run.make_tasks(config).params.pay
+
+    pay = jax.jit(pay_of)(0.5, 0.75)
+    assert pay.weight.tolist() == [0, 0.5, 0.5, 1, 1]
+    assert pay.discount.tolist() == [0.75, 0.75, 0.75, 1, 1]

@@ -18,6 +18,7 @@ from jaxrl.loop import LoopMetrics
 from tests.train.snake.snake_runs import make_run
 from train.allo import program as allo
 from train.goals.__main__ import with_run_named
+from train.goals.config import seed_of_tasks
 from train.goals.program import PROGRAM
 from train.goals.space import space_pictures, tasks_of_run
 from train.goals.space.space_config import ARMS, SpaceConfig
@@ -263,3 +264,29 @@ def with_goal(tasks: Tasks, goal: np.ndarray, radius: float) -> Tasks:
 def test_more_goals_than_cells_are_refused(untrained_run, capsys):
     assert goals(str(untrained_run), "--goals=577", "--options=1") == 2
     assert "goals is 577, but the space has 576 cells" in capsys.readouterr().err
+
+
+def test_a_sweep_may_vary_numbers_of_learners(untrained_run):
+    """Which are traced then, while tasks are made of the run that was learned from."""
+
+    def params_of(weight, discount):
+        agent = dataclasses.replace(SpaceConfig().agent, discount=discount)
+        config = SpaceConfig(str(untrained_run), goals=1, options=1, weight=weight, agent=agent)
+        return tasks_of_run.make_tasks(config).params
+
+    params = jax.jit(params_of)(0.5, 0.75)
+    assert params.weight.tolist() == [0, 0.5, 0.5, 0.5, 1, 1]
+    assert params.shaping_discount.tolist() == [0.75, 0.75, 0.75, 0.75, 1, 1]
+
+
+@pytest.mark.parametrize("preset", PROGRAM.presets)
+def test_members_of_a_sweep_have_the_same_goals(preset):
+    """Also its best one, as a run of its own that is scored or goes on."""
+    default = PROGRAM.presets[preset].config
+    of_seed = lambda config, seed: dataclasses.replace(
+        config, run=dataclasses.replace(config.run, seed=seed)
+    )
+    config = PROGRAM.for_sweep(of_seed(default, 5))
+    assert seed_of_tasks(of_seed(config, 6)) == 5
+    assert seed_of_tasks(of_seed(default, 6)) == 6
+    assert PROGRAM.for_sweep(of_seed(config, 6)) == of_seed(config, 6)

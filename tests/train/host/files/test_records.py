@@ -202,6 +202,21 @@ def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path, monkeypat
     assert calls == [(tmp_path, os.W_OK)] * 2
 
 
+def test_a_file_system_that_cannot_be_written_names_the_file_that_was_asked_for(
+    tmp_path: Path, monkeypatch
+):
+    """Which refuses to delete what is not there, too."""
+
+    def refuse(path: Path, *_, **__):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match="Read-only") as caught:
+        whole_files.write_whole(tmp_path / "page.html", "text")
+    assert caught.value.filename == str(tmp_path / "page.html")
+
+
 def test_no_run_without_a_name_begins_where_runs_is_a_file(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     RunDirectory.refuse_unusable("")

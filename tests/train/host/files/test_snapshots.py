@@ -1,5 +1,6 @@
 """What is kept of a run while it learns: when, what, and the same after a resume."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,15 @@ def test_lost_samples_and_broken_files_are_named(tmp_path):
         snapshots.snapshots(result.directory, 13, CHUNK)
     assert snapshots.snapshots(tmp_path, 13, CHUNK) is None
     assert snapshots.samples(tmp_path, 13, 2, axis=2) is None
+
+
+def test_a_run_that_goes_on_without_its_first_samples_keeps_none(tmp_path):
+    """The best member of a sweep is such a run, and can be drawn all the same."""
+    config = configure(tmp_path / "run")
+    result = run(training_of(config), config, "descent")
+    shutil.rmtree(result.directory / "samples")
+    more = {"total_steps": 20 * descent.PER_UPDATE, "directory": ""}
+    config = replace(config, run=replace(config.run, **more, resume=str(result.directory)))
+    result = run(training_of(config), config, "descent")
+    assert result.updates == 20
+    assert snapshots.samples(result.directory, 20, 2, axis=2) is None

@@ -14,6 +14,7 @@ import pytest
 
 from jaxrl import checkpoint
 from tests.train import tiny
+from tests.train.host import descent
 from train.host.command_line.command import main
 from train.host.compilation import memory
 from train.host.errors import REFUSED, Interrupted, UsageError
@@ -205,6 +206,13 @@ class TestRefusals:
         train(tmp_path / "run", evaluate_every=0)
         with pytest.raises(UsageError, match="evaluate-every"):
             saved_runs.load(tmp_path / "run", best=True)
+
+    def test_of_a_run_without_games(self, tmp_path):
+        """Which has no flag for scores while it trains."""
+        directory, name = RunDirectory(tmp_path), "tests.train.host.descent"
+        directory.write_config(name, "bowl", descent.Config())
+        with pytest.raises(UsageError, match="no best policies, as descent plays no games while"):
+            saved_runs.load(tmp_path, best=True)
 
     def test_of_a_program_without_games(self, tmp_path):
         config = configure(tmp_path / "run")

@@ -4,11 +4,17 @@ import statistics
 from dataclasses import replace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
+from jaxrl.loop import LoopMetrics
+from train.host.compilation.compiled import Report
+from train.host.files.rows import agent_means
 from train.vector_field.config import Config
 from train.vector_field.experiment import scores
+from train.vector_field.training import of_stopped
 
 FIELDS = ["double_limit_cycle", "duffing"]
 
@@ -69,3 +75,42 @@ def test_deviations_of_samples_taken_are_those_of_a_sample():
     (line,) = (line for line in captured.get().splitlines() if "duffing" in line)
     numbers = [word for word in line.split() if word.isdigit()]
     assert numbers == ["533", f"{statistics.stdev([200, 500, 900]):.0f}", "2", "3"]
+
+
+def test_an_experiment_that_stops_within_a_chunk_took_the_samples_until_then():
+    counts = jnp.array([[0, 0], [100, 0], [100, 0], [100, 200]], jnp.float32)  # of four updates
+    measures = {"stopped_at": jax.vmap(of_stopped)(counts[:, None])}
+    measures = jax.tree.map(lambda x: x[:, None], measures)  # one seed
+    report = Report(LoopMetrics(jnp.zeros(4), {}, measures), jnp.ones((4, 1), bool))
+    agent = agent_means(report, 0)
+    assert agent["stopped_at"] == [[100, 200]]
+    config = Config(policies=("random", "off"), stop_gain=0.1)
+    config = replace(config, run=replace(config.run, num_seeds=1))
+    row = {"seed": 0, "steps": 200, "agent": agent}
+    assert scores.stops([row], config).tolist() == [[[100], [200]]]
+    agent["stopped_at"][0][0] = None  # as of one that goes on
+    assert scores.stops([row], config).tolist() == [[[200], [200]]]
+
+
+def test_experiments_are_compared_up_to_their_end():
+    """Which may come before the budget is used up, and for one policy sooner than for another."""
+    config = Config(policies=("myopic", "off"))
+    config = replace(config, run=replace(config.run, num_seeds=1, total_steps=2_000))
+    errors, stops = [(0.9, 0.8), (0.5, 0.5), (0.3, 0.5), (0.2, 0.5)], [0, 100, 100, 100]
+    rows = [
+        {
+            "seed": 0,
+            "steps": 50 * (i + 1),
+            "agent": {"error": [errors[i]], "stopped_at": [[200 * (i == 3), stops[i]]]},
+        }
+        for i in range(4)
+    ]
+    ratios = lambda config, at=2_000: [x["ratio"] for x in scores.comparisons(rows, config, at)]
+    assert ratios(config) == [2, 0]  # 200 samples of `off` by 100
+    assert ratios(replace(config, stop_gain=0.1)) == [1, 0]  # 100 by 100
+    assert ratios(config, at=100) == [1, 1]
+    # a row of a second seed that is lost is no row of the first one either
+    config = replace(config, run=replace(config.run, num_seeds=2))
+    lost = [*rows, *(row | {"seed": 1} for row in rows if row["steps"] != 100)]
+    whole = [row for row in lost if row["steps"] != 100]
+    assert scores.comparisons(lost, config, 2_000) == scores.comparisons(whole, config, 2_000)

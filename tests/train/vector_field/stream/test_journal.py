@@ -1,5 +1,7 @@
 """Samples on disk."""
 
+import resource
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,24 @@ def test_a_row_that_was_cut_short_is_dropped(tmp_path):
     again.append(np.zeros((1, 3)), np.zeros((1, 2)))
     again.close()
     np.testing.assert_array_equal(again.rows(0, 9).u, [[1, 1], [1, 1], [0, 0]])
+
+
+def test_rows_that_a_full_disk_refuses_leave_no_part_behind(tmp_path):
+    journal, y, u = Journal(tmp_path, 3, 2), np.ones((2, 3)), np.ones((2, 2))
+    journal.begin_writing()
+    journal.append(y, u)
+    size = (tmp_path / FILE).stat().st_size
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40, limits[1]))
+    try:
+        with pytest.raises(OSError, match=FILE):
+            journal.append(y, u)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    journal.append(2 * y[:1], 2 * u[:1])
+    assert journal.count == 3
+    np.testing.assert_array_equal(journal.rows(0, 9).u, [[1, 1], [1, 1], [2, 2]])
+    journal.close()
 
 
 @pytest.mark.parametrize("number", [0, 6000])

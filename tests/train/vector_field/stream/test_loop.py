@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl import checkpoint
 from jaxrl.dynamics.learners import state_space_learner
 from jaxrl.dynamics.state_space.online import choice
 from tests.train.vector_field.stream.test_guard import worst
@@ -295,6 +296,23 @@ def test_settings_are_saved_and_cannot_be_changed_later(tmp_path):
         settings.begin(replace(OPTIONS, directory=str(directory)))
     with pytest.raises(UsageError, match="no directory of a stream"):
         settings.begin(Options(resume=str(tmp_path)))
+
+
+def test_a_learner_does_not_go_on_beside_other_samples_than_those_that_it_knows(tmp_path):
+    options, directory = settings.begin(replace(OPTIONS, directory=str(tmp_path / "stream")))
+    again = lambda: settings.begin(Options(resume=str(directory)))
+    journal = Journal(directory, options.channels, options.inputs)
+    journal.begin_writing()
+    journal.append(np.zeros((3, options.channels)), np.zeros((3, options.inputs)))
+    journal.close()
+    path = checkpoint.save(directory / "checkpoints", 3, {"x": jnp.zeros(2)}, {})
+    again()
+    (directory / "samples.bin").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"holds 0 of the 3 samples that .* from: put it back"):
+        again()
+    (path / "state.npz").write_bytes(b"half")
+    with pytest.raises(UsageError, match="no checkpoint that can be read: delete"):
+        again()
 
 
 @pytest.mark.parametrize(

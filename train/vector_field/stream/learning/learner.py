@@ -23,6 +23,7 @@ from jaxrl.dynamics.learners.state_space_learner import State
 from jaxrl.dynamics.planning.stimulation import Extras
 from jaxrl.numerics.precision import in_float32
 from jaxrl.types import Transition
+from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
 from train.vector_field.stream import settings
 from train.vector_field.stream.journal import Journal
@@ -76,12 +77,16 @@ class BatchLearner:
         self.count = self._saved = 0
 
     def restore(self) -> None:
-        """Goes back to the newest checkpoint, if there is one."""
+        """Goes back to the newest checkpoint, if there is one.
+
+        Raises UsageError where it is of another version of the library.
+        """
         try:
             self.state, _, self.count = checkpoint.restore(self._checkpoints, self.state)
-        except CheckpointError:
+        except CheckpointError as error:
             if checkpoint.steps(self._checkpoints):
-                raise
+                advice = f"delete {self._checkpoints} to learn from all samples again"
+                raise UsageError(f"{error}: {advice}") from error
         self._saved = self.count
 
     def learn(self, end: int, passes_fit: Callable[[], None] = lambda: None) -> None:
