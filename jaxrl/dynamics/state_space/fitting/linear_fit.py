@@ -37,9 +37,7 @@ def linear_fit(model: StateSpace, record: Record, rounds: int = ROUNDS) -> Param
     episodes = Episodes(record.y, record.u, record.observed & record.valid[..., None], record.valid)
     start = linear_gaussian.first_guess(episodes, model.dims)
     params, _ = linear_gaussian.fit(start, episodes, rounds)
-    states = jax.vmap(linear_gaussian.smooth, (None, 0, 0, 0))(
-        params, episodes.y, episodes.u, episodes.observed
-    )
+    states = linear_gaussian.smooth_all(params, episodes)
     centre, covariance = _moments(states, record.valid)
     root = linalg.root(covariance)
     whiten = linalg.inverse(root)
