@@ -162,6 +162,7 @@ def filter_states(
     padding, where `valid`, bool `[T]`, is false, beliefs stay as predicted after the last step;
     None: there is none.
     """
+    y = jnp.where(observed, y, 0.0)  # what is missing may be too large to be squared
     valid = jnp.ones(len(y), bool) if valid is None else valid
 
     def step(expected: Belief, now: tuple) -> tuple[Belief, tuple]:
@@ -284,16 +285,16 @@ def _dynamics(data: Episodes, smoothed: SmoothedStates) -> tuple[jax.Array, jax.
 def _emission(data: Episodes, smoothed: SmoothedStates) -> tuple[jax.Array, jax.Array, jax.Array]:
     """C, c and R, of each channel from the times at which it was observed."""
     mean, covariance = smoothed.mean, smoothed.covariance
-    observed_weight = data.observed.astype(mean.dtype)
+    observed_weight, y = data.observed.astype(mean.dtype), jnp.where(data.observed, data.y, 0.0)
     x = jnp.concatenate([mean, jnp.ones_like(mean[..., :1])], axis=-1)  # [E, T, d + 1]
     second_moment = x[..., :, None] * x[..., None, :] + jnp.pad(
         covariance, ((0, 0), (0, 0), (0, 1), (0, 1))
     )
     gram = jnp.einsum("eti,etab->iab", observed_weight, second_moment, precision="highest")
-    cross_moments = jnp.einsum("eti,eta->ia", observed_weight * data.y, x, precision="highest")
+    cross_moments = jnp.einsum("eti,eta->ia", observed_weight * y, x, precision="highest")
     weights = linalg.solve_positive(jax.vmap(_add_ridge)(gram), cross_moments[..., None])[..., 0]
     matrix, offset = weights[:, :-1], weights[:, -1]
-    residual = data.y - matmul(x, weights.T)
+    residual = y - matmul(x, weights.T)
     state_variance = jnp.einsum("ia,etab,ib->eti", matrix, covariance, matrix, precision="highest")
     count = jnp.maximum(jnp.sum(observed_weight, axis=(0, 1)), 1)
     noise = jnp.sum(observed_weight * (residual**2 + state_variance), axis=(0, 1)) / count

@@ -30,6 +30,7 @@ def response(
     is_count: jax.Array, params: Params, z: jax.Array, y: jax.Array, observed: jax.Array
 ) -> Response:
     """How well the state `z` `[d]` explains `y` `[n]` where it was `observed`, bool `[n]`."""
+    y = jnp.where(observed, y, 0.0)  # squares of large numbers would spoil derivatives
     eta = matmul(params.matrix, z) + params.offset
     rate = jnp.exp(jnp.clip(eta, *LOG_RATES))
     precision = jnp.exp(-2 * params.log_noise)

@@ -201,7 +201,7 @@ def test_a_known_model_is_recovered(fitted_model):
 
 def test_what_stands_where_nothing_was_observed_changes_nothing():
     data = draw_episodes(3, 24, missing=0.2)
-    changed = data._replace(y=np.where(data.observed, data.y, -99.0))
+    changed = data._replace(y=np.where(data.observed, data.y, np.float32(-3e38)))
     for a, b in zip(
         *(jax.tree.leaves(em_step(single(TRUE), x)) for x in (data, changed)), strict=True
     ):

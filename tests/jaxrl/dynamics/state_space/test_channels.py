@@ -41,6 +41,17 @@ def test_likelihood_slope_and_curvature():
         np.testing.assert_allclose(actual, np.where(observed, values, 0.0), rtol=1e-4)
 
 
+def test_what_stands_where_nothing_was_observed_has_no_gradient():
+    """Of either kind of channel, however large it is."""
+    observed, largest = jnp.array([True, True, False, False]), jnp.asarray([3.0, -1.1, 3e38, -3e38])
+    likelihood = lambda params: jnp.sum(
+        channels.response(COUNTED, params, jnp.asarray(Z), largest, observed).log_likelihood
+    )
+    gradient = jax.grad(likelihood)(PARAMS)
+    for rows in (gradient.matrix, gradient.offset, gradient.log_noise):
+        np.testing.assert_array_equal(rows[2:], 0)
+
+
 def test_the_expected_observation_of_one_state_and_of_many():
     states = np.stack([Z, -Z, 3 * Z])[None]  # [1, 3, 2]
     eta = states @ MATRIX.T + OFFSET
