@@ -130,7 +130,8 @@ def _mask_missing(terms: jax.Array, observed: jax.Array | None) -> jax.Array:
 def raw_variance(variance: float) -> float:
     """The parameter whose softplus, plus the smallest variance, is `variance`."""
     checks.number("variance", variance, above=SMALLEST)
-    return math.log(math.expm1(variance - SMALLEST))
+    target = variance - SMALLEST
+    return target + math.log(-math.expm1(-target))  # log (exp target - 1), which may overflow
 
 
 def check_decoder(decoder: Decoder) -> None:
