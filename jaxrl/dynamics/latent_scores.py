@@ -37,9 +37,11 @@ def k_step_r2(
     add = lambda x: jnp.sum(jnp.where(counted, x, 0.0), axis=0)
     mean = add(truth) / jnp.maximum(jnp.sum(counted, axis=0), 1)
     highest = jnp.max(jnp.where(counted, truth, -jnp.inf), axis=0)
-    has_r2 = highest > jnp.min(jnp.where(counted, truth, jnp.inf), axis=0)
-    total = jnp.where(has_r2, add((truth - mean[None]) ** 2), 1.0)
-    channel_r2 = jnp.where(has_r2, 1 - add((truth - prediction) ** 2) / total, 0.0)
+    lowest = jnp.min(jnp.where(counted, truth, jnp.inf), axis=0)
+    has_r2 = highest > lowest
+    unit = jnp.where(has_r2, highest / 2 - lowest / 2, 1.0)[None]  # or squares could overflow
+    total = jnp.where(has_r2, add(((truth - mean[None]) / unit) ** 2), 1.0)
+    channel_r2 = jnp.where(has_r2, 1 - add(((truth - prediction) / unit) ** 2) / total, 0.0)
     return jnp.sum(channel_r2, axis=-1) / jnp.sum(has_r2, axis=-1)
 
 

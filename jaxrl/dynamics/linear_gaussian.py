@@ -19,6 +19,7 @@ from jaxrl.dynamics import kalman
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.numerics import linalg
 from jaxrl.numerics.linalg import matmul
+from jaxrl.types import where_tree
 
 LEAST_NOISE = 1e-6
 """Smallest variance of a channel, in the unit of the data squared."""
@@ -82,7 +83,7 @@ def fit(
 
 def em_step(params: Params, data: Episodes) -> tuple[Params, jax.Array]:
     """One step of expectation maximisation, and the log-likelihood before it."""
-    smoothed = jax.vmap(smooth, (None, 0, 0, 0))(params, data.y, data.u, data.observed)
+    smoothed = smooth_all(params, data)
     return m_step(data, smoothed), jnp.sum(smoothed.log_likelihood)
 
 
@@ -149,22 +150,32 @@ def first_guess(data: Episodes, dims: int) -> Params:
 
 
 def filter_states(
-    params: Params, y: jax.Array, u: jax.Array, observed: jax.Array
+    params: Params,
+    y: jax.Array,
+    u: jax.Array,
+    observed: jax.Array,
+    valid: jax.Array | None = None,
 ) -> tuple[Belief, Belief, jax.Array]:
     """Beliefs `[T, ...]` before and after each observation of an episode, and the log-likelihood.
 
-    Of the observations `y` `[T, n]` those are used that are `observed`; `u` is `[T, m]`.
+    Of the observations `y` `[T, n]` those are used that are `observed`; `u` is `[T, m]`. In
+    padding, where `valid`, bool `[T]`, is false, beliefs stay as predicted after the last step;
+    None: there is none.
     """
+    y = jnp.where(observed, y, 0.0)  # what is missing may be too large to be squared
+    valid = jnp.ones(len(y), bool) if valid is None else valid
 
     def step(expected: Belief, now: tuple) -> tuple[Belief, tuple]:
-        y, u, observed = now
+        y, u, observed, valid = now
         variance = jnp.where(observed, params.noise, jnp.inf)
         emission = lambda z: (matmul(params.matrix, z) + params.offset, variance)
         belief = kalman.correct(expected, y, emission)
         evidence = _log_likelihood(params, expected, belief, y, observed)
-        return predict(params, belief, u), (expected, belief, evidence)
+        # In padding an unstable state would grow until it is no number, and spoil the others.
+        after = where_tree(valid, predict(params, belief, u), expected)
+        return after, (expected, belief, evidence)
 
-    _, (before, after, evidence) = jax.lax.scan(step, params.first, (y, u, observed))
+    _, (before, after, evidence) = jax.lax.scan(step, params.first, (y, u, observed, valid))
     return before, after, jnp.sum(evidence)
 
 
@@ -192,23 +203,37 @@ def _log_likelihood(
     return -0.5 * (logs + linalg.log_determinant1p(roots) + squares)
 
 
-def smooth(params: Params, y: jax.Array, u: jax.Array, observed: jax.Array) -> SmoothedStates:
+def smooth_all(params: Params, data: Episodes) -> SmoothedStates:
+    """`smooth` of each episode, `[E, T, ...]`."""
+    each = (data.y, data.u, data.observed, data.valid)
+    return jax.vmap(smooth, (None, 0, 0, 0, 0))(params, *each)
+
+
+def smooth(
+    params: Params,
+    y: jax.Array,
+    u: jax.Array,
+    observed: jax.Array,
+    valid: jax.Array | None = None,
+) -> SmoothedStates:
     """The states of an episode given all of it; arguments as for `filter_states`."""
-    before, after, evidence = filter_states(params, y, u, observed)
+    valid = jnp.ones(len(y), bool) if valid is None else valid
+    before, after, evidence = filter_states(params, y, u, observed, valid)
     last = jax.tree.map(lambda x: x[-1], after)
 
-    def step(next_belief: Belief, now: tuple[Belief, Belief]) -> tuple[Belief, tuple]:
-        belief, expected = now  # at t, and at t + 1 before its observation
+    def step(next_belief: Belief, now: tuple[Belief, Belief, jax.Array]) -> tuple[Belief, tuple]:
+        belief, expected, is_inside = now  # at t, and at t + 1 before its observation
         cross_covariance = matmul(params.transition, belief.covariance)
         gain = linalg.solve_positive(_add_ridge(expected.covariance), cross_covariance).T
         mean = belief.mean + matmul(gain, next_belief.mean - expected.mean)
         surplus = next_belief.covariance - expected.covariance
         covariance = belief.covariance + matmul(matmul(gain, surplus), gain.T)
         smoothed_belief = Belief(mean, (covariance + covariance.T) / 2)
+        smoothed_belief = where_tree(is_inside, smoothed_belief, belief)
         return smoothed_belief, (smoothed_belief, matmul(next_belief.covariance, gain.T))
 
-    belief_pairs = jax.tree.map(lambda x: x[:-1], after), jax.tree.map(lambda x: x[1:], before)
-    _, (beliefs, lagged) = jax.lax.scan(step, last, belief_pairs, reverse=True)
+    steps = jax.tree.map(lambda x: x[:-1], after), jax.tree.map(lambda x: x[1:], before), valid[1:]
+    _, (beliefs, lagged) = jax.lax.scan(step, last, steps, reverse=True)
     all_beliefs = jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), beliefs, last)
     return SmoothedStates(all_beliefs.mean, all_beliefs.covariance, lagged, evidence)
 
@@ -260,16 +285,16 @@ def _dynamics(data: Episodes, smoothed: SmoothedStates) -> tuple[jax.Array, jax.
 def _emission(data: Episodes, smoothed: SmoothedStates) -> tuple[jax.Array, jax.Array, jax.Array]:
     """C, c and R, of each channel from the times at which it was observed."""
     mean, covariance = smoothed.mean, smoothed.covariance
-    observed_weight = data.observed.astype(mean.dtype)
+    observed_weight, y = data.observed.astype(mean.dtype), jnp.where(data.observed, data.y, 0.0)
     x = jnp.concatenate([mean, jnp.ones_like(mean[..., :1])], axis=-1)  # [E, T, d + 1]
     second_moment = x[..., :, None] * x[..., None, :] + jnp.pad(
         covariance, ((0, 0), (0, 0), (0, 1), (0, 1))
     )
     gram = jnp.einsum("eti,etab->iab", observed_weight, second_moment, precision="highest")
-    cross_moments = jnp.einsum("eti,eta->ia", observed_weight * data.y, x, precision="highest")
+    cross_moments = jnp.einsum("eti,eta->ia", observed_weight * y, x, precision="highest")
     weights = linalg.solve_positive(jax.vmap(_add_ridge)(gram), cross_moments[..., None])[..., 0]
     matrix, offset = weights[:, :-1], weights[:, -1]
-    residual = data.y - matmul(x, weights.T)
+    residual = y - matmul(x, weights.T)
     state_variance = jnp.einsum("ia,etab,ib->eti", matrix, covariance, matrix, precision="highest")
     count = jnp.maximum(jnp.sum(observed_weight, axis=(0, 1)), 1)
     noise = jnp.sum(observed_weight * (residual**2 + state_variance), axis=(0, 1)) / count

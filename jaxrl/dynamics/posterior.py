@@ -26,6 +26,7 @@ from jaxrl import checks
 from jaxrl.numerics.linalg import matmul
 
 KNOWN = 1e12  # gamma shape of a known noise, so large that float32 loses what data add
+LARGE_SHAPE = 8.0  # above which two terms of Stirling's series are as precise as float32
 
 
 class Posterior(NamedTuple):
@@ -121,12 +122,26 @@ def log_density(
     shape, rate, half = posterior.shape, posterior.rate, len(error) / 2
     misfit = jnp.sum(error**2) / spread / 2
     is_known = shape >= KNOWN
-    new_shape = jnp.where(is_known, 1.0, shape + half)  # no overflow in what is not used
-    student = gammaln(new_shape) - gammaln(jnp.where(is_known, 1.0, shape)) - half * jnp.log(rate)
-    student = student - new_shape * jnp.log1p(misfit / rate)
+    unknown_shape = jnp.where(is_known, 1.0, shape)  # no overflow in what is not used
+    student = _log_gamma_ratio(unknown_shape, half) - half * jnp.log(rate / shape)
+    student = student - (unknown_shape + half) * jnp.log1p(misfit / rate)
     gaussian = -(half * jnp.log(rate / shape) + misfit * shape / rate)
     density = jnp.where(is_known, gaussian, student) - half * jnp.log(2 * jnp.pi * spread)
     return jnp.where(jnp.isinf(relative_noise), 0.0, density)
+
+
+def _log_gamma_ratio(shape: jax.Array, half: float) -> jax.Array:
+    """log (Γ(a + h) / (Γ(a) aʰ)) of a = `shape` and h = `half`, which is 0 for an infinite a.
+
+    The logarithms of both grow as a log a, and their difference would be rounding errors: of a
+    large a it is that of Stirling's series.
+    """
+    large, small = jnp.maximum(shape, LARGE_SHAPE), jnp.minimum(shape, LARGE_SHAPE)
+    rest = lambda x: 1 / (12 * x) - 1 / (360 * x**3)
+    series = (large + (half - 0.5)) * jnp.log1p(half / large) - half
+    series = series + rest(large + half) - rest(large)
+    direct = gammaln(small + half) - gammaln(small) - half * jnp.log(small)
+    return jnp.where(shape > LARGE_SHAPE, series, direct)
 
 
 def update(

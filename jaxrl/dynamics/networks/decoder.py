@@ -110,24 +110,28 @@ def gaussian_log_prob(
     y: jax.Array, mean: jax.Array, variance: jax.Array, observed: jax.Array | None = None
 ) -> jax.Array:
     """Σ over the last axis of log N(y; mean, variance), where `observed`; None: everywhere."""
-    terms = jnp.log(2 * jnp.pi * variance) + (y - mean) ** 2 / variance
+    error = _mask_missing(y - mean, observed)
+    terms = jnp.log(2 * jnp.pi * variance) + error**2 / variance
     return -0.5 * jnp.sum(_mask_missing(terms, observed), axis=-1)
 
 
 def poisson_log_prob(y: jax.Array, rate: jax.Array, observed: jax.Array | None = None) -> jax.Array:
     """Σ over the last axis of y log r - r - log y!, where `observed`; None: everywhere."""
+    y = _mask_missing(y, observed)
     terms = y * jnp.log(rate + 1e-8) - rate - jax.lax.lgamma(y + 1)
     return jnp.sum(_mask_missing(terms, observed), axis=-1)
 
 
 def _mask_missing(terms: jax.Array, observed: jax.Array | None) -> jax.Array:
+    """0 where missing: of terms, and before of what is too large for derivatives of these."""
     return terms if observed is None else jnp.where(observed, terms, 0.0)
 
 
 def raw_variance(variance: float) -> float:
     """The parameter whose softplus, plus the smallest variance, is `variance`."""
     checks.number("variance", variance, above=SMALLEST)
-    return math.log(math.expm1(variance - SMALLEST))
+    target = variance - SMALLEST
+    return target + math.log(-math.expm1(-target))  # log (exp target - 1), which may overflow
 
 
 def check_decoder(decoder: Decoder) -> None:

@@ -15,7 +15,9 @@ from jaxrl.numerics.linalg import matmul
 LEAST_COUNT = 0.3
 """Stands for a count of 0, whose own best rate has no logarithm."""
 LOG_RATES = (-12.0, 8.0)
-"""Logarithms of rates of counts are kept between these, so that bad parameters stay finite."""
+"""Logarithms of rates of counts are kept between these, so that bad parameters stay finite.
+
+Beyond them the log-likelihood goes on as a straight line, which leads back."""
 
 
 class Response(NamedTuple):
@@ -30,11 +32,14 @@ def response(
     is_count: jax.Array, params: Params, z: jax.Array, y: jax.Array, observed: jax.Array
 ) -> Response:
     """How well the state `z` `[d]` explains `y` `[n]` where it was `observed`, bool `[n]`."""
+    y = jnp.where(observed, y, 0.0)  # squares of large numbers would spoil derivatives
     eta = matmul(params.matrix, z) + params.offset
-    rate = jnp.exp(jnp.clip(eta, *LOG_RATES))
+    log_rate = jnp.clip(eta, *LOG_RATES)
+    rate = jnp.exp(log_rate)
+    beyond = jnp.where(eta == log_rate, 0.0, eta - log_rate)
     precision = jnp.exp(-2 * params.log_noise)
     error = y - eta
-    count = y * eta - rate - jax.lax.lgamma(jnp.maximum(y, 0.0) + 1)
+    count = y * eta - rate * (1 + beyond) - jax.lax.lgamma(jnp.maximum(y, 0.0) + 1)
     gaussian = -0.5 * (precision * error**2 + jnp.log(2 * jnp.pi)) - params.log_noise
     parts = (
         jnp.where(is_count, count, gaussian),

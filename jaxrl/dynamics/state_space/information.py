@@ -145,10 +145,11 @@ def _blocks(record: Record) -> Record:
     """The record in blocks `[blocks, BLOCK]`, the last one with padding."""
     steps = len(record.y)
     size = min(BLOCK, steps)
+    count = -(-steps // size)  # written out, as there may be no inputs
 
     def cut(x: jax.Array) -> jax.Array:
-        padded = jnp.pad(x, [(0, -steps % size), *[(0, 0)] * (x.ndim - 1)])
-        return padded.reshape(-1, size, *x.shape[1:])
+        padded = jnp.pad(x, [(0, count * size - steps), *[(0, 0)] * (x.ndim - 1)])
+        return padded.reshape(count, size, *x.shape[1:])
 
     return jax.tree.map(cut, record)
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space.filter import FilteredStates
 from jaxrl.dynamics.state_space.small_matrices import inverse
+from jaxrl.numerics import linalg
 from jaxrl.numerics.linalg import matmul
 
 
@@ -57,7 +58,8 @@ def sample_paths(
     noise = jax.random.normal(key, (count, steps, size))
     back, is_inside = _backward_steps(filtered), valid[1:]
     covariance = jax.vmap(_covariance_given_next)(back, is_inside)
-    roots = jnp.linalg.cholesky(jnp.concatenate([covariance, filtered.belief.covariance[-1:]]))
+    # Where the noise of a step is small a covariance may be 0, up to roundings of either sign.
+    roots = linalg.root(jnp.concatenate([covariance, filtered.belief.covariance[-1:]]))
     noise = jnp.einsum("tij,stj->tsi", roots, noise, precision="highest")
 
     def sample_step(next_state: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:

@@ -25,10 +25,9 @@ def solve_positive(positive: jax.Array, right: jax.Array) -> jax.Array:
     if size == 2:
         (a, b), (c, d) = positive
         x, y = right
-        return (
-            jnp.stack([d[None] * x - b[None] * y, a[None] * y - c[None] * x])
-            / ((a * d - b * c)[None, None])
-        )
+        ratio = c / a  # no determinant, which may overflow, or underflow to 0
+        second = (y - ratio[None] * x) / (d - ratio * b)[None]
+        return jnp.stack([(x - b[None] * second) / a[None], second])
 
     def eliminate(k, augmented):  # [d, d + k, B]
         row = augmented[k] / augmented[k, k][None]

@@ -47,7 +47,7 @@ def test_r2_has_no_unit():
     rng = np.random.default_rng(3)
     truth, prediction = rng.normal(size=(2, 200, 3, 2))
     expected = 1 - ((truth - prediction) ** 2).sum(0) / ((truth - truth.mean(0)) ** 2).sum(0)
-    for unit in (1e-6, 1e-3, 1.0, 1e6):
+    for unit in (1e-30, 1e-19, 1e-6, 1e-3, 1.0, 1e6, 1e19, 1e30):
         pair = (jnp.asarray(unit * x, jnp.float32) for x in (prediction, truth))
         r2 = latent_scores.k_step_r2(*pair)
         np.testing.assert_allclose(r2, expected.mean(-1), rtol=1e-4, err_msg=str(unit))

@@ -169,7 +169,7 @@ def test_next_to_no_noise_leaves_variances_positive_and_right(noise):
 
 
 @pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("strength", [3.0, np.inf])
+@pytest.mark.parametrize("strength", [3.0, 1e7, np.inf])
 def test_densities_of_data_add_up_to_their_marginal_likelihood(strength):
     """All data at once are Student distributed, or Gaussian where the noise is known."""
     design, target, relative_noise = draw_data(shared=True)

@@ -58,7 +58,8 @@ def tell_channels(config: Config, data: Data) -> None:
     print_line(f"{', '.join(config.data)}: {' and '.join(kinds)}; --env.noise says otherwise")
     names = [", ".join(config.data)] if data.sessions is None else data.sessions.names
     for name, part in zip(names, parts_of(data), strict=True):
-        for oddity in oddities(part, "poisson" if counts else "gaussian"):
+        is_decided = counts or config.env.noise == "auto"
+        for oddity in oddities(part, "poisson" if is_decided else "gaussian"):
             _log.warning("%s: %s", name, oddity)
 
 

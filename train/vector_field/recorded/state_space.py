@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.state_space import forecasts
+from jaxrl.dynamics.state_space import channels, forecasts
 from jaxrl.dynamics.state_space.filter import Prediction, Record, filter_states
 from jaxrl.dynamics.state_space.fitting.initial_guess import SMOOTHING, initial_guess
 from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian, linear_fit
@@ -33,6 +33,8 @@ GRIDS = {1: 15, 2: 11, 3: 6, 4: 4, 5: 3}
 HALF_WIDTH = 3.0
 """Of the grid and of the box of polynomials; states have a standard deviation near 1."""
 WAVES = 200
+LARGEST_RATE, MOST_BEYOND = float(np.exp(channels.LOG_RATES[1])), 0.01
+"""The largest expected count of a step, and the share of counts that may be above it."""
 PARTICLES, LEAST_PARTICLES = 100, 30
 MOST_VALUES = 3e9
 """Expected observations of particles that all forecasts together may need."""
@@ -41,7 +43,8 @@ MOST_VALUES = 3e9
 def count_channels(data: Data, noise: str) -> np.ndarray:
     """Which channels hold counts, bool `[n]`; `noise` is poisson: all, gaussian: none, or auto.
 
-    Raises ValueError where channels that should hold counts hold other numbers, and for noise none.
+    For auto those whose counts are larger than rates can be are numbers. Raises ValueError where
+    channels that should hold counts hold other numbers or such counts, and for noise none.
     """
     if noise == "none":
         raise ValueError("recorded data are noisy; choose env.noise gaussian, poisson or auto")
@@ -52,7 +55,14 @@ def count_channels(data: Data, noise: str) -> np.ndarray:
         return np.zeros(len(could_count), bool)
     if noise == "poisson" and not could_count[observed.any((0, 1))].all():
         raise ValueError("y holds numbers that are not counts; choose env.noise gaussian or auto")
-    return could_count
+    share = (observed & (y > LARGEST_RATE)).sum((0, 1)) / np.maximum(observed.sum((0, 1)), 1)
+    is_too_large = share > MOST_BEYOND
+    if noise == "poisson" and is_too_large.any():
+        raise ValueError(
+            f"y holds counts above {LARGEST_RATE:,.0f} in a step, the largest rate of a count; "
+            "choose env.noise gaussian or auto"
+        )
+    return could_count & ~is_too_large
 
 
 def record_of(data: Data) -> Record:

@@ -19,6 +19,8 @@ KNOWN = 0.3
 """Sum of that Gaussian, 1 in its middle, over what was observed, above which an average is used."""
 LEAST_PROCESS = 0.05
 """Smallest standard deviation of the noise of a step, in units of the state's."""
+ROUNDED = 1e-6
+"""Smaller parts of a number are errors of rounding, which are not to look like a signal."""
 RIDGE = 1e-6
 """Of the regression, in units of variances."""
 
@@ -58,9 +60,17 @@ def initial_guess(
 
 
 def moments(y: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Mean and standard deviation `[n]` of what was observed of each channel."""
+    """Mean and standard deviation `[n]` of what was observed of each channel.
+
+    The deviation of one that stays the same is 1: it tells nothing, and with next to no noise it
+    would pull at the parameters more than all others.
+    """
     mean = mean_of(y, observed)
-    return mean, jnp.sqrt(mean_of((y - mean[None, None]) ** 2, observed)) + 1e-6
+    deviation = jnp.sqrt(mean_of((y - mean[None, None]) ** 2, observed)) + 1e-6
+    highest = jnp.max(jnp.where(observed, y, -jnp.inf), axis=(0, 1))
+    lowest = jnp.min(jnp.where(observed, y, jnp.inf), axis=(0, 1))
+    largest = jnp.maximum(jnp.abs(highest), jnp.abs(lowest))
+    return mean, jnp.where(highest - lowest > ROUNDED * largest, deviation, 1.0)
 
 
 def mean_of(x: jax.Array, counted: jax.Array) -> jax.Array:

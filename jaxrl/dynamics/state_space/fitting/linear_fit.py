@@ -34,12 +34,14 @@ def linear_fit(model: StateSpace, record: Record, rounds: int = ROUNDS) -> Param
     The noise of a step is independent there, as the model has it. Raises ValueError for more
     dimensions than channels.
     """
-    episodes = Episodes(record.y, record.u, record.observed & record.valid[..., None], record.valid)
+    # A constant as a last input: without one the mean of inputs would have to be learned by that
+    # of states, which takes expectation maximisation hundreds of rounds.
+    ones = jnp.ones((*record.u.shape[:2], 1), record.u.dtype)
+    u = jnp.concatenate([record.u, ones], axis=-1)
+    episodes = Episodes(record.y, u, record.observed & record.valid[..., None], record.valid)
     start = linear_gaussian.first_guess(episodes, model.dims)
     params, _ = linear_gaussian.fit(start, episodes, rounds)
-    states = jax.vmap(linear_gaussian.smooth, (None, 0, 0, 0))(
-        params, episodes.y, episodes.u, episodes.observed
-    )
+    states = linear_gaussian.smooth_all(params, episodes)
     centre, covariance = _moments(states, record.valid)
     root = linalg.root(covariance)
     whiten = linalg.inverse(root)
@@ -47,12 +49,13 @@ def linear_fit(model: StateSpace, record: Record, rounds: int = ROUNDS) -> Param
     variances, vectors = linalg.eigh(noise)
     forward, backward = matmul(vectors.T, whiten), matmul(root, vectors)
     eye, d = jnp.eye(model.dims), model.dims
+    effect, constant = params.effect[:, :-1], params.effect[:, -1]
     return Params(
         transition=matmul(matmul(forward, params.transition), backward) - eye,
-        drift=matmul(forward, matmul(params.transition, centre) - centre),
+        drift=matmul(forward, matmul(params.transition, centre) + constant - centre),
         weights=jnp.zeros((0, d)),
         layer=(),
-        effect=matmul(forward, params.effect),
+        effect=matmul(forward, effect),
         effect_layers=(),
         log_process=0.5 * jnp.log(jnp.maximum(variances, LEAST)),
         matrix=matmul(params.matrix, backward),

@@ -97,7 +97,8 @@ def ahead_loss(
     inputs = take_steps(window.u, 0)
     paths = forecasts.particles(model, params, belief, inputs, objective.particles, particle_key)
     expected = channels.mean(model.is_count, params, paths[1:])  # [K, M, n]
-    y, observed = take_steps(window.y, 1), take_steps(window.observed, 1)
+    observed = take_steps(window.observed, 1)
+    y = jnp.where(observed, take_steps(window.y, 1), 0.0)  # as in `channels.response`
     rate = jnp.mean(expected, axis=1)
     variance = jnp.exp(2 * params.log_noise)[None] + jnp.var(expected, axis=1)
     count = rate - y * jnp.log(jnp.where(model.is_count[None], rate, 1.0))

@@ -12,11 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.dynamics.state_space.filter import Record
-from jaxrl.dynamics.state_space.fitting.initial_guess import mean_of
+from jaxrl.dynamics.state_space.fitting.initial_guess import ROUNDED, mean_of
 from jaxrl.dynamics.state_space.model import Params
-
-ROUNDED = 1e-6
-"""Smaller parts of the mean are errors of rounding, which are not to look like a signal."""
 
 
 class Units(NamedTuple):

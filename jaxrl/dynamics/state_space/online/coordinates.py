@@ -47,8 +47,12 @@ def standardise(
         first_log_deviation=0.5 * jnp.log(jnp.diagonal(first)),
     )
     if model.effect != "linear":
-        *inner, out = params.effect_layers
-        new_params = new_params._replace(effect_layers=(*inner, matmul(out, whitening.T)))
+        rows, bias, out = params.effect_layers
+        if model.effect == "state_mlp":  # whose units see the state, in the rows behind the inputs
+            rows_u, rows_z = jnp.split(rows, [model.num_inputs])
+            rows = jnp.concatenate([rows_u, matmul(root.T, rows_z)])
+            bias = bias + matmul(centre, rows_z)
+        new_params = new_params._replace(effect_layers=(rows, bias, matmul(out, whitening.T)))
     return _refit_field(
         model,
         new_params,

@@ -138,7 +138,7 @@ def test_the_objective_is_the_sum_of_the_terms_that_are_left(params):
 def test_what_stands_where_nothing_was_observed_changes_nothing(params, masking):
     """Neither the objective nor a gradient; the value there may be anything finite."""
     gradient = jax.jit(jax.grad(lambda p, w: loss(p, w, masking)[0]))
-    changed: Any = np.where(OBSERVED, Y, 1e3)
+    changed: Any = np.where(OBSERVED, Y, np.float32(1e38))
     one, other = (Window(y, BEFORE, VALID, OBSERVED) for y in (Y, changed))
     first, second = (loss(params, window, masking)[0] for window in (one, other))
     np.testing.assert_array_equal(first, second)

@@ -13,7 +13,7 @@ from scipy import stats
 from jaxrl.dynamics import rbf, sequence_elbo
 from jaxrl.dynamics.bases import Fourier
 from jaxrl.dynamics.networks import decoder
-from jaxrl.dynamics.networks.decoder import Decoder
+from jaxrl.dynamics.networks.decoder import SMALLEST, Decoder, raw_variance
 from jaxrl.dynamics.networks.fields import (
     ActionEffect,
     FourierField,
@@ -262,6 +262,12 @@ def test_what_is_observed_and_how_likely_it_is(params, fresh):
     np.testing.assert_allclose(variance, np.tile(spread, (T, 1)), rtol=1e-5)
     expected = stats.norm.logpdf(Y, mean, np.sqrt(spread)).sum(axis=1)
     np.testing.assert_allclose(GAUSSIAN.log_prob(start, z, Y), expected, rtol=1e-4)
+
+
+def test_a_variance_is_softplus_of_its_parameter():
+    for variance in (1e-5, 0.3, 1e4):
+        start = np.logaddexp(0, raw_variance(variance)) + SMALLEST
+        np.testing.assert_allclose(start, variance, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy import stats
 
 from jaxrl.dynamics.state_space import channels
@@ -39,6 +40,29 @@ def test_likelihood_slope_and_curvature():
     response = channels.response(COUNTED, PARAMS, *map(jnp.asarray, (Z, Y, observed)))
     for actual, values in zip(response, expected, strict=True):
         np.testing.assert_allclose(actual, np.where(observed, values, 0.0), rtol=1e-4)
+
+
+def test_what_stands_where_nothing_was_observed_has_no_gradient():
+    """However large it is, and of whichever kind of channel."""
+    observed, largest = jnp.array([True, True, False, False]), jnp.asarray([3.0, -1.1, 3e38, -3e38])
+    likelihood = lambda params: jnp.sum(
+        channels.response(COUNTED, params, jnp.asarray(Z), largest, observed).log_likelihood
+    )
+    gradient = jax.grad(likelihood)(PARAMS)
+    for rows in (gradient.matrix, gradient.offset, gradient.log_noise):
+        np.testing.assert_array_equal(rows[2:], 0)
+
+
+@pytest.mark.parametrize("eta", [-15.0, 12.0])
+def test_rates_that_are_too_small_or_too_large_lead_back(eta):
+    """The slope is the derivative of the log-likelihood there, too."""
+    far = PARAMS._replace(matrix=0 * PARAMS.matrix, offset=jnp.full(4, eta))
+    responses = lambda params: channels.response(
+        COUNTED, params, *map(jnp.asarray, (Z, Y, np.ones(4, bool)))
+    )
+    gradient = jax.grad(lambda params: jnp.sum(responses(params).log_likelihood))(far)
+    np.testing.assert_allclose(gradient.offset, responses(far).slope, rtol=1e-5)
+    assert (gradient.offset[0] > 0) == (eta < 0)  # 3 events
 
 
 def test_the_expected_observation_of_one_state_and_of_many():

@@ -8,8 +8,15 @@ from jax.flatten_util import ravel_pytree
 from scipy import integrate, optimize, special
 
 from jaxrl.dynamics.bases import Fourier, Grid, Polynomial
+from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import filter, smoother
-from jaxrl.dynamics.state_space.filter import Record, correct, filter_states, first_belief
+from jaxrl.dynamics.state_space.filter import (
+    FilteredStates,
+    Record,
+    correct,
+    filter_states,
+    first_belief,
+)
 from jaxrl.dynamics.state_space.model import Network, Params, StateSpace
 from tests.jaxrl.dynamics.state_space.models import move, random_model, simulate
 
@@ -80,6 +87,19 @@ def test_states_of_a_long_gap_have_covariances(prediction):
         assert (variances > 0).all()
         paths = draw_paths(states, record.valid, 20_000, jax.random.key(0))
         assert np.isfinite(paths).all()
+
+
+def test_paths_of_states_that_hardly_move_are_finite():
+    """The next state leaves less of the variance than roundings of float32, of either sign."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 2, 2))
+    covariance = np.float32(rows @ rows.mT + 0.1 * np.eye(2))
+    belief = Belief(jnp.zeros((40, 2)), jnp.asarray(covariance))
+    after = belief._replace(covariance=jnp.asarray(covariance + np.float32(1e-9) * np.eye(2)))
+    after = jax.tree.map(lambda x: jnp.roll(x, 1, axis=0), after)
+    states = FilteredStates(jnp.zeros(40), after, belief, belief.covariance)
+    paths = draw_paths(states, jnp.ones(40, bool), 3, jax.random.key(0))
+    np.testing.assert_allclose(paths, jnp.broadcast_to(paths[:, -1:], paths.shape), atol=0.05)
 
 
 @pytest.mark.slow

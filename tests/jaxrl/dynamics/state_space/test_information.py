@@ -239,6 +239,14 @@ def test_a_record_of_another_model_is_refused():
         gather(model, params, record)
 
 
+def test_a_model_without_inputs_has_an_information():
+    model, params = random_model()
+    model, params = model.replace(num_inputs=0), params._replace(effect=params.effect[:, :0])
+    record = simulate(*random_model(), 4)
+    shapes = jax.eval_shape(gather, model, params, record._replace(u=record.u[:, :0]))
+    assert shapes.matrix.shape == (8, 8)  # q, A and c
+
+
 @pytest.mark.slow
 def test_single_precision_is_enough():
     with jax.enable_x64(True):

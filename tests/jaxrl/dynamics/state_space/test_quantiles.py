@@ -23,12 +23,14 @@ def test_counts_have_the_quantiles_of_their_mixture(scale):
 
 
 def test_quantiles_of_draws_are_those_of_their_order():
-    samples = np.random.default_rng(1).standard_cauchy((4, 99, 2)).astype(np.float32)
-    samples[1] = 2.5  # a channel that never changes
-    ours = np.asarray(sample_quantiles(jnp.asarray(samples), jnp.asarray(LEVELS)))
-    place = np.ceil(np.array(LEVELS) * 99).astype(int) - 1
-    expected = np.moveaxis(np.sort(samples, axis=1)[:, place], 1, 0)
-    np.testing.assert_allclose(ours, expected, atol=2e-6 * np.ptp(samples, axis=1).max())
+    """Also where a level is a whole number of samples, as 0.05 of 400 is."""
+    for size, levels in ((99, LEVELS), (400, (0.05, 0.07, 0.5, 0.95))):
+        samples = np.random.default_rng(1).normal(size=(4, size, 2)).astype(np.float32)
+        samples[1] = 2.5  # a channel that never changes
+        ours = np.asarray(sample_quantiles(jnp.asarray(samples), jnp.asarray(levels)))
+        place = np.ceil(np.round(np.array(levels) * size, 6)).astype(int) - 1
+        expected = np.moveaxis(np.sort(samples, axis=1)[:, place], 1, 0)
+        np.testing.assert_allclose(ours, expected, atol=2e-6 * np.ptp(samples, axis=1).max())
 
 
 def test_each_channel_has_its_own_kind():

@@ -31,6 +31,9 @@ def test_positive_matrices_are_factorised_together(size):
     answers = (np.linalg.solve(exact, rights), np.linalg.solve(lower, rights))
     for solutions in (mapped(positive, right), jax.jit(all_three)(positive, right)):
         chex.assert_trees_all_close(solutions, answers, rtol=2e-4, atol=2e-4)
+    for scale in (1e-30, 1e30):  # of which a determinant would be 0, or infinite
+        solution = linalg.solve_positive(positive * np.float32(scale), rights)
+        np.testing.assert_allclose(solution * scale, answers[0], rtol=2e-4, atol=2e-4)
     factor = np.asarray(jax.jit(jax.vmap(linalg.root))(positive))
     np.testing.assert_allclose(factor @ factor.swapaxes(-1, -2), exact, rtol=1e-4, atol=1e-5)
     if size <= 2:

@@ -135,6 +135,16 @@ def test_channels_of_counts_are_found_and_may_be_overruled(tmp_path):
         state_space.count_channels(data, "poisson")
 
 
+def test_counts_of_thousands_are_numbers():
+    """One channel has them; another one a few among a thousand, which remain counts."""
+    y = np.random.default_rng(0).poisson([5.0, 6000.0, 5.0], (1, 1000, 3)).astype(np.float32)
+    y[0, :5, 2] = 4000.0
+    data = recordings.Data(y, np.zeros((1, 1000, 1)), np.ones(y.shape, bool), np.array([1000]))
+    np.testing.assert_array_equal(state_space.count_channels(data, "auto"), [True, False, True])
+    with pytest.raises(ValueError, match="counts above 2,981 in a step"):
+        state_space.count_channels(data, "poisson")
+
+
 def test_data_have_a_preset_unless_a_sequence_vae_is_asked_for():
     config_with = lambda **fields: replace(PRESETS["vector_field"].config, **fields)
     assert preset_for("vector_field", config_with(data=("FILE.npz",))) == "recordings"

@@ -1,5 +1,7 @@
 """The largest likelihood of a linear-Gaussian model, against the truth and a numerical gradient."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,8 @@ from jaxrl.dynamics.state_space import filter, smoother
 from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian, linear_fit
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
+fit_all = jax.jit(partial(linear_fit, rounds=200))
+
 
 @pytest.fixture(scope="module")
 def fit():
@@ -18,8 +22,7 @@ def fit():
         model, params = random_model()
         each = [simulate(model, params, 400, missing=0.2, seed=seed) for seed in range(4)]
         records = jax.tree.map(lambda *x: jnp.stack(x), *each)
-        fitted = jax.jit(lambda records: linear_fit(model, records, 200))(records)
-        yield model, params, records, fitted
+        yield model, params, records, fit_all(model, records)
 
 
 def log_likelihood(model, params, records):
@@ -50,6 +53,16 @@ def test_the_move_is_that_of_the_truth_in_standard_coordinates(fit):
     covariance = np.cov(means.T) + np.mean(smoothed.covariance, axis=(0, 1))
     np.testing.assert_allclose(means.mean(0), [0, 0], atol=0.05)
     np.testing.assert_allclose(covariance, np.eye(2), atol=0.05)
+
+
+def test_inputs_around_another_value_have_the_same_effect(fit):
+    """As temperatures of 49 to 51 degrees: the drift alone differs."""
+    model, _, records, fitted = fit
+    with jax.enable_x64(True):
+        other = fit_all(model, records._replace(u=records.u + 50.0))
+    np.testing.assert_allclose(
+        other.matrix @ other.effect, fitted.matrix @ fitted.effect, atol=5e-3
+    )
 
 
 @pytest.mark.parametrize(

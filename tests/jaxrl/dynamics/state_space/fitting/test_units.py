@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics.state_space.filter import Record, filter_states
+from jaxrl.dynamics.state_space.fitting.initial_guess import moments
 from jaxrl.dynamics.state_space.fitting.units import scale_record, units_of, unscale_params
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
@@ -57,3 +58,6 @@ def test_units_are_those_of_numpy(size):
     np.testing.assert_allclose(units.input_size, [7 * size, 1], rtol=1e-5)
     scaled_record = scale_record(record, units)
     assert np.abs(np.where(np.isnan(observed_y), 0, scaled_record.y))[..., 1:].max() < 10
+    # Nor does a channel that stays the same begin a fit with a noise of next to nothing.
+    deviation = moments(scaled_record.y, record.observed & record.valid[..., None])[1]
+    np.testing.assert_allclose(deviation[1:], 1, rtol=1e-3)

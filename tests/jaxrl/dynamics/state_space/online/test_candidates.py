@@ -121,13 +121,18 @@ def test_a_refit_filters_all_samples_again():
 
 
 @pytest.mark.slow
-def test_other_coordinates_are_the_same_system():
+@pytest.mark.parametrize("effect", ["linear", "mlp", "state_mlp"])
+def test_other_coordinates_are_the_same_system(effect):
     """Their states have mean 0 and unit covariance, move alike and are seen alike.
 
     Exactly, as polynomials are polynomials in any coordinates.
     """
-    model, truth = random_model(Polynomial(degree=2, half_width=2.0))
+    model, truth = random_model(Polynomial(degree=2, half_width=2.0), effect=effect)
     rng = np.random.default_rng(0)
+    if effect != "linear":
+        *inner, out = truth.effect_layers
+        out = jnp.asarray(rng.normal(0, 0.3, out.shape), jnp.float32)
+        truth = truth._replace(effect_layers=(*inner, out))
     spread, centre = np.array([[1.5, 0.0], [0.7, 0.4]]), np.array([0.5, -1.0])
     states = jnp.asarray(rng.normal(size=(300, 2)) @ spread.T + centre, jnp.float32)
     valid = jnp.arange(300) < 280
