@@ -185,6 +185,25 @@ def test_ticks_of_an_axis_have_different_texts(driver):
 
 
 @pytest.mark.slow
+def test_the_text_beside_the_ground_of_a_colony_is_not_cut_off(driver):
+    folder = Path(report.__file__).parents[1]
+    paths = folder / "report/page/elements.js", folder / "durotaxis/durotaxis.js"
+    elements, colony = (path.read_text() for path in paths)
+    script = """
+        const pen = document.createElement("canvas").getContext("2d"), ends = [];
+        pen.fillText = (text, x, y, most) =>
+            ends.push(x + Math.min(pen.measureText(text).width, most ?? Infinity));
+        const range = { softest: 0.6333, stiffest: 6.44e12, logarithmic: true };
+        const scale = { colours: { count: 0 }, unit: " kPa", ...range };
+        for (const x of [8, 300, 410]) drawScale(pen, scale, x, 412, x > 8);
+        return [WIDE, ends];
+    """
+    wide, ends = driver.execute_script(f"const scenes = {{}}; {elements} {colony} {script}")
+    assert len(ends) == 1 + 2 * 2
+    assert max(ends) <= wide
+
+
+@pytest.mark.slow
 def test_the_player_plays_steps_and_scrubs(driver, page):
     show(driver, page("gymnax"))
     moment = lambda: driver.execute_script("return player.time")
