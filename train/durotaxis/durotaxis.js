@@ -88,8 +88,8 @@ function drawNodes(pen, frame, place, radius, chances) {
   }
 }
 
-/** The colour bar of the stiffness, beside the map or below it. */
-function drawScale(pen, { colours, softest, stiffest, logarithmic, unit }, x, y) {
+/** The colour bar of the stiffness, beside the map, where its text may take two lines, or below it. */
+function drawScale(pen, { colours, softest, stiffest, logarithmic, unit }, x, y, beside) {
   const wide = 150;
   for (let i = 0; i < colours.count; i++) {
     pen.fillStyle = `rgb(${[...colours.row(i)].join(" ")})`;
@@ -98,7 +98,9 @@ function drawScale(pen, { colours, softest, stiffest, logarithmic, unit }, x, y)
   pen.fillStyle = COLONY.white;
   pen.font = "13px system-ui, sans-serif";
   pen.textAlign = "left";
-  pen.fillText(`stiffness ${short(softest)} to ${short(stiffest)}${unit}${logarithmic ? ", logarithmic" : ""}`, x, y + 28);
+  const range = `stiffness ${short(softest)} to ${short(stiffest)}${unit}`, kind = logarithmic ? ", logarithmic" : "";
+  const lines = beside && logarithmic ? [`${range},`, "logarithmic"] : [range + kind];
+  lines.forEach((line, i) => pen.fillText(line, x, y + 28 + 17 * i, WIDE - x - 4)); // narrower letters, rather than cut off
 }
 
 scenes.durotaxis = {
@@ -117,7 +119,7 @@ scenes.durotaxis = {
     drawGround(pen, frame, inMap, map.scale, overlays.has("way of the centre"));
     drawNodes(pen, frame, inMap, 2);
     const beside = map.width <= 400;
-    drawScale(pen, frame.constants, beside ? map.width + 16 : 8, beside ? map.y + 4 : map.y + map.height + 6);
+    drawScale(pen, frame.constants, beside ? map.width + 16 : 8, beside ? map.y + 4 : map.y + map.height + 6, beside);
     this.closeUp(pen, frame, overlays, inMap);
   },
   /** A place in the close-up or in the map, in px. */

@@ -149,9 +149,9 @@ def with_slope(state: State, params: Params, slope: float) -> State:
 
     Raises ValueError for one with which the stiffness of exponential ground overflows.
     """
-    law = replace(state.law, slope=jnp.float32(slope))
+    law = replace(state.law, slope=slope)  # as it was given, which a refusal repeats
     substrate.check(law, params.width, params.height, params.field)
-    return replace(state, law=law)
+    return replace(state, law=replace(law, slope=jnp.float32(slope)))
 
 
 def episode(env: Durotaxis, params: Params, colony: Colony, limit: int, look: Look) -> Episode:

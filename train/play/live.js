@@ -169,6 +169,7 @@ class LiveGame {
       this.showNumbers();
     }
     if (constants) {
+      this.legibleUntil = 0; // of a refusal: what came after it was accepted
       this.constants = Object.fromEntries(Object.entries(constants).map(([name, x]) => {
         if (!x?.data) return [name, x];
         const { values, shape } = received(x);

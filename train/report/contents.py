@@ -78,7 +78,7 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
 
     A number has one curve, lists of K numbers have K of them: of each member, their mean, and from
     three members on the margin of its 95 % interval. Points of a long record are means of
-    neighbouring rows.
+    neighbouring rows, also their steps; `newest` are those of the last row.
     """
     directory = run.directory
     if directory.name == BEST and not RunDirectory(directory).metrics.is_file():
@@ -98,6 +98,7 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
     }
     return {
         "steps": [round(x) for x in thin(line.steps)],
+        "newest": round(line.steps.max(initial=0)),
         "series": curves_by_name,
         "evaluated": score_curve(rows),
     }

@@ -45,7 +45,7 @@ class Follower:
         return {
             "records": [record],
             "evaluations": [contents.scores(self.run)],
-            "steps": record["steps"][-1] if record and record["steps"] else 0,
+            "steps": record["newest"] if record else 0,
             "budget": budget * self.training.steps_per_update,
         }
 

@@ -139,6 +139,11 @@ def test_a_slider_shows_what_the_game_has(driver, tables):
     driver.execute_script("game.sliders.slope.slider.value = 0.1")
     driver.execute_script("game.send({ do: 'edit', name: 'slope', value: 9 })")
     wait_until(lambda: at() == pytest.approx(-0.1))
+    status = lambda: driver.execute_script("return game.status.textContent")
+    assert "expected -0.2 to 0.2" in status()
+    driver.execute_script(drag, 0.05)
+    wait_until(lambda: slope() == pytest.approx(0.05))
+    assert status() == ""  # the refusal was not of this change
     assert complaints(driver) == []
 
 

@@ -149,6 +149,29 @@ def test_how_training_games_ended_is_stacked(driver, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_record_of_one_row_is_seen(driver, tmp_path):
+    """Dots show what no line leads to; where nothing is known no range of axes is made up."""
+    run = untrained.snake()._replace(directory=tmp_path)
+    finished = {"score": None, "length": None}
+    row = {"seed": 0, "updates": 1, "steps": 10, "agent": {"loss": 0.5}, "finished": finished}
+    with metrics_file.open_for_process(tmp_path) as record:
+        record.append([row])
+    page = tmp_path / "page.html"
+    page.write_text(report.build_page({"one": run}, report.Options(episodes=0, games=0)))
+    show(driver, page.as_uri())
+    charts = """return [...document.querySelectorAll('.chart')].map((chart) => [
+        chart.querySelector('h3').textContent, chart.querySelectorAll('circle').length,
+        chart.querySelector('p')?.textContent])"""
+    empty = "no number yet"
+    expected = [["score", 0, empty], ["length", 0, empty], ["loss", 1, None]]
+    assert driver.execute_script(charts) == expected
+    assert "Dots" not in driver.execute_script("return document.body.innerText")
+    script = (Path(report.__file__).parent / "page/charts.js").read_text()
+    lone = f"{script} return lonePoints([1, null, 2, 3, undefined, NaN, 4])"
+    assert driver.execute_script(lone) == [0, 6]
+
+
+@pytest.mark.slow
 def test_ticks_of_an_axis_have_different_texts(driver):
     script = (Path(report.__file__).parent / "page/charts.js").read_text()
     ticks = f"{script} return ticks(...arguments)"
@@ -159,6 +182,25 @@ def test_ticks_of_an_axis_have_different_texts(driver):
     assert texts(-0.0003, 0.0003, 4) == ["-2e-4", "0", "2e-4"]
     assert texts(0.0001, 0.0002, 2) == ["1e-4", "1.5e-4", "2e-4"]
     assert texts(0, 1, 4, 1) == ["0", "1"]  # as many games
+
+
+@pytest.mark.slow
+def test_the_text_beside_the_ground_of_a_colony_is_not_cut_off(driver):
+    folder = Path(report.__file__).parents[1]
+    paths = folder / "report/page/elements.js", folder / "durotaxis/durotaxis.js"
+    elements, colony = (path.read_text() for path in paths)
+    script = """
+        const pen = document.createElement("canvas").getContext("2d"), ends = [];
+        pen.fillText = (text, x, y, most) =>
+            ends.push(x + Math.min(pen.measureText(text).width, most ?? Infinity));
+        const range = { softest: 0.6333, stiffest: 6.44e12, logarithmic: true };
+        const scale = { colours: { count: 0 }, unit: " kPa", ...range };
+        for (const x of [8, 300, 410]) drawScale(pen, scale, x, 412, x > 8);
+        return [WIDE, ends];
+    """
+    wide, ends = driver.execute_script(f"const scenes = {{}}; {elements} {colony} {script}")
+    assert len(ends) == 1 + 2 * 2
+    assert max(ends) <= wide
 
 
 @pytest.mark.slow

@@ -116,6 +116,15 @@ def test_a_record_becomes_series(tmp_path):
     assert returns["curves"][0]["members"] == [[1.0, 2.0], [2.0, 3.0]]
     assert len(report_record["series"]["loss"]["curves"]) == 2
     json.dumps(report_record["steps"])
+    with metrics_file.open_for_process(tmp_path) as record:
+        record.append([row(0, t) for t in range(3, 1000)])
+    long = contents.record(run._replace(directory=tmp_path), {})
+    assert long is not None
+    assert long["steps"][-1] < long["newest"] == 99_900  # not the mean of the last rows
+    (tmp_path / "metrics.jsonl").write_text("{}\n")  # no whole row
+    empty = contents.record(run._replace(directory=tmp_path), {})
+    assert empty is not None
+    assert (empty["steps"], empty["newest"]) == ([], 0)
 
 
 def test_a_run_without_a_record_has_none(tmp_path):

@@ -75,8 +75,16 @@ def _panel(
         label = labels[k] if k < len(labels) else None
         colour, dashes = COLOURS[k % 6], DASHES[k // 6 % len(DASHES)]
         axes.plot(x, mean, label=label, linewidth=1.1, color=colour, linestyle=dashes)
+        is_lone = lone_points(mean)
+        axes.plot(x[is_lone], mean[is_lone], ".", color=colour, markersize=4)
         axes.fill_between(x, mean - margin, mean + margin, color=colour, alpha=0.18, lw=0)
     if not parts:
         pictures.say_empty(axes)
     if len(parts) <= LABELLED and axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=6, frameon=False)
+
+
+def lone_points(values: np.ndarray) -> np.ndarray:
+    """Which of `values` `[K]` no line leads to or from, as their neighbours are not finite."""
+    is_finite = np.isfinite(np.pad(values, 1, constant_values=np.nan))
+    return is_finite[1:-1] & ~is_finite[:-2] & ~is_finite[2:]

@@ -65,6 +65,12 @@ function path(xs, ys, place) {
   return text;
 }
 
+/** The indices of points that no line of `path` leads to or from. */
+function lonePoints(ys) {
+  const known = ys.map((y) => Number.isFinite(y));
+  return ys.map((_, i) => i).filter((i) => known[i] && !known[i - 1] && !known[i + 1]);
+}
+
 /**
  * A panel of curves. Each of `curves` has a colour, x, the members' y, their mean and the margin
  * of its interval (nulls where there is none), and perhaps dots: pairs of x and y.
@@ -73,8 +79,17 @@ function chart(title, curves, options = {}) {
   const bounds = (c, sign) => c.mean.map((y, i) => (c.margin[i] === null ? null : y + sign * c.margin[i]));
   const ys = curves.flatMap((c) => [...c.members.flat(), ...bounds(c, 1), ...bounds(c, -1), ...(c.dots ?? []).map((d) => d[1])]);
   const xs = curves.flatMap((c) => [...c.x, ...(c.dots ?? []).map((d) => d[0])]);
+  const figure = element("figure", { class: "chart", style: "margin:0" }, element("h3", {}, title));
+  if (!ys.some((y) => Number.isFinite(y))) {
+    figure.append(element("p", { class: "note" }, "no number yet")); // axes would have an invented range
+    return figure;
+  }
   const { svg, place } = axes(xs, ys.filter((y) => y !== null), options);
   svg.setAttribute("aria-label", `${title}, a chart`);
+  const points = (c, ys, r) => svg.append(...lonePoints(ys).map((i) => {
+    const [cx, cy] = place(c.x[i], ys[i]);
+    return drawn("circle", { class: "lone", cx, cy, r, fill: c.colour });
+  }));
   for (const c of curves) {
     const low = bounds(c, -1), high = bounds(c, 1), known = c.x.map((_, i) => i).filter((i) => low[i] !== null);
     if (known.length > 1) {
@@ -82,15 +97,20 @@ function chart(title, curves, options = {}) {
       svg.append(drawn("path", { class: "band", fill: c.colour, d: `M${ring.map((p) => p.map((v) => v.toFixed(1)).join(" ")).join("L")}Z` }));
     }
     if (c.members.length > 1) {
-      for (const y of c.members) svg.append(drawn("path", { class: "one", stroke: c.colour, d: path(c.x, y, place) }));
+      for (const y of c.members) {
+        svg.append(drawn("path", { class: "one", stroke: c.colour, d: path(c.x, y, place) }));
+        points(c, y, 1.2);
+      }
     }
     svg.append(drawn("path", { class: "mean", stroke: c.colour, "stroke-dasharray": DASHES[(c.dash ?? 0) % DASHES.length], d: path(c.x, c.mean, place) }));
+    points(c, c.mean, 2);
     for (const [x, y] of c.dots ?? []) {
       const [cx, cy] = place(x, y);
-      svg.append(drawn("circle", { cx, cy, r: 3, fill: c.colour, stroke: "var(--paper)" }));
+      svg.append(drawn("circle", { class: "game", cx, cy, r: 3, fill: c.colour, stroke: "var(--paper)" }));
     }
   }
-  return element("figure", { class: "chart", style: "margin:0" }, element("h3", {}, title), svg, keyOf(curves));
+  figure.append(svg, keyOf(curves));
+  return figure;
 }
 
 /** What the curves of a chart are, where there are several and they have names. */

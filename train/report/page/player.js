@@ -117,6 +117,8 @@ class Line {
         open = true;
       }
       pen.stroke();
+      pen.fillStyle = pen.strokeStyle;
+      for (const t of lonePoints([...rows.values])) disc(pen, x(t), y(rows.at(t)), 1.5 * density);
     });
     pen.fillStyle = colour("--ink");
     pen.fillRect(x(Math.min(time, count - 1)) - density / 2, 0, density, height);

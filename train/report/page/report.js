@@ -45,14 +45,15 @@ function nameOf(name) {
 function curveNote(charts) {
   const most = Math.max(...REPORT.runs.map((run) => run.seeds.length));
   const band = most > 2 ? ", with its 95 % interval" : "";
-  const parts = [`Over ${REPORT.runs[0].unit}.`];
+  const units = [...new Set(REPORT.runs.map((run) => run.unit))];
+  const parts = [`Over ${units.join(" or ")}.`];
   if (most > 1) parts.push(`Each thin line is one seed, the thick line is their mean${band}.`);
-  if (charts.some((chart) => chart.querySelector("circle"))) parts.push("Dots are scores of test games, played while training.");
+  if (charts.some((chart) => chart.querySelector("circle.game"))) parts.push("Dots are scores of test games, played while training.");
   return parts.join(" ");
 }
 
 function learning() {
-  const scores = [...new Set(REPORT.runs.map((run) => run.score))].filter((name) => curvesOf(name).length);
+  const scores = [...new Set(REPORT.runs.map((run) => run.score))].filter((name) => REPORT.records.some((record) => record?.series[name]));
   if (!scores.length) return "";
   const charts = scores.map((name) => element("div", { class: "charts" }, chart(words(name), curvesOf(name), chartSize(260))));
   return section("Learning", legend(), ...charts, ...endings(), element("p", { class: "note" }, curveNote(charts)));

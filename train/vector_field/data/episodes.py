@@ -43,9 +43,9 @@ def split(data: Data, share: float, least: int, advice: str = "") -> tuple[Data,
         longest = int(part.lengths.max(initial=0))
         if longest < least:
             raise ValueError(
-                f"only {longest} steps in a row in the {name} data, {len(part.lengths)} of "
-                f"{quantity(episodes, 'episodes')}; expected at least {least}: record longer, or "
-                f"choose {advice}another --validation-share"
+                f"only {quantity(longest, 'steps')} in a row in the {name} data, "
+                f"{len(part.lengths)} of {quantity(episodes, 'episodes')}; expected at least "
+                f"{least}: record longer, or choose {advice}another --validation-share"
             )
         if not part.observed.any():
             raise ValueError(f"y has no values in the {name} data, all are NaN")

@@ -13,6 +13,7 @@ import numpy as np
 from train.host.files import array_files
 from train.host.files.whole_files import write_arrays
 from train.host.machine.progress import print_once
+from train.host.numbers import quantity
 from train.vector_field.data import data_checks, spike_times
 from train.vector_field.data.files import npz, recording_file
 from train.vector_field.data.files.content import Content
@@ -173,7 +174,8 @@ def _load(
     for path, size in zip(paths, sizes, strict=True):
         if size != sizes[0]:
             raise ValueError(
-                f"{path} has {size[0]} channels and {size[1]} inputs, and {paths[0]} {sizes[0][0]} "
+                f"{path} has {quantity(size[0], 'channels')} and {quantity(size[1], 'inputs')}, "
+                f"and {paths[0]} {sizes[0][0]} "
                 f"and {sizes[0][1]}: files must have the same, or be sessions with channels of "
                 "their own, --sessions"
             )

@@ -127,9 +127,9 @@ def _entry(archive: Any, path: str, name: str) -> np.ndarray:
 
 def _length(path: str, array: np.ndarray) -> float:
     if array.dtype.kind not in "iuf" or array.size != 1 or not 0 < array.item() < np.inf:
+        what = array.item() if array.size == 1 else f"{array.dtype} of shape {array.shape}"
         raise ValueError(
-            f"dt in {path} is {array.dtype} of shape {array.shape}; expected one finite time above "
-            "0, that of a step"
+            f"dt in {path} is {what!s}; expected one finite time above 0, that of a step"
         )
     return float(array.item())
 

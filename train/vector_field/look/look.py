@@ -132,13 +132,20 @@ def tell(config: Config, look: Look) -> None:
         print_line(f"cannot be fitted like this: {in_one_line(error)}")
 
 
+def _lengths_text(lengths: np.ndarray) -> str:
+    """How many steps episodes have."""
+    least, most = int(lengths.min()), int(lengths.max())
+    return quantity(least, "steps") if least == most else f"{least:,} to {most:,} steps"
+
+
 def sentences(look: Look) -> list[str]:
     """Steps, channels and gaps, and what their units may be."""
     steps, lengths = len(look.table.y), look.table.lengths
     lines = [
-        f"{look.name}: {quantity(steps, 'steps')} of {look.table.y.shape[1]} channels and "
+        f"{look.name}: {quantity(steps, 'steps')} of "
+        f"{quantity(look.table.y.shape[1], 'channels')} and "
         f"{quantity(look.table.u.shape[1], 'inputs')}, {quantity(len(lengths), 'episodes')}"
-        + (f" of {lengths.min():,} to {lengths.max():,} steps" if len(lengths) > 1 else "")
+        + (f" of {_lengths_text(lengths)}" if len(lengths) > 1 else "")
     ]
     if look.time == StepTime():
         lines.append("time of a step: not given (--step-time 0.02 --time-unit s)")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from train.host.numbers import quantity
 from train.host.showing import pictures
 from train.host.showing.pictures import BLUE, GREY, VERMILLION
 from train.vector_field.data.step_time import StepTime
@@ -95,7 +96,7 @@ def draw_stretch(axes: Axes, table: Table, standard: np.ndarray, time: StepTime)
             axes.plot(moments, channel - 0.45 * (y - _median(y)) / size, color=BLUE, linewidth=0.8)
     axes.set_ylim(len(table.is_count) - 0.5, -0.5)
     axes.margins(x=0)
-    title = f"{len(moments)} steps one by one; larger marks are several events in a bin"
+    title = f"{quantity(len(moments), 'steps')} one by one; larger marks: several events in a bin"
     _name(axes, title if table.is_count.any() else title.split(";")[0], time.axis(), "channel")
 
 

@@ -92,6 +92,15 @@ def test_a_measure_that_hardly_changes_has_its_own_numbers_at_the_axis():
     np.testing.assert_allclose(numbers, axes.get_yticks(), rtol=1e-6)
 
 
+def test_a_number_without_neighbours_is_a_dot():
+    """No line leads to the numbers of a run of one row."""
+    values = [np.array([2.0, np.nan, 1.0, 3.0])]
+    axes = Figure().subplots()
+    diagnostics._panel(axes, "loss", np.arange(1.0, 5.0), [values], "steps", ())
+    _, dots = axes.get_lines()
+    assert (dots.get_marker(), np.asarray(dots.get_ydata()).tolist()) == (".", [2.0])
+
+
 def test_a_short_last_chunk_is_no_fall():
     """It has few episodes, and few updates for an extreme; means over updates need no more."""
     finished, agent = [500.0, 500.0, 20.0], {"loss": [2.0, 2.0, 3.0], "step_max": [9.0, 8.0, 4.0]}

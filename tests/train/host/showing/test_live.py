@@ -1,11 +1,14 @@
 """Games that go on step by step: as the environment plays them, with and without interference."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests.train import untrained
+from train.durotaxis.scene import with_slope
 from train.host.program import Run
 from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, InvalidRequest, Live
 
@@ -149,3 +152,6 @@ def test_a_colony_is_cut_but_not_away():
     for wrong in (3.0, "steep", [0.1, 0.1], float("inf")):
         with pytest.raises(InvalidRequest):
             game.edit("slope", wrong)
+    steep = replace(game.now.state, law=replace(game.now.state.law, exponential=True))
+    with pytest.raises(ValueError, match=r"slope 1\.6 reaches"):  # not 1.600000023841858
+        with_slope(steep, live.params, 1.6)

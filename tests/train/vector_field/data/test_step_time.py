@@ -53,7 +53,7 @@ def test_it_is_what_files_and_flags_say(tmp_path, files, flags, expected):
         ([{"time_unit": "s"}], {}, "time_unit in .* is 's', but nothing says how long a step is"),
         ([{}], {"unit": "ms"}, "--time-unit is 'ms', but nothing says how long a step is"),
         ([{"dt": 0.02, "time_unit": "s"}], {"unit": "ms"}, "--time-unit is ms and time_unit .* s:"),
-        ([{"dt": 0.0}], {}, "dt in .* expected one finite time above 0"),
+        ([{"dt": -0.5}], {}, "dt in .* is -0.5; expected one finite time above 0"),
         ([{"dt": np.nan}], {}, "dt in .* expected one finite time above 0"),
         ([{"dt": [0.1, 0.1]}], {}, r"dt in .* is float64 of shape \(2,\); expected one"),
         ([{"dt": "fast"}], {}, "dt in .* expected one finite time above 0"),

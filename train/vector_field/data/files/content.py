@@ -37,11 +37,11 @@ class Content(NamedTuple):
     only_numbers_rows: bool = False  # whether the step is 1 by times alone, of no known unit
 
 
-def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:
+def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float | None]:
     """The step `[R]`, from 0 on, of rows at these times, and the time of a step.
 
-    Where rows are missing steps are left out. Raises ValueError for times that go back or stand
-    still, and for uneven ones.
+    One row does not tell how long a step is: None. Where rows are missing steps are left out.
+    Raises ValueError for times that go back or stand still, and for uneven ones.
     """
     if not np.isfinite(times).all():
         raise ValueError(
@@ -49,7 +49,7 @@ def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float]:
         )
     differences = np.diff(times)
     if not len(differences):
-        return np.zeros(len(times), int), 1.0
+        return np.zeros(len(times), int), None
     if (differences <= 0).any():
         row = int(np.argmax(differences <= 0))
         raise ValueError(

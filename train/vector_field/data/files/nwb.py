@@ -52,7 +52,7 @@ def read(path: str, names: Names, bin_width: float) -> Content:
         u_names = list(names.u) or [x for x in everything if x.startswith(STIMULI)]
         for name in (*y_names, *u_names):
             if name not in (*candidates, *everything):
-                options = listing([*candidates, *everything])
+                options = listing(list(dict.fromkeys([*candidates, *everything])))
                 raise ValueError(f"there is no series {name}; there are {options}")
         inputs = [read_series(file[x]) for x in u_names]
         for name, series in zip(u_names, inputs, strict=True):
@@ -66,6 +66,7 @@ def read(path: str, names: Names, bin_width: float) -> Content:
             note = time_mismatch(inputs, 0, times.max() + bin_width)
             return Content(arrays, None, "s", "; ".join(filter(None, [about, note])))
         parts = [read_series(file[x]) for x in y_names]
+        rate = _rate(file[y_names[0]])
     if any(not np.array_equal(x.times, parts[0].times, equal_nan=True) for x in parts):
         raise ValueError(f"{listing(y_names)} have different times: choose one of them")
     times = parts[0].times
@@ -75,10 +76,13 @@ def read(path: str, names: Names, bin_width: float) -> Content:
         about += f"; {len(y) - len(times):,} steps missing"
     # From each row to the next, so that inputs with the same times are one a step, as they stand.
     rows = np.append(places, len(y))
-    edges = np.interp(np.arange(len(y) + 1), rows, np.append(times, times[-1] + step))
+    if step is None and rate:
+        step = 1 / rate  # of a single row
+    edges = np.interp(np.arange(len(y) + 1), rows, np.append(times, times[-1] + (step or 1.0)))
     u = hold(inputs, edges) if inputs else np.zeros((len(y), 1))
     note = time_mismatch(inputs, edges[0], edges[-1])
-    return Content({"y": y, "u": u}, step, "s", "; ".join(filter(None, [about, note])))
+    unit = "s" if step else ""
+    return Content({"y": y, "u": u}, step, unit, "; ".join(filter(None, [about, note])))
 
 
 def series_in(h5py: Any, file: Any) -> list[str]:
@@ -120,14 +124,18 @@ def read_series(group: Any) -> Series:
                 "for each"
             )
         return Series(times, values)
-    start = group["starting_time"]
-    rate, first = _number(start, "rate", 0.0), float(start[()])
+    rate, first = _rate(group), float(group["starting_time"][()])
     if not (rate > 0 and np.isfinite(first)):
         raise ValueError(
             f"{group.name} starts at {first:g} s with a rate of {rate:g}: expected a finite time, "
             "and the rows of a second, above 0"
         )
     return Series(first + np.arange(len(values)) / rate, values)
+
+
+def _rate(group: Any) -> float:
+    """The rows of a second; 0 where each row has a timestamp."""
+    return 0.0 if "timestamps" in group else _number(group["starting_time"], "rate", 0.0)
 
 
 def _number(data: Any, name: str, default: float) -> float:

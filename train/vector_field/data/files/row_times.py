@@ -30,7 +30,7 @@ def time_name(name: str, present: Collection[str]) -> str:
 
 def with_times(
     arrays: dict[str, np.ndarray], name: str, times: np.ndarray
-) -> tuple[dict[str, np.ndarray], float, str]:
+) -> tuple[dict[str, np.ndarray], float | None, str]:
     """The arrays with a row for each step, the time of a step, and a note on both.
 
     Rows of y `[T, n]` that are missing are NaN, and those of u `[T, m]` are the last input.
@@ -64,12 +64,13 @@ def steps_of(
     return steps
 
 
-def step_by_rows(name: str, step: float, is_known: bool) -> list[tuple[str, float]]:
+def step_by_rows(name: str, step: float | None, is_known: bool) -> list[tuple[str, float]]:
     """The time of a step by the rows' times, with their name.
 
-    Nothing where it `is_known` otherwise, and the times only number the rows.
+    Nothing where they do not tell it, and where it `is_known` otherwise and they only number the
+    rows.
     """
-    return [] if is_known and step == 1 else [(name, step)]
+    return [] if step is None or (is_known and step == 1) else [(name, step)]
 
 
 def agreed_step(steps: Sequence[tuple[str, float]]) -> float | None:

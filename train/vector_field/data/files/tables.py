@@ -145,8 +145,9 @@ def _continuous(
         )
     gaps = int(lengths.sum()) - len(episodes)
     about = (
-        f"CSV, {len(episodes):,} rows"
-        + (f" {step:.6g} apart by {time}" if time else ", no column of times")
+        f"CSV, {quantity(len(episodes), 'rows')}"
+        + (f" {step:.6g} apart by {time}" if step else f" at {time}" * bool(time))
+        + ", no column of times" * (not time)
         + (f", {gaps:,} missing between them" if gaps else "")
         + f"{trial_text}; y: {listing(y_names)}; "
         + (f"u: {listing(u_names)}" if u_names else "no inputs (--names.u COLUMN names them)")
@@ -158,18 +159,22 @@ def _continuous(
             f"; by {lost[0]} {counts[lost[0]]:,} rows are missing: "
             f"--names.time {lost[0]} makes them missing samples"
         )
-    unit = time_unit_of(time) if time else ""
+    unit = time_unit_of(time) if step else ""
     columns_of = tuple(y_names), tuple(u_names)
     return Content(arrays, step, unit, about, *columns_of, step == 1 and not unit)
 
 
 def _places_of_trials(
     time: str, times: np.ndarray, trials: Sequence[np.ndarray]
-) -> tuple[list[np.ndarray], float]:
-    """The steps of the rows of each trial, and the time of a step; `trials` choose rows `[R]`."""
+) -> tuple[list[np.ndarray], float | None]:
+    """The steps of the rows of each trial, and the time of a step; `trials` choose rows `[R]`.
+
+    A trial of one row does not tell how far its rows are apart; None if all are like that.
+    """
     places, steps = zip(*(rows_on_grid(time, times[rows]) for rows in trials), strict=True)
-    # A trial of one row does not tell how far its rows are apart.
-    steps = [step for step, place in zip(steps, places, strict=True) if len(place) > 1] or [1.0]
+    steps = [step for step in steps if step is not None]
+    if not steps:
+        return list(places), None
     if max(steps) > 1.01 * min(steps):
         raise ValueError(
             f"the rows of trials are {min(steps):.6g} to {max(steps):.6g} apart in {time}: "

@@ -82,8 +82,22 @@ def test_series_and_names(h5py, tmp_path):
     message = "There are acquisition/lfp, processing/behavior/speed: choose by --names.y"
     with pytest.raises(ValueError, match=re.escape(message)):
         recordings.load(several)
-    with pytest.raises(ValueError, match="there is no series x; there are units, acquisition/lfp"):
+    options = "units, acquisition/lfp, stimulus/presentation/force, stimulus/presentation/light"
+    with pytest.raises(ValueError, match=f"no series x; there are {options}\\)"):  # each once
         recordings.load(path, names=Names(y=("x",)))
+
+
+@pytest.mark.parametrize(
+    ("times", "rate", "expected"), [(None, 50.0, StepTime(0.02, "s")), ([3.0], None, StepTime())]
+)
+def test_a_row_alone_has_the_step_of_its_rate(h5py, tmp_path, times, rate, expected):
+    """A timestamp tells none: another file does."""
+    path = tmp_path / "row.nwb"
+    with h5py.File(path, "w") as file:
+        file.attrs["nwb_version"] = "2.7.0"
+        add_series(file, "acquisition/lfp", Y[:1], times=times, rate=rate)
+    assert len(recordings.load(str(path)).y[0]) == 1
+    assert step_time.load([str(path)], 1.0, None, "") == expected
 
 
 def test_numbers_are_in_the_unit_of_their_series(h5py, tmp_path):

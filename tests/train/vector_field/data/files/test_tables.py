@@ -54,7 +54,7 @@ def test_csv_of_trials(tmp_path):
     refuse(write(tmp_path, mixed), "rows of one trial in trial are not together")
 
 
-def test_a_trial_of_one_row_does_not_say_how_long_a_step_is(tmp_path):
+def test_a_trial_of_one_row_does_not_say_how_long_a_step_is(tmp_path, capsys):
     trials = ["a"] * 50 + ["b"]
     lines = [f"{trial},{0.02 * i:.2f},{i % 7}.5" for i, trial in enumerate(trials)]
     path = tmp_path / "data.csv"
@@ -64,6 +64,12 @@ def test_a_trial_of_one_row_does_not_say_how_long_a_step_is(tmp_path):
     length, unit = step_time.load([str(path)], 1.0, None, "")
     assert unit == "s"
     assert length == pytest.approx(0.02)
+    alone = tmp_path / "alone.csv"  # nor does a file of one
+    alone.write_text(f"time (s),y\n{lines[0].partition(',')[2]}\n")
+    assert recordings.load(str(alone)).lengths.tolist() == [1]
+    assert step_time.load([str(alone)], 1.0, None, "") == StepTime()
+    assert step_time.load([str(path), str(alone)], 1.0, None, "").length == length
+    assert ": CSV, 1 row at time (s); y: y" in capsys.readouterr().err
 
 
 def test_quoted_cells_may_hold_the_separator(tmp_path):
