@@ -5,7 +5,8 @@ the walk that pairs (s, s') come from, so that E[(u(s) - u(s'))²] = 2 <u, L u>.
 exact, from the law of all pairs, or means over sampled pairs; the losses are the same code.
 
 * ALLO, the augmented Lagrangian of Gomez, Bowling & Machado (ICLR 2024, arXiv 2310.10833, eq. 6):
-  its fixed points are eigenvectors, and only their sorted order is stable.
+  its fixed points are eigenvectors, and only their sorted order is stable, where the barrier b is
+  above twice the largest λ that is learned (times the weight of the graph term).
 * GDO, the graph drawing objective of Wu, Tucker & Nachum (2019): any rotation is a minimum.
 * GGDO, its generalisation by Wang et al. (2021): decreasing weights break the rotation.
 """
