@@ -132,6 +132,10 @@ def test_measures_are_exact_for_true_eigenvectors():
     after = M @ u / M.sum(axis=1)[:, None]
     residuals = recorded_scores.residuals((u, after, M.sum(axis=1)), truth.values[:4])
     np.testing.assert_allclose(residuals, 0, atol=1e-9)
+    weight, scaled = M.sum(axis=1)[:, None], 0.1 * u @ np.triu(np.ones((4, 4)))
+    gram, energy = scaled.T @ (weight * scaled), scaled.T @ (weight * scaled - M @ scaled)
+    shares = recorded_scores.shares_of(gram, energy)  # whose sum is what is explained
+    np.testing.assert_allclose(shares, 1 - truth.values[:4], atol=1e-9)
 
 
 @pytest.mark.slow
