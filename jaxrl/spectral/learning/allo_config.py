@@ -93,7 +93,7 @@ class Config:
     """Largest size of a dual."""
     barrier_start: NonNegative = 2.0
     """Initial weight b of squared errors. Only sorted order is stable, and that above twice the
-    largest λ that is learned, times graph_weight; λ is at most 2, hardly above 1 for γ of 0.9."""
+    largest λ that is learned, times graph_weight; in mazes λ is hardly above 1 for γ of 0.9."""
     barrier_step: NonNegative = 0.01
     """Growth of that weight, per mean squared error and gradient step."""
     barrier_limit: NonNegative = 4.0

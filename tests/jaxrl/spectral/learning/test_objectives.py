@@ -416,3 +416,6 @@ def test_errors_of_vectors_that_miss_nothing_are_zero_even_in_a_tie():
     assert tie[1] > 1  # they may be any two of their plane
     apart = objectives.eigenvector_errors(float32([0, 1e-3, 0, 0]), values)
     close(apart, [0, 1e-3 / 0.4, 0, 0], atol=1e-6)
+    beyond_two = float32([0.0, 1.0, 9.0])  # of a state in which many pairs end and few begin
+    whole = objectives.eigenvector_errors(float32([0, 0, 1e-4]), beyond_two, is_whole=True)
+    close(whole, [0, 0, 1e-4 / 9], atol=1e-6)
