@@ -313,6 +313,23 @@ def test_parts_that_never_meet_are_told(tmp_path, lengths, message, capsys):
     assert message in error
 
 
+@pytest.mark.parametrize(
+    ("preset", "flags", "is_told"),
+    [
+        ("", "--agent.num-features=4", True),
+        ("", "--agent.num-features=3 --agent.spare-features=0", False),
+        ("", "--agent.num-features=4 --agent.barrier-limit=100", False),
+        ("ggdo", "--agent.num-features=4 --agent.barrier-limit=4", False),
+    ],
+)
+def test_an_eigenvalue_too_large_for_the_barrier_is_told(tmp_path, preset, flags, is_told, capsys):
+    path = tmp_path / "goal.npz"
+    np.savez(path, states=[0, 1, 2, 3] * 9 + [3, 2], lengths=[4] * 9 + [2])
+    problem = recorded_training.make_problem(parse_config(f"{preset} --transitions={path} {flags}"))
+    assert ("λ of eigenvector 4 is" in capsys.readouterr().err) == is_told
+    assert problem.truth.values[-1] > 2 or len(problem.truth.values) == 3
+
+
 def test_the_largest_parts_are_told():
     first = np.arange(0, 20, 2)
     assert parts.sizes(first, first + 1) == [2] * 10
