@@ -9,10 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl import acting
+from jaxrl import acting, checks
 from jaxrl.acting import World
+from jaxrl.checks import Count
 from jaxrl.numerics.precision import in_float32, narrow
 from jaxrl.types import (
+    PARTS,
+    SOURCES,
     Agent,
     AgentState,
     Environment,
@@ -20,6 +23,9 @@ from jaxrl.types import (
     Transition,
     act_parts,
     below_params,
+    check_functions,
+    check_metrics,
+    check_parts,
     update_parts,
 )
 
@@ -54,7 +60,15 @@ def agent_checker(
     named `params`. Of `greedy`, the same agent without exploration: the same action for every key,
     and from the parameters alone. The rollout is `[num_steps, num_envs]`; an agent that is made for
     a number of environments, as one with a replay is, needs that number as `num_envs`.
+
+    Raises ValueError for a number of environments or steps below 1.
     """
+    checks.value("num_envs", Count, num_envs)
+    checks.value("num_steps", Count, num_steps)
+    with value_errors_as_breaches():
+        check_parts(env, agent)
+        if greedy is not None:
+            check_functions("greedy agent", greedy, PARTS["agent"], SOURCES["agent"])
     env_params = narrow(env_params)
     reset_key, act_key, init_key, update_key = jax.random.split(jax.random.key(seed), 4)
     world = World(*acting.reset(env, env_params, agent, num_envs, reset_key), act_key)
@@ -71,7 +85,7 @@ def agent_checker(
     check_choices(acting.action_space(env, env_params), rollout.action)
     update_output = trace_update(agent, state, rollout, update_key)
     with value_errors_as_breaches():
-        update_parts(update_output, state)
+        check_metrics(update_parts(update_output, state)[1])
     new_state, metrics = jax.jit(agent.update)(state, rollout, update_key)
     require_finite("state", new_state)
     require_finite("metrics", metrics)

@@ -229,6 +229,15 @@ def update_parts(output: Any, state: AgentState) -> tuple[AgentState, Metrics]:
     return output
 
 
+def check_metrics(metrics: Metrics) -> None:
+    """Raises ValueError for a metric that is no array, or its shape: a record has numbers."""
+    for name, value in metrics.items():
+        if not hasattr(value, "shape"):
+            raise ValueError(
+                f"the metric {name!r} that update returns is {describe(value)}; expected an array"
+            )
+
+
 def has_parts(value: Any, count: int) -> bool:
     """Whether a value can be taken apart into so many."""
     return isinstance(value, tuple | list) and len(value) == count

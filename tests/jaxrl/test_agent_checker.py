@@ -74,6 +74,18 @@ BROKEN = {
         {"update": update(lambda s: s, lambda: ())},
         "metrics that update returns are 0 values; exp",
     ),
+    "metric of two": (
+        {
+            "update": update(
+                lambda s: s, lambda: {"losses": {"actor": jnp.zeros(()), "critic": 0.0}}
+            )
+        },
+        "the metric 'losses' that update returns is a dict; expected an array",
+    ),
+    "no metric": (
+        {"update": update(lambda s: s, lambda: {"x": None})},
+        "the metric 'x' that update returns is a NoneType; expected an array",
+    ),
     "action": ({"act": act(lambda *_: jnp.float32(jnp.nan))}, "action is not finite"),
     "pair": ({"act": lambda s, m, o, k: (jnp.float32(0), m)}, "act returns 2 values; expected (ac"),
     "state alone": (
@@ -111,6 +123,22 @@ def test_a_broken_promise_is_named_in_one_line(kind: str):
 def test_greedy_agents_act_by_the_parameters_alone(action, message: str):
     with pytest.raises(AgentError, match=message):
         agent_checker(agent(), tiny.Walk(), (), agent(act=act(action)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((3, tiny.Walk(), ()), AgentError, "the agent is a int, expected an object with init, mem"),
+        ((Agent, tiny.Walk(), ()), AgentError, "the agent is the class Agent, expected an object"),
+        ((agent(), 3, ()), AgentError, "the environment is a int, expected an object with reset"),
+        ((agent(), tiny.Walk(), (), 3), AgentError, "the greedy agent is a int, expected an obje"),
+        ((agent(), tiny.Walk(), (), None, 0), ValueError, "num_envs is 0, expected a number at le"),
+        ((agent(), tiny.Walk(), (), None, 4, 0), ValueError, "num_steps is 0, expected a number"),
+    ],
+)
+def test_what_cannot_be_checked_is_named(arguments, error, message: str):
+    with pytest.raises(error, match=message):
+        agent_checker(*arguments)
 
 
 class Choices(tiny.Walk):

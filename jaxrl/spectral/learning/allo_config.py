@@ -92,7 +92,8 @@ class Config:
     dual_limit: Annotated[NonNegative, OF_DUALS] = 100.0
     """Largest size of a dual."""
     barrier_start: NonNegative = 2.0
-    """Initial weight of squared errors; above 2 is enough for only sorted order to be stable."""
+    """Initial weight b of squared errors. Only sorted order is stable, and that above twice the
+    largest λ that is learned, times graph_weight; in mazes λ is hardly above 1 for γ of 0.9."""
     barrier_step: NonNegative = 0.01
     """Growth of that weight, per mean squared error and gradient step."""
     barrier_limit: NonNegative = 4.0

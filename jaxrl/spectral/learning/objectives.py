@@ -5,7 +5,8 @@ the walk that pairs (s, s') come from, so that E[(u(s) - u(s'))²] = 2 <u, L u>.
 exact, from the law of all pairs, or means over sampled pairs; the losses are the same code.
 
 * ALLO, the augmented Lagrangian of Gomez, Bowling & Machado (ICLR 2024, arXiv 2310.10833, eq. 6):
-  its fixed points are eigenvectors, and only their sorted order is stable.
+  its fixed points are eigenvectors, and only their sorted order is stable, where the barrier b is
+  above twice the largest λ that is learned (times the weight of the graph term).
 * GDO, the graph drawing objective of Wu, Tucker & Nachum (2019): any rotation is a minimum.
 * GGDO, its generalisation by Wang et al. (2021): decreasing weights break the rotation.
 """
@@ -22,7 +23,7 @@ from jaxrl.spectral import reweighted
 Method = Literal["allo", "no_duals", "ggdo", "gdo"]
 SMOOTHING = 0.1  # weight of the newest penalty in its running mean
 MEMORY = 0.02  # weight of the newest quotients in theirs
-LARGEST = 2.0  # no Laplacian of a walk has a larger eigenvalue
+LARGEST = 2.0  # eigenvalue, where states begin as many pairs as they end; recordings may have more
 SMALLEST_GAP = 1e-7  # between eigenvalues that float32 tells apart
 FLOOR = 0.1  # least eigenvalue of a Gram matrix of features that a rotation divides by
 
@@ -245,9 +246,13 @@ def eigenvector_errors(residual: jax.Array, values: jax.Array, is_whole: bool = 
     The missing part of a vector lies outside the span of all d, where eigenvalues are at least
     about the last Ritz value: the angle is residual over gap, which is of little use for the last
     few. Within the span two vectors mix only through their missing parts (Parlett 1998, chapter
-    11). Where the span is the whole space (`is_whole`), the bound is `LARGEST` instead.
+    11). Where the span is the whole space (`is_whole`), nothing lies outside, and the bound is
+    `LARGEST` instead, or twice an eigenvalue that exceeds it.
     """
-    outer_gap = jnp.maximum((LARGEST if is_whole else values[-1]) - values, SMALLEST_GAP)
+    bound = values[-1]
+    if is_whole:
+        bound = jnp.where(bound > LARGEST, 2 * bound, LARGEST)
+    outer_gap = jnp.maximum(bound - values, SMALLEST_GAP)
     distances = jnp.abs(values[:, None] - values[None, :])
     inner_gaps = jnp.where(
         jnp.eye(len(values), dtype=bool), jnp.inf, jnp.maximum(distances, SMALLEST_GAP)

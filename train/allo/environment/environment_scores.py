@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
-from scipy import linalg
+from scipy.linalg import orth, svdvals
 
+from jaxrl.numerics import linalg
 from jaxrl.numerics.linalg import matmul
-from jaxrl.spectral.learning import objectives
 from train.allo.scores import seeds_table
 
 SMALL = 1e-4
@@ -37,15 +37,19 @@ def second_moments(u: Any, u_next: Any, product: Any = matmul) -> tuple[Any, Any
 def row_measures(u: jax.Array, u_next: jax.Array) -> dict[str, jax.Array]:
     """The measures of a row of the record; jittable.
 
-    * `persistence`: the mean over d of the ρ of the best vectors in the span of the features.
+    * `persistence`: the mean over d of the ρ of the best vectors in the span of the features,
+      whatever their scale; 0 for what they do not span.
     * `orthogonality`: the largest |E[u_j u_k] - δ_jk|.
     * `rayleigh` `[d]`: the λ that each feature has itself.
     """
     gram, energy = second_moments(u, u_next)
-    _, values = objectives.rayleigh_ritz(energy, gram)
+    size, axes = linalg.eigh(gram)
+    is_whole = size > SMALL * size[-1]
+    whiten = axes * jnp.where(is_whole, jax.lax.rsqrt(jnp.where(is_whole, size, 1.0)), 0.0)[None]
+    total_share = jnp.trace(matmul(whiten.T, matmul(gram - energy, whiten)))  # the sum of all ρ
     norm = jnp.maximum(jnp.diag(gram), 1e-12)
     return {
-        "persistence": jnp.mean(jnp.clip(1 - values, -1.0, 1.0)),
+        "persistence": jnp.clip(total_share / len(gram), -1.0, 1.0),
         "orthogonality": jnp.max(jnp.abs(gram - jnp.eye(len(gram)))),
         "rayleigh": jnp.diag(energy) / norm,
     }
@@ -58,12 +62,19 @@ def kept_shares(u: np.ndarray, u_next: np.ndarray, count: int) -> np.ndarray:
     lagged covariance relative to the instantaneous one, without subtracting means. 0 for what the
     columns do not span. Float64.
     """
-    gram, energy = second_moments(u.astype(float), u_next.astype(float), np.matmul)
-    size, axes = linalg.eigh(gram)
+    shares = shares_of(*second_moments(u.astype(float), u_next.astype(float), np.matmul))
+    return np.pad(np.clip(shares, -1, 1)[:count], (0, max(0, count - len(shares))))
+
+
+def shares_of(gram: np.ndarray, energy: np.ndarray) -> np.ndarray:
+    """ρ of the best vectors in the span of features, from the largest, of `second_moments`.
+
+    As many as the features have directions, whatever their scale.
+    """
+    size, axes = np.linalg.eigh(gram)
     whole = size > SMALL * size[-1]
     whiten = axes[:, whole] / np.sqrt(size[whole])
-    shares = 1 - linalg.eigvalsh(whiten.T @ energy @ whiten)
-    return np.pad(np.clip(shares, -1, 1)[:count], (0, max(0, count - len(shares))))
+    return 1 - np.linalg.eigvalsh(whiten.T @ energy @ whiten)
 
 
 def seed_measures(
@@ -103,10 +114,10 @@ def agreement(features: list[np.ndarray], index: int) -> dict[str, float]:
     mine = np.asarray(features[index], float)
     spans, cosines = [], []
     for other in (x for i, x in enumerate(features) if i != index):
-        bases = [linalg.orth(np.asarray(x, float), SMALL) for x in (mine, other)]
-        angles = linalg.svdvals(bases[0].T @ bases[1])
+        bases = [orth(np.asarray(x, float), SMALL) for x in (mine, other)]
+        angles = svdvals(bases[0].T @ bases[1])
         spans.append(np.minimum(angles, 1).sum() / mine.shape[1])
-        lengths = linalg.norm(mine, axis=0) * linalg.norm(other, axis=0)
+        lengths = np.linalg.norm(mine, axis=0) * np.linalg.norm(other, axis=0)
         cosines.append(np.mean(np.abs((mine * other).sum(axis=0)) / np.maximum(lengths, 1e-12)))
     return {"agreement": float(np.mean(spans)), "cosine": float(np.mean(cosines))}
 

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
 
-from jaxrl.spectral.learning import allo_state, objectives
+from jaxrl.spectral.learning import allo_state
 from jaxrl.types import AgentState
 from train.allo import scores
+from train.allo.environment.environment_scores import shares_of
 
 PAIRS = 200_000
 """Recorded pairs that measures of vectors are averaged over."""
@@ -24,8 +25,9 @@ def measures(problem: Any, agent: AgentState, key: jax.Array) -> dict[str, Any]:
     * `orthogonality`: the largest |E[u_j u_k] - δ_jk|.
     * `rayleigh` `[d]`: ½ E[(u(s) - u(s'))²] / E[u²], the λ that a feature itself has.
     * `explained`: Σ (1 - λ) of the best vectors within the span of the features, as a share of the
-      same sum of the eigenvectors compared with. Above 1 the features are smoother than cells can
-      be (the generalised matrix Rayleigh quotient of McGibbon & Pande 2015).
+      same sum of the eigenvectors compared with, whatever the scale of the features. Above 1 the
+      features are smoother than cells can be (the generalised matrix Rayleigh quotient of McGibbon
+      & Pande 2015).
     * `residual` `[d]`: |E[u(s') | s] - (1 - λ) u(s)| relative to |u|, averaged over places; 0 for
       eigenvectors of a reversible walk.
     """
@@ -35,12 +37,11 @@ def measures(problem: Any, agent: AgentState, key: jax.Array) -> dict[str, Any]:
     energy, gram, conditional = moments(problem, agent, key)
     norm = np.maximum(np.diag(gram), 1e-12)
     rayleigh = np.diag(energy) / norm
-    _, ritz = objectives.rayleigh_ritz(*(jnp.asarray(x, jnp.float32) for x in (energy, gram)))
     values = np.asarray(truth.values, float)
     return row | {
         "orthogonality": float(np.abs(gram - np.eye(len(gram))).max()),
         "rayleigh": rayleigh.tolist(),
-        "explained": float(np.sum(1 - np.asarray(ritz, float)) / np.sum(1 - values)),
+        "explained": float(np.sum(shares_of(gram, energy)) / np.sum(1 - values)),
         "residual": residuals(conditional, rayleigh).tolist(),
     }
 

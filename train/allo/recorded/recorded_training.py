@@ -17,6 +17,7 @@ from jaxrl.loop import LoopMetrics
 from jaxrl.replay import uniform
 from jaxrl.spectral import laplacian, recorded_pairs
 from jaxrl.spectral.learning import allo, allo_state, allo_walks, pair_replay
+from jaxrl.spectral.learning.allo_config import outputs
 from jaxrl.types import AgentState
 from train.allo import scores
 from train.allo.config import Config, check, learning_config, make_network
@@ -133,9 +134,32 @@ def make_problem(config: Config) -> Problem:
             f"agent.num_features is {d}, but pairs begin in {len(eigensystem.values)} states of "
             f"{config.transitions}: ask for so many or fewer"
         )
+    values = eigensystem.values[: outputs(agent, recording.num_ids)]
+    if warning := barrier_warning(config.transitions, agent, values):
+        print_once(warning)
     network = make_network(config, recording.num_ids, observation)
     return Problem(
         recording, network, agent, inputs, points, cells, law, scores.truth_of(eigensystem, d)
+    )
+
+
+def barrier_warning(path: str, config: allo.Config, values: np.ndarray) -> str:
+    """What is said of λ `[E]`, ascending, of which the last is too large for the barrier.
+
+    Empty if there is none, or nobody knows: numbers may be traced.
+    """
+    limit, weight = config.barrier_limit, config.graph_weight
+    is_known = isinstance(limit, int | float) and isinstance(weight, int | float)
+    if config.method not in ("allo", "no_duals") or not is_known:
+        return ""
+    bound = 2 * weight * values[-1]
+    if bound <= limit:
+        return ""
+    return (
+        f"{path}: λ of eigenvector {len(values)} is {values[-1]:.3g}, as of places where many "
+        f"pairs end and few begin; it is learned with a barrier above {bound:.3g}: raise "
+        "--agent.barrier-start and --agent.barrier-limit, or learn fewer by --agent.num-features "
+        "and --agent.spare-features"
     )
 
 

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from jaxrl import checkpoint, checks, dependent_fields
+from jaxrl.types import check_metrics
 from train.host.compilation import compiled, memory
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
@@ -146,7 +147,7 @@ def trace(
     except (ValueError, OverflowError) as error:
         raise UsageError(in_one_line(error)) from error
     memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config, count)
-    refuse_other_score(training.score.name, traced.chunk.out_info[1])
+    refuse_other_measures(training.score.name, traced.chunk.out_info[1])
     return traced
 
 
@@ -166,8 +167,12 @@ def compile_within_memory(traced: compiled.TracedPrograms, config: Any) -> compi
     return programs
 
 
-def refuse_other_score(score: str, report: compiled.Report) -> None:
-    """Raises UsageError unless `report` has a measure `score` that is a single number."""
+def refuse_other_measures(score: str, report: compiled.Report) -> None:
+    """Raises UsageError unless measures are arrays, and `score` one that is a single number."""
+    try:
+        check_metrics(report.metrics.agent)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     measures = report.metrics.agent | report.metrics.finished
     per_update = len(report.finite.shape)
     numbers = sorted(name for name, x in measures.items() if len(x.shape) == per_update)

@@ -280,6 +280,19 @@ def test_tabular_descent_sorts_eigenvectors_and_duals_tell_the_eigenvalues(graph
     close(duals[-1], -4 * graph_weight * truth.values[:D], atol=5e-3)
 
 
+@pytest.mark.parametrize(("share", "stays"), [(0.9, False), (1.1, True)])
+def test_sorted_order_is_stable_with_a_barrier_above_its_bound(share, stays):
+    """The bound is twice the graph weight times the largest eigenvalue that is learned."""
+    M = path()
+    truth = laplacian.eigensystem(M)
+    b = share * 2 * truth.values[-1]
+    config = allo.Config(dual_step=0.05, barrier_start=b, barrier_step=0.0, barrier_limit=b)
+    noise = 1e-3 * np.random.default_rng(7).normal(size=(S, S))
+    duals = np.diag(-4 * truth.values)
+    features, _ = descend(M, config, truth.vectors + noise, duals, 1500, 0.02)
+    assert (np.abs(features[-1] - truth.vectors).max() < 0.01) == stays
+
+
 def test_duals_lag_by_two_barriers_over_their_step():
     """1 - exp(-t / τ) of the way after t steps, τ = 2 b / dual_step, where features are fast."""
     M = path()
@@ -403,3 +416,6 @@ def test_errors_of_vectors_that_miss_nothing_are_zero_even_in_a_tie():
     assert tie[1] > 1  # they may be any two of their plane
     apart = objectives.eigenvector_errors(float32([0, 1e-3, 0, 0]), values)
     close(apart, [0, 1e-3 / 0.4, 0, 0], atol=1e-6)
+    beyond_two = float32([0.0, 1.0, 9.0])  # of a state in which many pairs end and few begin
+    whole = objectives.eigenvector_errors(float32([0, 0, 1e-4]), beyond_two, is_whole=True)
+    close(whole, [0, 0, 1e-4 / 9], atol=1e-6)

@@ -112,6 +112,8 @@ def test_shares_of_an_autoregressive_process_are_known():
     pair = u[:, :2], u_next[:, :2]
     row = scores.row_measures(*(jnp.asarray(z, jnp.float32) for z in pair))
     assert row["persistence"] == pytest.approx((1 + a) / 2, abs=0.01)
+    small = scores.row_measures(*(jnp.asarray(0.1 * z, jnp.float32) for z in (u, u_next)))
+    assert small["persistence"] == pytest.approx(shares.mean(), abs=1e-3)
     gram = np.mean(pair[0][:, :, None] * pair[0][:, None, :], axis=0)
     assert row["orthogonality"] == pytest.approx(np.abs(gram - np.eye(2)).max(), abs=0.02)
     expected = [

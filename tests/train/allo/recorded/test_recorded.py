@@ -132,6 +132,10 @@ def test_measures_are_exact_for_true_eigenvectors():
     after = M @ u / M.sum(axis=1)[:, None]
     residuals = recorded_scores.residuals((u, after, M.sum(axis=1)), truth.values[:4])
     np.testing.assert_allclose(residuals, 0, atol=1e-9)
+    weight, scaled = M.sum(axis=1)[:, None], 0.1 * u @ np.triu(np.ones((4, 4)))
+    gram, energy = scaled.T @ (weight * scaled), scaled.T @ (weight * scaled - M @ scaled)
+    shares = recorded_scores.shares_of(gram, energy)  # whose sum is what is explained
+    np.testing.assert_allclose(shares, 1 - truth.values[:4], atol=1e-9)
 
 
 @pytest.mark.slow
@@ -307,6 +311,23 @@ def test_parts_that_never_meet_are_told(tmp_path, lengths, message, capsys):
     error = capsys.readouterr().err
     assert error.count("eigenvectors then only tell the parts apart") == bool(message)
     assert message in error
+
+
+@pytest.mark.parametrize(
+    ("preset", "flags", "is_told"),
+    [
+        ("", "--agent.num-features=4", True),
+        ("", "--agent.num-features=3 --agent.spare-features=0", False),
+        ("", "--agent.num-features=4 --agent.barrier-limit=100", False),
+        ("ggdo", "--agent.num-features=4 --agent.barrier-limit=4", False),
+    ],
+)
+def test_an_eigenvalue_too_large_for_the_barrier_is_told(tmp_path, preset, flags, is_told, capsys):
+    path = tmp_path / "goal.npz"
+    np.savez(path, states=[0, 1, 2, 3] * 9 + [3, 2], lengths=[4] * 9 + [2])
+    problem = recorded_training.make_problem(parse_config(f"{preset} --transitions={path} {flags}"))
+    assert ("λ of eigenvector 4 is" in capsys.readouterr().err) == is_told
+    assert problem.truth.values[-1] > 2 or len(problem.truth.values) == 3
 
 
 def test_the_largest_parts_are_told():

@@ -320,6 +320,14 @@ def test_sizes_that_do_not_fit_leave_nothing_behind(tmp_path: Path):
         match="no number 'apples' to score: choose one of bits, length, loss, return, right",
     ):
         run(training, config, tiny.PROGRAM.address)
+
+    def nested_update(state):
+        state, metrics = tiny.make_training(config).update(state)
+        return state, metrics._replace(agent={"losses": metrics.agent})
+
+    training = tiny.make_training(config)._replace(update=nested_update)
+    with pytest.raises(UsageError, match="the metric 'losses' that update returns is a dict; exp"):
+        run(training, config, tiny.PROGRAM.address)
     assert not (tmp_path / "run").exists()
 
 
