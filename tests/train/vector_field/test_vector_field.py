@@ -128,7 +128,7 @@ def test_a_learner_that_keeps_all_samples_has_room_for_those_of_its_last_update(
     config = replace(config, run=replace(config.run, total_steps=210))
     assert make_training(config).budget_shapes_learning
     monkeypatch.setattr(learners, "state_space", lambda env, agent, *_: agent)
-    assert make_learner(config).capacity == 250
+    assert make_learner(config).capacity == 250  # pyright: ignore[reportAttributeAccessIssue]
     assert not make_training(PRESETS["seen"].config).budget_shapes_learning
 
 

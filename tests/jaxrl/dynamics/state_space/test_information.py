@@ -1,5 +1,6 @@
 """Fisher information against exact scores, dense innovations, regression and differences."""
 
+import dataclasses
 from functools import partial
 from itertools import pairwise
 
@@ -241,7 +242,8 @@ def test_a_record_of_another_model_is_refused():
 
 def test_a_model_without_inputs_has_an_information():
     model, params = random_model()
-    model, params = model.replace(num_inputs=0), params._replace(effect=params.effect[:, :0])
+    model = dataclasses.replace(model, num_inputs=0)
+    params = params._replace(effect=params.effect[:, :0])
     record = simulate(*random_model(), 4)
     shapes = jax.eval_shape(gather, model, params, record._replace(u=record.u[:, :0]))
     assert shapes.matrix.shape == (8, 8)  # q, A and c
