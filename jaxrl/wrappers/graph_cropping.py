@@ -72,19 +72,22 @@ def make(agent: Agent) -> Agent:
 
 
 def crop(graph: Graph, size: int) -> Graph:
-    """The graph `[...]`, of at most `size` nodes and edges, in `size` slots of each.
+    """The graph `[...]`, of at most `size` nodes and edges, in `size` slots of each, or all it has.
 
     One more row of nodes follows these; it is always padding, and padding edges end there.
     """
-    slots, (n, e) = min(size, graph.senders.shape[-1]), (graph.n_node, graph.n_edge)
-    crop_ends = lambda ends: jnp.minimum(ends[..., :slots], size)
+    node_slots, edge_slots = (
+        min(size, slots) for slots in (graph.nodes.shape[-2] - 1, graph.senders.shape[-1])
+    )
+    crop_ends = lambda ends: jnp.minimum(ends[..., :edge_slots], node_slots)
+    n, e = graph.n_node[..., 0], graph.n_edge[..., 0]
     return graph._replace(
-        nodes=graph.nodes[..., : size + 1, :],
-        edges=graph.edges[..., :slots, :],
+        nodes=graph.nodes[..., : node_slots + 1, :],
+        edges=graph.edges[..., :edge_slots, :],
         senders=crop_ends(graph.senders),
         receivers=crop_ends(graph.receivers),
-        n_node=jnp.stack([n[..., 0], size + 1 - n[..., 0]], axis=-1),
-        n_edge=jnp.stack([e[..., 0], slots - e[..., 0]], axis=-1),
+        n_node=jnp.stack([n, node_slots + 1 - n], axis=-1),
+        n_edge=jnp.stack([e, edge_slots - e], axis=-1),
     )
 
 

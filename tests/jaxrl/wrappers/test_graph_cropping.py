@@ -197,6 +197,25 @@ def test_what_was_cropped_is_the_same_graph_in_fewer_slots():
         assert np.all(graph.receivers[i, e:] == 16)
 
 
+@pytest.mark.parametrize(("nodes", "edges", "size"), [(6, 10, 10), (10, 6, 10), (6, 10, 8)])
+def test_a_graph_with_more_slots_of_one_kind_stays_whole(nodes: int, edges: int, size: int):
+    """Nodes and edges of the graph and of its padding are all there are, as jraph counts them."""
+    graph: Any = jraph.GraphsTuple(
+        nodes=jnp.ones((nodes + 1, 2)),
+        edges=jnp.ones((edges, 2)),
+        globals=jnp.ones((2, 1)),
+        senders=jnp.full(edges, nodes, jnp.int32).at[0].set(0),
+        receivers=jnp.full(edges, nodes, jnp.int32).at[0].set(1),
+        n_node=jnp.array([2, nodes - 1], jnp.int32),
+        n_edge=jnp.array([1, edges - 1], jnp.int32),
+    )
+    in_fewer = crop(graph, size)
+    assert jnp.sum(in_fewer.n_node) == len(in_fewer.nodes) == min(nodes, size) + 1
+    assert jnp.sum(in_fewer.n_edge) == len(in_fewer.edges) == len(in_fewer.senders)
+    assert jnp.max(in_fewer.senders) < len(in_fewer.nodes)
+    np.testing.assert_array_equal(jraph.get_node_padding_mask(in_fewer)[:3], [1, 1, 0])
+
+
 def test_sizes():
     assert sizes_of(graphs(SMALL)) == (8, 16, C)
     assert sizes_of(crop(graphs(SMALL), 6)) == (6,)
