@@ -262,6 +262,7 @@ def test_samples_ratio_is_of_the_first_sample_as_good_as_the_baseline():
     errors = np.array([[0.7, 0.5, 0.4, 0.3], [1.0, 0.9, 0.8, 0.7], [0.9, 0.8, 0.7, 0.6]])
     ratios = scores.samples_ratio(steps, errors, baseline, at=200)
     np.testing.assert_allclose(ratios, [2.0, 1.0, 0.0])
+    np.testing.assert_array_equal(scores.samples_ratio(steps, errors, baseline, at=210), ratios)
     ratios = scores.samples_ratio(steps, errors, baseline, at=150)
     np.testing.assert_allclose(ratios, [1.5, 1.5, 0.0])
 

@@ -14,7 +14,7 @@ from train.host.compilation import compiled
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
 from train.host.files.provenance import changed_files, files_of
-from train.host.files.run_directory import RunDirectory
+from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.plain_config import differences, rebuild
 from train.host.program import Program, Run, find
 from train.host.scoring import best as best_policies
@@ -38,6 +38,11 @@ def load(directory: str | Path, best: bool = False) -> Run:
         raise UsageError(
             f"{directory} has no best policies, as {program.name} plays no games while it trains: "
             "leave out --best"
+        )
+    if not checkpoint.steps(run_directory.checkpoints):
+        raise UsageError(
+            f"{directory} holds no checkpoint yet: wait for one, or go on with "
+            f"{resume_flag(directory)}"
         )
     try:
         training = program.training(config)

@@ -57,7 +57,7 @@ class Scale(NamedTuple):
         """All values, or round numbers between them where they are many."""
         if len(self.places) <= TICKS:
             return self.places
-        if self.kind == "words":
+        if self.kind in ("words", "even"):
             return dict(list(self.places.items())[:: -(-len(self.places) // TICKS)])
         low, high = min(self.places.values()), max(self.places.values())
         locator = LogLocator(subs=(1, 3), numticks=TICKS) if self.kind == "log" else MaxNLocator(5)
@@ -68,16 +68,20 @@ class Scale(NamedTuple):
 def scale_of(values: Sequence[Any]) -> Scale:
     """A logarithmic axis for positive numbers of wide range; words and switches one by one.
 
-    A few numbers of wide range with zero or negative ones among them lie at equal distances.
+    A few numbers of wide range with zero or negative ones among them lie at equal distances, and so
+    do any with infinity among them.
     """
     unique = distinct_values(values)
     if not all(isinstance(x, Real) and not isinstance(x, bool | np.bool_) for x in unique.values()):
         return Scale("words", {text: float(i) for i, text in enumerate(sorted(unique))})
     numbers = dict(sorted(unique.items(), key=lambda item: item[1]))
+    evenly = {text: float(i) for i, text in enumerate(numbers)}
+    if not np.isfinite(list(numbers.values())).all():
+        return Scale("even", evenly)
     sizes = np.abs([x for x in numbers.values() if x])
     is_wide = sizes.size > 0 and sizes.max() > WIDE * sizes.min()
     if is_wide and min(numbers.values()) <= 0 and len(numbers) <= TICKS:
-        return Scale("even", {text: float(i) for i, text in enumerate(numbers)})
+        return Scale("even", evenly)
     kind = "log" if is_wide and min(numbers.values()) > 0 else "linear"
     return Scale(kind, {text: float(x) for text, x in numbers.items()})
 

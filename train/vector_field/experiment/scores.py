@@ -321,12 +321,13 @@ def samples_ratio(
 ) -> np.ndarray:
     """How many times fewer samples than `at` reach the error of the baseline after `at`, `[S]`.
 
-    `errors` and `baseline` `[S, U]` at `steps` `[U]`; `at`, one number or `[S]`, is no more than
-    the last of these. For each seed `at` divided by the number of samples after which the error is
-    first as low; 0 if it never is. As curves are noisy and may cross early, even a baseline
-    compared with itself may get more than 1.
+    `errors` and `baseline` `[S, U]` at `steps` `[U]`; `at` is one number or `[S]`, and the last
+    step where that is less. For each seed `at` divided by the number of samples after which the
+    error is first as low; 0 if it never is. As curves are noisy and may cross early, even a
+    baseline compared with itself may get more than 1.
     """
-    ends = np.broadcast_to(np.searchsorted(steps, at), len(baseline))
+    ends = np.searchsorted(steps, np.minimum(at, steps[-1]))
+    ends = np.broadcast_to(ends, len(baseline))
     target = np.take_along_axis(baseline, ends[:, None], axis=1)
     reached = errors <= target
     first = steps[np.argmax(reached, axis=1)]

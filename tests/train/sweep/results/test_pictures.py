@@ -186,6 +186,8 @@ def test_values_that_hardly_repeat_are_taken_together():
         ([1.0, 20.0], "linear"),
         ([1, 21], "log"),
         ([0, 0.001, 0.1], "even"),
+        ([8.0, np.inf], "even"),
+        ([*range(1, 30), np.inf], "even"),
         ([-1.0, 0.0, 1.0], "linear"),
         ([True, False], "words"),
         (["adam", "sgd"], "words"),
@@ -196,6 +198,7 @@ def test_values_that_hardly_repeat_are_taken_together():
 def test_an_axis_suits_its_values(values, kind):
     scale = coordinates.scale_of(values)
     assert scale.kind == kind
+    assert len(scale.ticks()) <= coordinates.TICKS
     shares = [scale.share(scale.place(value)) for value in values]
     assert {min(shares), max(shares)} == {0.0, 1.0}
     assert len(set(shares)) == len(values)
