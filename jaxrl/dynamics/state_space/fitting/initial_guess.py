@@ -21,6 +21,8 @@ LEAST_PROCESS = 0.05
 """Smallest standard deviation of the noise of a step, in units of the state's."""
 ROUNDED = 1e-6
 """Smaller parts of a number are errors of rounding, which are not to look like a signal."""
+SMALL = 1e-3
+"""Numbers that differ by less, as of currents in ampere, are taken in units of that."""
 RIDGE = 1e-6
 """Of the regression, in units of variances."""
 
@@ -66,11 +68,13 @@ def moments(y: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
     would pull at the parameters more than all others.
     """
     mean = mean_of(y, observed)
-    deviation = jnp.sqrt(mean_of((y - mean[None, None]) ** 2, observed)) + 1e-6
     highest = jnp.max(jnp.where(observed, y, -jnp.inf), axis=(0, 1))
     lowest = jnp.min(jnp.where(observed, y, jnp.inf), axis=(0, 1))
     largest = jnp.maximum(jnp.abs(highest), jnp.abs(lowest))
-    return mean, jnp.where(highest - lowest > ROUNDED * largest, deviation, 1.0)
+    varies = highest - lowest > ROUNDED * largest
+    unit = jnp.where(varies & (highest - lowest < SMALL), highest - lowest, 1.0)
+    square = mean_of(((y - mean[None, None]) / unit[None, None]) ** 2, observed)
+    return mean, jnp.where(varies, (jnp.sqrt(square) + 1e-6) * unit, 1.0)
 
 
 def mean_of(x: jax.Array, counted: jax.Array) -> jax.Array:

@@ -1,6 +1,5 @@
 """Fisher information against exact scores, dense innovations, regression and differences."""
 
-import dataclasses
 from functools import partial
 from itertools import pairwise
 
@@ -242,7 +241,7 @@ def test_a_record_of_another_model_is_refused():
 
 def test_a_model_without_inputs_has_an_information():
     model, params = random_model()
-    model = dataclasses.replace(model, num_inputs=0)
+    model = StateSpace(model.is_count, model.dims, 0, None)
     params = params._replace(effect=params.effect[:, :0])
     record = simulate(*random_model(), 4)
     shapes = jax.eval_shape(gather, model, params, record._replace(u=record.u[:, :0]))

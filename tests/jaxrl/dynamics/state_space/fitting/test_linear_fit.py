@@ -56,7 +56,7 @@ def test_the_move_is_that_of_the_truth_in_standard_coordinates(fit):
 
 
 def test_inputs_around_another_value_have_the_same_effect(fit):
-    """Inputs may be temperatures of 49 to 51 degrees: the drift alone differs."""
+    """Temperatures of 49 to 51 degrees do what -1 to 1 do: the drift alone differs."""
     model, _, records, fitted = fit
     with jax.enable_x64(True):
         other = fit_all(model, records._replace(u=records.u + 50.0))
