@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -79,6 +80,15 @@ def test_the_page_grows_in_a_browser(server, tmp_path):
         wait_until(lambda: driver.execute_script(charts) > few)  # at the next look
         assert "40 of 40 gradient steps" in driver.execute_script("return document.body.innerText")
         assert complaints(driver) == []
+
+
+def test_what_a_run_without_a_checkpoint_can_show_is_said(follower, capfd):
+    directory = follower.run.directory
+    shutil.rmtree(directory / "checkpoints")
+    assert report.main([str(directory)]) == 2
+    message = " ".join(capfd.readouterr().err.split())
+    assert "has no checkpoint: a run saves one every --run.checkpoint-every chunks" in message
+    assert message.endswith("--live")
 
 
 def test_it_follows_one_run(capfd, tmp_path):

@@ -33,6 +33,12 @@ def load(directory: str | Path, best: bool = False) -> Run:
     """
     run = load_without_checkpoint(directory)
     run_directory, program, config = RunDirectory(run.directory), run.program, run.config
+    if not checkpoint.steps(run_directory.checkpoints):
+        raise UsageError(
+            f"{run.directory} has no checkpoint: a run saves one every --run.checkpoint-every "
+            "chunks and at its end; the curves before that are shown by python -m train.report "
+            f"{run.directory} --live"
+        )
     try:
         training = program.training(config)
         starts = config.run.members.starts
