@@ -241,6 +241,10 @@ def test_the_player_plays_steps_and_scrubs(driver, page):
     driver.execute_script(f"{slider} s.dispatchEvent(new Event('input'))")
     assert moment() == 2
     driver.execute_script("document.querySelector('.lines canvas').click()")
+    space = """return document.querySelector(arguments[0]).dispatchEvent(
+        new KeyboardEvent('keydown', { key: ' ', bubbles: true, cancelable: true }))"""
+    assert driver.execute_script(space, "summary")  # is left to what it opens
+    assert not driver.execute_script("return player.playing")
 
 
 @pytest.mark.slow
