@@ -35,9 +35,10 @@ class Growing {
   }
 }
 
-/** Whether a key does something to what has the focus: a choice, a slider, a box to tick. */
+/** Whether a key does something to what has the focus: a choice, a slider, a box to tick, a part to open. */
 function isFor({ tagName, type }, key) {
   if (key === "n") return false;
+  if (tagName === "SUMMARY") return key === " ";
   return tagName === "SELECT" || tagName === "INPUT" && (type !== "checkbox" || key === " ");
 }
 

@@ -185,6 +185,24 @@ def test_ticks_of_an_axis_have_different_texts(driver):
 
 
 @pytest.mark.slow
+def test_numbers_at_an_axis_are_not_cut_off(driver, tmp_path):
+    """Neighbours have as many digits as tell them apart, which may be many."""
+    run = untrained.snake()._replace(directory=tmp_path)
+    rows = [
+        {"seed": 0, "updates": t, "steps": t, "agent": {"kl": -0.00208301 - 2e-8 * t}}
+        | {"finished": {}}
+        for t in (1, 2)
+    ]
+    with metrics_file.open_for_process(tmp_path) as record:
+        record.append(rows)
+    page = tmp_path / "page.html"
+    page.write_text(report.build_page({"one": run}, report.Options(episodes=0, games=0)))
+    show(driver, page.as_uri())
+    script = "return [...document.querySelectorAll('.chart text')].map((x) => x.getBBox().x)"
+    assert min(driver.execute_script(script)) >= 0
+
+
+@pytest.mark.slow
 def test_the_text_beside_the_ground_of_a_colony_is_not_cut_off(driver):
     folder = Path(report.__file__).parents[1]
     paths = folder / "report/page/elements.js", folder / "durotaxis/durotaxis.js"
@@ -223,6 +241,10 @@ def test_the_player_plays_steps_and_scrubs(driver, page):
     driver.execute_script(f"{slider} s.dispatchEvent(new Event('input'))")
     assert moment() == 2
     driver.execute_script("document.querySelector('.lines canvas').click()")
+    space = """return document.querySelector(arguments[0]).dispatchEvent(
+        new KeyboardEvent('keydown', { key: ' ', bubbles: true, cancelable: true }))"""
+    assert driver.execute_script(space, "summary")  # is left to what it opens
+    assert not driver.execute_script("return player.playing")
 
 
 @pytest.mark.slow

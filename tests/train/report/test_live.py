@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -89,6 +90,15 @@ def test_a_page_ends_whose_training_was_killed_before_it_was_served(follower, mo
     monkeypatch.setenv(STARTED_BY, str(os.getppid()))
     with live.Server(follower) as server:
         server.service_actions()
+
+
+def test_what_a_run_without_a_checkpoint_can_show_is_said(follower, capfd):
+    directory = follower.run.directory
+    shutil.rmtree(directory / "checkpoints")
+    assert report.main([str(directory)]) == 2
+    message = " ".join(capfd.readouterr().err.split())
+    assert "has no checkpoint: a run saves one every --run.checkpoint-every chunks" in message
+    assert message.endswith("--live")
 
 
 def test_it_follows_one_run(capfd, tmp_path):

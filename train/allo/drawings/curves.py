@@ -87,7 +87,7 @@ def eigenvalue_curves(
     published: np.ndarray | None,
     title: str,
 ) -> None:
-    """Draws learned λ over steps, and the final ones against the true ones.
+    """Draws learned λ over steps, and those of the last row against the true ones.
 
     `truth` and `published` are `[d]`: λ of the operator that is learned, and λ as papers define it.
     Raises ValueError if shapes do not fit the rows, and if there are rows, but none with
@@ -179,7 +179,10 @@ def _limit(axes: Axes, components: Sequence[Sequence[Curve]], true_values: np.nd
 
 
 def _draw_ends(axes: Axes, truth: np.ndarray, components, colours) -> None:
-    """Draws the final λ against the true one: mean over seeds, from three on with its interval."""
+    """Draws the λ of the last row against the true one, from three seeds on with an interval.
+
+    A row has the mean over its chunk, which is above λ at the end where that still falls.
+    """
     pictures.style_axes(axes, "true λ", ((1, ""),), 1)
     axes.axline((0, 0), slope=1, color=GREY, linestyle="--", linewidth=1)
     all_values = truth.tolist()
@@ -194,7 +197,7 @@ def _draw_ends(axes: Axes, truth: np.ndarray, components, colours) -> None:
     axes.set_xlim(min(all_values) - room, max(all_values) + room)
     axes.set_ylim(axes.get_xlim())
     axes.locator_params(nbins=6)
-    axes.set_ylabel("learned λ at the end")
+    axes.set_ylabel("learned λ, mean of the last chunk")
 
 
 def _panels(title: str, **shared) -> tuple[Figure, np.ndarray]:

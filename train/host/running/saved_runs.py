@@ -41,8 +41,10 @@ def load(directory: str | Path, best: bool = False) -> Run:
         )
     if not checkpoint.steps(run_directory.checkpoints):
         raise UsageError(
-            f"{directory} holds no checkpoint yet: wait for one, or go on with "
-            f"{resume_flag(directory)}"
+            f"{run.directory} has no checkpoint: a run saves one every --run.checkpoint-every "
+            f"chunks and at its end, so wait for one, or go on with {resume_flag(run.directory)}; "
+            "the curves before that are shown by python -m train.report "
+            f"{run.directory} --live"
         )
     try:
         training = program.training(config)

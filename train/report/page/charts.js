@@ -1,6 +1,7 @@
 // Curves and histograms, as SVG.
 
 const DASHES = ["none", "6 3", "2 3", "8 3 2 3"];
+const LETTER = 6.5; // the width of a digit, at most
 const CHART = { width: 340, height: 170, left: 46, right: 8, top: 8, bottom: 24 };
 
 /** Ticks at round numbers, about `count` of them between two numbers, at least `least` apart: pairs of number and text. */
@@ -34,13 +35,14 @@ function axes(xs, ys, { width = CHART.width, height = CHART.height, least = 0 } 
     return low === high ? [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2] : [low, high];
   };
   const [x0, x1] = range(xs), [y0, y1] = range(ys);
-  const { left, right, top, bottom } = CHART;
+  const { right, top, bottom } = CHART, levels = ticks(y0, y1, 4, least);
+  const left = Math.max(CHART.left, 8 + LETTER * Math.max(0, ...levels.map(([, text]) => text.length)));
   const place = (x, y) => [
     left + ((x - x0) / (x1 - x0)) * (width - left - right),
     height - bottom - ((y - y0) / (y1 - y0)) * (height - top - bottom),
   ];
   const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  for (const [y, text] of ticks(y0, y1, 4, least)) {
+  for (const [y, text] of levels) {
     const [, v] = place(x0, y);
     svg.append(drawn("line", { class: "axis", x1: left, x2: width - right, y1: v, y2: v }));
     svg.append(drawn("text", { x: left - 4, y: v + 4, "text-anchor": "end" }, text));

@@ -247,7 +247,8 @@ class Player {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "BUTTON"].includes(event.target.tagName) && event.key === " ") return;
+    const { tagName, type } = event.target, isOwn = ["SELECT", "BUTTON", "SUMMARY"].includes(tagName) || type === "checkbox";
+    if (event.ctrlKey || event.metaKey || event.altKey || isOwn && event.key === " ") return; // which opens, presses or ticks it
     const faster = (by) => {
       this.speed = SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, SPEEDS.indexOf(this.speed) + by))];
       this.speeds.value = this.speed;

@@ -112,7 +112,7 @@ function evaluation() {
     return element("div", {}, REPORT.runs.length > 1 ? element("h3", {}, runName(i)) : "",
       shares.length ? table([`of ${quantity(found[0].games, "games")}${run.seeds.length > 1 ? ` of seed ${run.seeds[0]}` : ""}`, "share"], shares) : "",
       element("div", { class: "charts" }, ...found.filter((x) => x.counts && x.games).map((x) => histogram(words(x.name), x))),
-      found.some((x) => x.counts && !["return", "length", run.score].includes(x.name)) ? element("p", { class: "note" }, "A name that ends in sum or mean is over all steps of a game, as return and length are. All others are of its last step.") : "",
+      found.some((x) => x.counts && !["return", "length", run.score].includes(x.name)) ? element("p", { class: "note" }, "A name that ends in sum or mean is over all steps of a game, as return and length are. All others are what the environment says at its last step, which may be a sum that it keeps itself.") : "",
       rows.length ? element("details", {}, element("summary", {}, `Scores after ${content.updates ? quantity(content.updates, "updates") : "training"} (eval.json)`), table(["measure", "seed", "mean", "low", "high"], rows)) : "");
   });
   return parts.some((x) => x) ? section("Evaluation", ...parts) : "";

@@ -31,7 +31,7 @@ def test_curves_are_drawn(tmp_path, d, seeds, chunks):
         assert min(size_alone(path)) >= 300
         curves.eigenvalue_curves(rows, path, np.arange(d) / 10, np.arange(d) / 9, "A $maze_")
         assert min(size_alone(path)) >= 300
-    labels = [["similarity", "|cos|"], ["λ", "learned λ at the end"]]
+    labels = [["similarity", "|cos|"], ["λ", "learned λ"]]
     for figure, names, below in zip(
         figures, labels, ([steps, steps], [steps, "true λ"]), strict=True
     ):
@@ -41,6 +41,7 @@ def test_curves_are_drawn(tmp_path, d, seeds, chunks):
             assert axes.get_ylabel().partition(",")[0] == name
             assert axes.get_xlabel() == under
             assert axes.lines
+    assert figures[1].axes[1].get_ylabel().endswith("mean of the last chunk")  # as rows have it
 
 
 def test_a_run_without_rows_has_empty_panels(tmp_path):

@@ -213,7 +213,7 @@ class TestRefusals:
         directory.write_config(name, "bowl", descent.Config())
         with pytest.raises(UsageError, match="no best policies, as descent plays no games while"):
             saved_runs.load(tmp_path, best=True)
-        with pytest.raises(UsageError, match=f"holds no checkpoint yet: .* --resume {tmp_path}"):
+        with pytest.raises(UsageError, match=f"has no checkpoint: .* --resume {tmp_path}"):
             saved_runs.load(tmp_path)
 
     def test_of_a_program_without_games(self, tmp_path):
