@@ -181,6 +181,7 @@ def test_ticks_of_an_axis_have_different_texts(driver):
     assert texts(1_000_000, 1_001_000, 2) == ["1M", "1.0005M", "1.001M"]
     assert texts(-0.0003, 0.0003, 4) == ["-2e-4", "0", "2e-4"]
     assert texts(0.0001, 0.0002, 2) == ["1e-4", "1.5e-4", "2e-4"]
+    assert texts(8, 89, 4) == ["20", "40", "60", "80"]  # not 50 alone
     assert texts(0, 1, 4, 1) == ["0", "1"]  # as many games
 
 

@@ -8,7 +8,9 @@ const CHART = { width: 340, height: 170, left: 46, right: 8, top: 8, bottom: 24 
 function ticks(low, high, count, least = 0) {
   const rough = Math.max((high - low) / count, least) || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((m) => m * power >= rough);
+  const steps = [1, 2, 5, 10].map((m) => m * power).filter((x) => x >= least);
+  const factor = (x) => Math.max(x / rough, rough / x); // how far a step is from what was asked for
+  const step = steps.reduce((a, b) => (factor(b) < factor(a) ? b : a));
   const found = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
   return found.map((x) => [x, axisNumber(x, step)]);
