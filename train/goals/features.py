@@ -80,9 +80,8 @@ def represent(config: Config, problem: Problem, agent: AgentState) -> Representa
         times = directed_scores.times_of(spectrum)
         return Representation(*directed_scores.symmetric_eigenpairs(chain, spectrum), times)
     network = make_network(config, problem.layout.num_states)
-    features = np.asarray(
-        _features(network, learning, agent)
-    )  # not committed to a device, or later code compiles twice
+    # not committed to a device, or later code compiles twice
+    features = np.asarray(_features(network, learning, agent))
     if learning.method == "allo":
         spectrum = allo_state.eigenvalues(learning, agent)
     else:  # there are no multipliers to read them from

@@ -58,17 +58,16 @@ def are_ids(path: str, states: np.ndarray) -> bool:
 
 def moments(path: str, arrays: dict[str, np.ndarray], is_ids: bool) -> Moments:
     """The moments of the arrays of a file. Raises ValueError for what does not fit."""
-    states = arrays["states"]
-    axes = states.shape if is_ids else states.shape[:-1]
+    shape = arrays["states"].shape
+    axes, coordinates = (shape, ()) if is_ids else (shape[:-1], shape[-1:])
     ends, counts = endings(path, arrays, axes)
 
     def rows(name: str) -> np.ndarray:
-        shape = (-1,) if is_ids else (-1, states.shape[-1])
-        values = arrays[name].reshape(shape)[counts]
+        values = arrays[name].reshape(-1, *coordinates)[counts]
         return _check_ids(path, name, values) if is_ids else _vectors(path, name, values)
 
-    states = rows("states")
-    return Moments(states, rows("successors") if "successors" in arrays else None, ends[counts])
+    has_successors = "successors" in arrays
+    return Moments(rows("states"), rows("successors") if has_successors else None, ends[counts])
 
 
 def read(path: str) -> dict[str, np.ndarray]:
