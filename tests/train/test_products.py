@@ -74,9 +74,12 @@ def placed_equations(program: Any, outside: str = "") -> Iterator[tuple[str, Any
 
 
 def short_name(file: str) -> str:
-    """The name of a file from the folder of ours, or of the installed packages, on."""
+    """The name of a file from the folder of the installed packages, or of ours, on.
+
+    A virtual environment may be a folder of ours.
+    """
     path = Path(file)
-    folder = ROOT if path.is_relative_to(ROOT) else INSTALLED
+    folder = INSTALLED if path.is_relative_to(INSTALLED) else ROOT
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else file
 
 
