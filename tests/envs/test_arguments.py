@@ -65,6 +65,7 @@ def test_a_class_of_parameters_is_refused(key):
         Snake().reset(key, EnvParams)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("action", [1, np.int8(1), np.array(1), jnp.uint32(1)])
 def test_an_integer_of_any_kind_is_a_choice(key, action):
     env = Snake()

@@ -20,6 +20,7 @@ def halvings(row: jax.Array) -> tuple[jax.Array, jax.Array]:
     )
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("batch", [(), (1,), (6,), (7,), (2, 5), (3, 2, 4)])
 def test_tiles_give_what_vmap_gives(batch):
     rows = jax.random.exponential(jax.random.key(0), (*batch, WIDE)) * 10

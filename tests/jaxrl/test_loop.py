@@ -224,6 +224,7 @@ def test_actions_that_the_environment_does_not_have_are_refused(params, agent, m
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_an_environment_may_leave_out_which_actions_it_takes():
     agent = ppo.make(ACTORS["choices"], ppo.Config(minibatches=2))
     state, _ = jaxrl.train(SaysNothingOfActions(), (), agent, SIZES, 6)

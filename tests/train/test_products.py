@@ -179,6 +179,7 @@ FUNCTIONS = {
 """What no update calls, or only some; traced without arguments."""
 
 
+@pytest.mark.fast_cases(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_estimates_asks_for_full_float32(name: str):
     traced_products = products(FUNCTIONS[name])
@@ -199,7 +200,7 @@ class PlainFunction:
         return rule
 
 
-@pytest.mark.fast_cases(2)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "case",
     [

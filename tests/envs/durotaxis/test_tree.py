@@ -136,6 +136,7 @@ def test_a_colony_stays_one_tree_for_many_steps(rightward: bool):
         assert not np.asarray(colony.parent)[len(names) :].max(initial=-1) >= 0
 
 
+@pytest.mark.slow
 def test_the_environment_deletes_as_it_is_told():
     """The same actions: as many nodes at the same places, but only the tree stays connected."""
     key = jax.random.key(0)

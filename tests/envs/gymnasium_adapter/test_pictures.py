@@ -9,6 +9,7 @@ from envs.wrappers import FrameStack, StickyActions
 from tests.envs.gymnasium_adapter.environments import DUEL, SNAKE, N, short
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "env",
     [

@@ -39,6 +39,7 @@ def test_every_snake_is_a_body_on_the_board(rows, cols):
         jax.tree.map(np.testing.assert_array_equal, rebuilt, state)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("rows", "cols"), [(5, 5), (5, 4)])
 def test_the_first_observation_is_that_of_the_position(rows, cols):
     """A snake on a path through an odd board may divide it; found by a flood fill of each."""

@@ -47,7 +47,7 @@ def body(state: Any) -> list[np.ndarray]:
     return jax.tree.leaves([getattr(state, name) for name in BODY])
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "env",
     [

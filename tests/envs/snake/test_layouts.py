@@ -54,6 +54,7 @@ def test_food_becomes_scarce_before_the_board_is_full():
     assert tally["longest"] == 24
 
 
+@pytest.mark.slow
 def test_a_board_is_full_with_its_obstacles():
     pictures = [f"{corner}*ab\nfedc\nghij\nnmlk" for corner in "#."]
     games = [oracle.parse(picture, oracle.LEFT, MODERN) for picture in pictures]
@@ -67,6 +68,7 @@ def test_a_board_is_full_with_its_obstacles():
     assert [report.won for report in reports] == [True, False]
 
 
+@pytest.mark.slow
 def test_every_observation_knows_obstacles_and_all_food():
     rng = random.Random(5)
     sizes = (6, 7, oracle.MODERN, rng)
@@ -86,6 +88,7 @@ def test_every_observation_knows_obstacles_and_all_food():
 # Layouts
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("rows", "cols"), [(5, 5), (10, 10), pytest.param(32, 32, marks=pytest.mark.slow)]
 )

@@ -96,6 +96,7 @@ def test_in_play(view, rows, cols, name):
         assert tally["full boards"] > 3
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("view", ["tail", "far", "gaps", "egocentric"])
 def test_a_mirror_shows_the_mirrored_game(view):
     """What the mirror shows of a game is what the mirrored game shows, food or none."""
@@ -113,6 +114,7 @@ def test_a_mirror_shows_the_mirrored_game(view):
     )
 
 
+@pytest.mark.slow
 def test_a_game_in_a_mirror_is_the_same_game():
     """Left and right are swapped in what is seen and done, in half of the games, to the end."""
     view = "egocentric"  # soon compiled; what the mirror shows of others is proved above

@@ -182,6 +182,7 @@ def test_every_move_is_that_of_a_slow_player(which: str):
         assert not wrong, f"{name}: {len(wrong)} of {len(cases)}, such as {wrong[0]}"
 
 
+@pytest.mark.slow
 def test_players_go_around_obstacles_to_any_food():
     rng = random.Random(0)
     board = (BOARD.rows, BOARD.cols, MODERN, rng)

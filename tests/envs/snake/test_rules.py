@@ -66,6 +66,7 @@ def test_greedy_games_under_classic_rules(num_games):
     assert tally["entrapped"] > 1.5 * num_games
 
 
+@pytest.mark.slow
 def test_full_boards_under_classic_rules(num_games):
     """The last meal ends nothing: the game goes on without food until the next move kills."""
     env = Snake(4, 6, "planes")
@@ -182,6 +183,7 @@ def test_soft_entrapment_is_judged_by_its_threshold(num_games):
     assert min(tally["softly entrapped"], tally["meals in entrapment"]) > 0.3 * num_games
 
 
+@pytest.mark.slow
 def test_the_rewards_of_the_dqn_for_cpus(num_games):
     """Added up from what its authors say, move by move."""
     env = Snake(8, 7, "compass", actions="absolute", crowding=True)

@@ -17,7 +17,7 @@ from tests.envs.snake.duel import duel
 from tests.envs.snake.policies import greedy
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("view", "rows", "cols", "name"),
     [
@@ -38,6 +38,7 @@ def test_each_game_is_that_of_its_own_board(view, rows, cols, name):
     assert tally["longest"] > 10
 
 
+@pytest.mark.slow
 def test_sizes_are_uniform_and_places_those_of_the_board():
     """Each of 15 sizes comes as often, and each start of a size for one number in a row."""
     board = Board(7, 9)

@@ -49,6 +49,7 @@ def test_rivals_and_guests_are_moved_by_their_action_and_scripts_are_not():
     np.testing.assert_array_equal(observations["guest"], np.asarray(match.state.opponent) == 2)
 
 
+@pytest.mark.slow
 def test_scripts_play_as_their_slow_twins():
     env = TwoSnake(6, 10, "planes", opponents=SCRIPTS)
     params = replace(env.default_params, target=5, max_steps_in_episode=60)

@@ -99,6 +99,7 @@ def turns() -> np.ndarray:
 ALL_MOVE = np.ones((COUNT, 2), bool)
 
 
+@pytest.mark.slow
 def test_crowded_boards_look_as_to_breadth_first_search(games, turns):
     looks = jax.device_get(look(state_of(games), turns, ALL_MOVE))
     observations, from_heads, greedy, defensive, *_ = looks

@@ -23,6 +23,7 @@ from tests.envs.wrappers.games import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "game", cases({"Breakout": BREAKOUT}, {"CartPole": CARTPOLE, "Snake": SNAKE})
 )

@@ -20,6 +20,7 @@ from tests.envs.wrappers.games import (
 )
 
 
+@pytest.mark.fast_cases(1)
 @over_games
 def test_sticky_actions_execute_what_they_draw(game):
     inner = short(game)

@@ -31,6 +31,7 @@ AGENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGENTS)
 def test_one_value_learns_the_sum_of_the_components(name):
     """The same update, to the last bit, as of a reward in one number."""

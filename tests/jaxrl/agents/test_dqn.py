@@ -183,6 +183,7 @@ def n_step_by_hand(rows: list[Transition], start: int, env: int, n: int, discoun
     return total, discount ** (k + 1), row.next_obs[env]
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_batches_hold_n_step_targets(n):
     steps = random_rollout(0, length=9)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 
 from jaxrl.agents import dqn
 from jaxrl.losses import q_learning
@@ -95,6 +96,7 @@ def test_learning_rate_falls_linearly_in_gradient_updates():
     assert_equal(learner.params, before)
 
 
+@pytest.mark.slow
 def test_epsilon_falls_linearly_in_transitions():
     """6 environments x 2 steps: 12 transitions an update, from 1 to 0.2 over 60."""
     config = dqn.Config(epsilon_start=1.0, epsilon_end=0.2, epsilon_transitions=60)

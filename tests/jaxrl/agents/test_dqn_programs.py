@@ -26,6 +26,7 @@ def tiny_loop(config: dqn.Config, network: nn.Module | None = None) -> loop.Loop
 TINY = dqn.Config(warmup=0, batch_size=4, updates_per_rollout=2, capacity=40)
 
 
+@pytest.mark.slow
 def test_seeds_differ_under_vmap():
     train = tiny_loop(TINY)
     keys = jax.random.split(jax.random.key(0), 3)
@@ -86,6 +87,7 @@ def test_every_number_may_be_traced():
     jax.eval_shape(run, numbers)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("by_priority", [False, True])
 def test_the_replay_is_not_copied(by_priority):
     """100,000 transitions of 13 floats, updates and all, need a tenth more while they run."""

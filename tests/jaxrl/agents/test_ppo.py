@@ -125,6 +125,7 @@ def test_a_target_of_the_entropy_needs_whole_minibatches():
         ppo.make(NETWORK, ppo.Config(target_entropy=0.5, microbatch_size=4))
 
 
+@pytest.mark.slow
 def test_target_kl_skips_the_rest_of_an_update():
     network = ActorCritic(MLP((8,)), 2)
 

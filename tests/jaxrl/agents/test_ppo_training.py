@@ -19,7 +19,7 @@ HARDEST = ("ActionObservationReward", "TruncatedClimb")
 """The ones that need all of it; the others are slow."""
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "env",
     [
@@ -96,6 +96,7 @@ def test_a_target_keeps_a_policy_random_that_would_settle():
     assert entropy(target_entropy=0.5, entropy_gain=50.0) == pytest.approx(0.5, abs=0.1)
 
 
+@pytest.mark.slow
 def test_learning_rates_vmap_in_one_trace(key):
     env = toy.ActionReward()
     traces = chex.assert_max_traces(n=1)

@@ -173,6 +173,7 @@ def test_episodes_of_one_step_are_learned_as_without_a_memory(value_clip):
     chex.assert_trees_all_close(gradient, slope, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_update_takes_adam_steps_on_halves_of_the_environments(lab):
     """The result is that of one of the six ways to split four environments into two halves."""
     config = recurrent_ppo.Config(epochs=1, minibatches=2, learning_rate=0.03, max_grad_norm=0.1)

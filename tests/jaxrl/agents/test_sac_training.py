@@ -210,6 +210,7 @@ def test_one_trace_only():
     assert int(state.learner.updates) == 4
 
 
+@pytest.mark.slow
 def test_the_replay_is_not_copied():
     """100,000 transitions, updates and all, need a tenth more while they run."""
     one = agent(sac.Config(), num_envs=250)

@@ -67,6 +67,7 @@ def test_waves_have_the_covariance_of_a_gaussian_process():
     assert np.abs(rows - np.asarray(other)).max() > 1e-3
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "basis", [rbf.Grid(per_axis=4, dims=3), Fourier(count=7, dims=3), Polynomial(dims=3)]
 )

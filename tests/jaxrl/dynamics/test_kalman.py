@@ -49,7 +49,7 @@ def test_a_step_spreads_the_belief_by_its_jacobian():
     )
 
 
-@pytest.mark.fast_cases(2)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("dims", "channels", "poisson"),
     [(2, 30, True), (3, 30, False), (2, 1, False), (3, 2, True)],

@@ -170,6 +170,7 @@ def test_the_likelihood_never_falls(fitted_model):
     assert curve[-1] > curve[0] + 100
 
 
+@pytest.mark.slow
 def test_few_rounds_go_as_far_as_many_steps(fitted_model):
     """300 steps of expectation maximisation alone from the same start, but for a tenth of a nat."""
     _, curve, start, data = fitted_model

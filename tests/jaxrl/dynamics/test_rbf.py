@@ -34,6 +34,7 @@ def test_what_makes_no_grid_is_refused():
         rbf.features(rbf.Grid(), jnp.zeros(3))
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_a_combination_is_the_features_times_the_weights(dims):
     grid = rbf.Grid(per_axis=4, dims=dims)

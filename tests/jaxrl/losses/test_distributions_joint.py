@@ -50,6 +50,7 @@ def test_joint_sums_over_its_parts():
         assert np.array_equal(mode, part.mode())
 
 
+@pytest.mark.slow
 def test_what_is_held_counts_in_nothing():
     """It is the policy over the free coordinates alone; gradients of the others are 0."""
     mean, scale = jnp.array([0.3, -1.0, 0.5, 2.0]), jnp.array([0.5, 1.5, 1.0, 0.2])
@@ -134,7 +135,7 @@ ALL = {
 }
 
 
-@pytest.mark.fast_cases(3)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
 def test_a_batch_is_the_same_as_one_at_a_time(make):
     """And each is a pytree that goes through jit and vmap."""

@@ -183,6 +183,7 @@ def test_a_joint_policy_of_nothing_is_refused():
         Joint(()).log_prob(())
 
 
+@pytest.mark.slow
 @extreme(seed=seeds, batch=st.sampled_from([0, B]), size=sizes, scale=scales, logit_scale=scales)
 def test_joint_policies_add_up(seed, batch, size, scale, logit_scale):
     rng = np.random.default_rng(seed)

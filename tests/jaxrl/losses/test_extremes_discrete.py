@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from jaxrl.losses.distributions.discrete import Categorical, PerNode, masked
@@ -148,6 +149,7 @@ def measure_nodes(logits, other, live, action, key):
     return measures, policy.mode(), sample, policy.log_prob(sample)
 
 
+@pytest.mark.slow
 @extreme(
     seed=seeds, nodes=st.sampled_from([0, 1, 4]), actions=st.sampled_from([1, 3]), scale=scales,
     lives=st.sampled_from(["all", "one", "none"]),

@@ -20,6 +20,7 @@ def n_step_loop(data: Data, column) -> tuple[float, float, int]:
     return return_, DISCOUNT ** (k + 1), k
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("shape", [(3, 50), (1, 7), (5, 20, 3), (4,)])
 def test_n_step_against_a_loop(shape):
     data = random_data(10, shape)

@@ -62,6 +62,7 @@ def test_the_mirror_image_has_the_mirrored_policy_and_the_same_value(network):
     assert np.std(policy.logits, axis=0).min() > 0.01
 
 
+@pytest.mark.slow
 def test_units_keep_the_norm_of_observations_at_the_start(key):
     """Half of the units are 0, as after dense layers that start orthogonal."""
     obs = jax.random.normal(key, (2000, 28))

@@ -191,6 +191,7 @@ def test_gaussian_actor_critic_without_bounds():
     np.testing.assert_allclose(scale, [0.5, 3.0], rtol=1e-6)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("low", "high"), [(-2.0, 3.0), ((-2.0, 0.0), 3.0), ((-2, 0), (3, 1))])
 def test_gaussian_actor_critic_with_bounds(low, high):
     network = GaussianActorCritic(MLP((8,)), MLP((8,)), 2, low, high)

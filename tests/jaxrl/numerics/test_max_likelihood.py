@@ -33,6 +33,7 @@ STARTS = np.array([[0.0, 0.0], [5.0, 2.0]], np.float32)
 ONE = WIDE._replace(free=np.array([True, False]))
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_mean_is_that_of_its_profile():
     data = np.random.default_rng(0).normal(3.0, 2.0, 40).astype(np.float32)
     estimate = fit_normal(data, WIDE)
@@ -52,6 +53,7 @@ def test_the_interval_of_a_mean_is_that_of_its_profile():
     )
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_nineteen_times_in_twenty():
     """Intervals of 200 samples are counted; one compilation serves them all."""
     rng, truth = np.random.default_rng(1), np.array([3.0, np.log(2.0)])

@@ -119,6 +119,7 @@ def test_sampled_pairs_have_these_weights(rollout):
     np.testing.assert_allclose(share / share.sum(), UNIFORM.sum(axis=1), atol=0.01)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("starts", "room"), [((2, 0, 1, 2), 3), ((0, 1, 2), 5)], ids=["overwritten", "part written"]
 )

@@ -51,6 +51,7 @@ def rollout(seed: int, components: int = 0) -> Transition:
     return Transition(x(), jnp.zeros((T, N)), reward, x(), *flags, ())
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("components", [0, 4])
 def test_statistics_are_those_of_the_whole_history(components):
     agent = normalisation.make(recorder(), replace(BOTH, discount=0.9), N)

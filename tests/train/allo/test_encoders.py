@@ -138,6 +138,7 @@ def test_vectors_far_from_0_are_encoded_as_those_near_it(tmp_path):
         encoder.encode([[4e5, 5.3e6], [4e5, 1e300]])
 
 
+@pytest.mark.slow
 def test_a_frame_is_encoded_as_the_position_that_it_shows():
     encoder = make_encoder(
         f"frames --env.maze=GridMaze-9 --network.tile=2 --network.channels 4 {SMALL}"

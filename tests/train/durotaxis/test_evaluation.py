@@ -242,7 +242,7 @@ def drawn_strip(width: int, height: int, spread: float, monkeypatch: pytest.Monk
     return figures[0]
 
 
-@pytest.mark.fast_cases(2)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("width", "height"), [(20, 400), (600, 400), (60, 300), (200, 220)])
 def test_titles_of_a_strip_cross_nothing(width: int, height: int, monkeypatch):
     *panels, bar = drawn_strip(width, height, 15.0, monkeypatch).axes
@@ -253,6 +253,7 @@ def test_titles_of_a_strip_cross_nothing(width: int, height: int, monkeypatch):
         assert not any(title.overlaps(x) for x in others + [x for x in titles if x is not title])
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("spread", "count"), [(30.0, 6), (60.0, 0)])
 def test_a_close_up_is_larger_than_what_it_shows(spread: float, count: int, monkeypatch):
     """Its side is 52 % of the shorter side of the ground, 83 px; it shows 60 px, or 84 px."""

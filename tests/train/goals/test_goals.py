@@ -164,6 +164,7 @@ def test_a_run_that_was_stopped_continues_as_if_it_had_not_been(finished_run: Pa
     assert as_seeds(stopped) == as_seeds(finished_run)
 
 
+@pytest.mark.slow
 def test_learners_of_every_arm_fit_together_and_are_scored(untrained_run: Path):
     """Shapes of all but the scores, which are those of results by chance."""
     config, _ = command.parse(
@@ -391,6 +392,7 @@ def test_the_report_shows_a_walk_of_every_arm(finished_run: Path):
     assert scene.show(run._replace(state=None), EpisodeSelection(1, jax.random.key(0), 60)) is None
 
 
+@pytest.mark.slow
 def test_weights_of_a_sweep_are_traced(untrained_run):
     """A sweep makes the training of a member whose numbers are known only when it runs."""
     config = Config(learned=str(untrained_run), goals=1, learners=1, steps=40)

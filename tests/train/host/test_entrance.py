@@ -131,7 +131,7 @@ def test_flags_that_xla_knows_pass(flags, monkeypatch):
     entrance.refuse_flags()
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "variables", "reason"),
     [

@@ -101,6 +101,7 @@ def error_line(capsys) -> str:
     return line
 
 
+@pytest.mark.slow
 def test_elsewhere_it_is_said_where_to_start(folder: Path, capsys):
     assert evaluate.main([str(folder / "run")]) == 2
     message = capsys.readouterr().err

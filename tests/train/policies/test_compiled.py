@@ -64,6 +64,7 @@ def test_a_program_acts_as_its_policy_where_nothing_else_is(name, tmp_path):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_command_writes_two_files_and_replaces_none(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     assert main(["compile", "--policy", "snake-10x10"]) == 0

@@ -139,6 +139,7 @@ def test_scores_of_another_agent_are_left_out(ppo_export, tmp_path, monkeypatch)
         )
 
 
+@pytest.mark.slow
 def test_a_run_that_has_gone_on_takes_no_score_along(tmp_path):
     """Its `eval.json` is of the agents of before, also if it was resumed without an evaluation."""
     run, name = tmp_path / "run", tmp_path / "p.safetensors"

@@ -74,6 +74,7 @@ class TestMembers:
             assert int(row["updates"]) == result.updates
         assert len({row["updates"] for row in table(finished_sweep)}) > 1
 
+    @pytest.mark.slow
     def test_each_member_begins_with_the_policy_that_a_run_begins_with(
         self, finished_sweep, tmp_path
     ):
@@ -246,6 +247,7 @@ def test_each_batch_takes_as_many_devices_as_divide_its_members(finished_sweep, 
     assert saved_runs.load(directory / "best").config.run.devices == "auto"
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_where_there_are_fewer_devices(finished_sweep, tmp_path):
     """It was begun on more than there are here, and a sweep that is resumed takes no flags."""
     directory = tmp_path / "s"

@@ -64,6 +64,7 @@ def moves_of(agent: Agent, agent_state: AgentState, obs: PyTree) -> np.ndarray:
     return np.asarray(act(agent_state, (), obs, jax.random.key(1))[0])
 
 
+@pytest.mark.slow
 def test_games_are_counted_unless_somebody_interferes():
     game = Game(scene.duel(untrained.two_snakes(), 0, ("static",)), 0)
     assert game.players == ("two_snake", "static")

@@ -140,6 +140,7 @@ def first_state_moments(params: Params) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(params.first_mean, float), np.diag(deviation**2)
 
 
+@pytest.mark.slow
 def test_filter_and_smoother_are_those_of_the_joint_gaussian():
     _, params, record, learned = model_of(steps=25)
     y, u = arrays_with_gaps(record)
@@ -228,6 +229,7 @@ def test_simulations_have_the_mean_and_covariance_of_the_model(z):
     assert (np.asarray(other.states[:, 1:]) != states[:, 1:]).all()
 
 
+@pytest.mark.slow
 def test_a_run_filters_and_smooths_as_the_library_does(fit):
     run = saved_runs.load(fit.directory)
     problem, params = dynamics_problem.problem_of(run.config), run.agents[0].params

@@ -163,7 +163,7 @@ def random_weights(rng, name: str) -> dict[str, float]:
     return weights | {key: value for key, value in positive.items() if key in weights}
 
 
-@pytest.mark.fast_cases(2)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", SETS)
 def test_components_are_the_oracles(name: str):
     """Colonies of 0 nodes and more, some doubling beyond the capacity; weights all of their own."""

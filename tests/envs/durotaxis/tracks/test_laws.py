@@ -116,6 +116,7 @@ def test_covariates_are_those_of_a_plain_loop():
     assert covariates(alone, place, stiffness, age)[0, 1] == 0
 
 
+@pytest.mark.slow
 def test_certain_births_grow_as_the_environment_does():
     """All laws but chance: every cell has its child where `rules` has it, in every frame."""
     certain, never = np.zeros(5, np.float32), np.zeros(5, np.float32)

@@ -47,6 +47,7 @@ def test_the_environment_keeps_the_contract():
     env_checker(ContinuousMaze(LAYOUT, 0.7))
 
 
+@pytest.mark.slow
 def test_the_environment_keeps_its_walls():
     env = ContinuousMaze(LAYOUT, 0.7)
     params = env.default_params

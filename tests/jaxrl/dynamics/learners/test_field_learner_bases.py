@@ -46,6 +46,7 @@ def learn_rollout(config: Config, system: System, knowledge: Constants, rollout:
     return run(rollout)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("basis", ["fourier", "polynomial"])
 def test_a_field_in_three_dimensions_is_ridge_regression_on_its_basis(basis):
     config = Config(
@@ -301,6 +302,7 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1])
 def test_what_samples_tell_is_counted_for_one_basis_where_another_becomes_the_likeliest(place):
     """Against determinants of both in NumPy, once with either as the likeliest after them."""

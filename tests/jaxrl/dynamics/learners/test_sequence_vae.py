@@ -132,7 +132,7 @@ def test_windows_of_memory_are_the_newest_and_any_older_ones(steps):
 # What was told.
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [4, 9])
 def test_the_count_is_a_sum_over_the_newest_steps(steps):
     """Along the states as one filter, begun anew with the oldest of them, sees them.
@@ -162,7 +162,7 @@ def test_the_count_is_a_sum_over_the_newest_steps(steps):
     assert information.rate / information.shape == pytest.approx(CONFIG.noise * DT)
 
 
-@pytest.mark.fast_cases(2)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "field",
     [RBFField(GRID), FourierField(Fourier(9, D)), MLPField(D, hidden=(5,)), LinearField(D)],

@@ -103,6 +103,7 @@ def loss(params, window, masking=False):
     return MODEL.loss(params, window, MODEL.initial_carry(), jax.random.key(0), config, 0.7)
 
 
+@pytest.mark.slow
 def test_the_objective_is_the_sum_of_the_terms_that_are_left(params):
     """Likelihoods of channels that were observed, from SciPy; divergences of times that were."""
     window = Window(Y, BEFORE, VALID, OBSERVED)

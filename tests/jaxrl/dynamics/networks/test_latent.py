@@ -347,6 +347,7 @@ def test_further_members_teach_only_their_own_field_and_held_parts_stay(fresh):
     assert float(jnp.max(jnp.std(velocities, axis=0))) > 0.01
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("leading", [(), (3,), (2, 3)])
 def test_the_sum_on_accelerators_is_the_product(leading: tuple[int, ...], key):
     z_key, matrix_key = jax.random.split(key)

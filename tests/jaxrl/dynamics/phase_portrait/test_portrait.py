@@ -183,6 +183,7 @@ def test_the_logistic_map(rate, period, exponent):
         assert portrait.aperiodic.exponents[0] == pytest.approx(exponent, rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [0.1, 10.0])
 def test_coordinates_that_do_not_act_on_each_other(width):
     """Beside the logistic map a coordinate that halves or stays, spread less or more than it."""

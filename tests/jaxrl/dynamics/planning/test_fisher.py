@@ -31,6 +31,7 @@ def dense_gains(information: np.ndarray, covariance: np.ndarray) -> tuple[float,
     return fall, np.trace(covariance) - np.trace(after)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("shared", [True, False])
 def test_gains_are_those_of_the_full_matrices(shared):
     rng = np.random.default_rng(0)

@@ -154,6 +154,7 @@ def planned_inputs() -> tuple[np.ndarray, np.ndarray, int]:
     return np.asarray(z), np.asarray(actions), len(calls)
 
 
+@pytest.mark.slow
 def test_a_plan_is_made_when_the_last_one_was_taken_as_far_as_told():
     """At steps 0, 3 and 6, for both experiments together; and each has a plan of its own."""
     _, actions, searches = planned_inputs()

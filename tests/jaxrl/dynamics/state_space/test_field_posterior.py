@@ -23,6 +23,7 @@ from tests.jaxrl.dynamics.state_space.posteriors import (
 )
 
 
+@pytest.mark.slow
 def test_the_covariance_is_what_dense_algebra_leaves(record_and_fit):
     """Channels are free within a basis of the C and b that do not change the state's read-out."""
     model, params, total = record_and_fit
@@ -86,6 +87,7 @@ def test_complete_gaussian_channels_may_as_well_be_held():
     assert np.trace(unsure) > 3 * np.trace(whole)
 
 
+@pytest.mark.slow
 def test_states_that_are_seen_tell_all_there_is():
     with jax.enable_x64(True):
         model, params = random_model(Grid(3, 2, 2.0), scale=0.2)

@@ -198,7 +198,7 @@ def particle_log_likelihood(
     return total
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "counts"),
     [(Grid(5, 2, 2.0), COUNTS), (Polynomial(2, 2, 3.0), (False, True, False, True, False))],
@@ -216,6 +216,7 @@ def test_the_likelihood_is_that_of_particles(field, counts, prediction):
     assert abs(value - np.mean(runs)) < 3 * error + 0.02 * 30
 
 
+@pytest.mark.slow
 def test_padding_and_what_is_missing_add_nothing():
     model, params = random_model(Grid(4, 2, 2.0), COUNTS)
     record = simulate(model, params, 12)

@@ -41,6 +41,7 @@ def test_forecasts_of_a_linear_model_are_gaussian():
             covariance = move @ covariance @ move.T + np.diag(np.exp(2 * p.log_process))
 
 
+@pytest.mark.slow
 def test_few_particles_have_the_moments_of_a_linear_model():
     """The mean is exact whatever is drawn, and the variance right in the mean over draws."""
     model, params = random_model()

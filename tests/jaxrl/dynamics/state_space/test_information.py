@@ -82,6 +82,7 @@ def dense_information(params: Params, flat: np.ndarray, record: Record, numbers:
     return total
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("with_channels", [False, True])
 def test_it_is_that_of_dense_innovations(with_channels, monkeypatch):
     monkeypatch.setattr(information, "BLOCK", 8)  # with padding in the last block
@@ -123,6 +124,7 @@ def test_it_is_the_covariance_of_exact_scores():
     assert (np.abs(products.mean(0) - ours.mean(0)) < 4.5 * error).all()
 
 
+@pytest.mark.slow
 def test_it_is_that_of_a_regression_where_states_are_seen():
     with jax.enable_x64(True):
         model, params = random_model(Grid(4, 2, 2.0), scale=0.2)
@@ -178,7 +180,7 @@ def test_it_follows_the_filter_where_nothing_is_linear(field, effect, prediction
     np.testing.assert_allclose(ours, total, rtol=1e-5, atol=1e-6 * np.abs(total).max())
 
 
-@pytest.mark.fast_cases(2)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("field", [None, Grid(4, 2, 2.0), Fourier(6, 2, 2.0), Network(5, 2)])
 @pytest.mark.parametrize("effect", ["linear", "mlp", "state_mlp"])
 def test_the_move_is_linear_in_its_parameters(field, effect):
@@ -220,6 +222,7 @@ def test_records_add_up_and_what_is_missing_adds_nothing():
         jax.tree.map(np.testing.assert_array_equal, blind, zero_information(model, params, True))
 
 
+@pytest.mark.slow
 def test_more_data_are_never_less_information():
     with jax.enable_x64(True):
         model, params = random_model(Polynomial(2, 2, 3.0), MIXED)

@@ -49,7 +49,7 @@ def jitted_apply(network: Any) -> Any:
     return apply
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @networks
 def test_one_at_a_time_is_the_same_as_a_batch(network):
     params, apply = any_params(network), jitted_apply(network)

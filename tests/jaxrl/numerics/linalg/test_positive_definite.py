@@ -10,6 +10,7 @@ from jaxrl.numerics import linalg
 from tests.accelerator_branches import compile_as_on_accelerators
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("size", [1, 2, 6])
 def test_positive_matrices_are_factorised_together(size):
     """However many axes are mapped over, and of which argument; nothing is handed to LAPACK."""

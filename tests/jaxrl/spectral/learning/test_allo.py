@@ -39,6 +39,7 @@ def sampled_state(
     return jax.jit(remember)(rollouts)
 
 
+@pytest.mark.slow
 def test_minibatches_measure_the_law_without_bias():
     """The mean of 4,000 minibatches lies within five standard errors of the exact moments."""
     config = replace(SMALL, expectation="sampled", batch_size=16, capacity=240)

@@ -45,6 +45,7 @@ def trained_learner() -> tuple[Training, Any, loop.TrainState, loop.LoopMetrics]
     return learner, run, *run(jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_exact_training_reaches_eigenvectors_and_eigenvalues():
     learner, _, state, metrics = trained_learner()
     truth = truth_of(EXACT, state.agent)

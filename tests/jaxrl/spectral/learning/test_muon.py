@@ -18,6 +18,7 @@ def gradient(seed: int, scale: float = 1.0) -> dict[str, jax.Array]:
     return dict(zip(SHAPES, map(draw, keys, SHAPES.values()), strict=True))
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("platform", ["cpu", "accelerator"])
 def test_steps_and_state_are_those_of_optax(platform):
     params, reference = gradient(0), contrib.muon(1.0, ns_steps=ITERATIONS)

@@ -68,7 +68,7 @@ def test_pairs_never_cross_trajectories_and_follow_the_law(capacity):
     assert visits[:10].sum() == (10 if num_kept == rollouts else 0)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("capacity", [2 * 6 * 20, 10**4])
 def test_the_law_of_sampled_pairs_is_that_of_what_the_ring_holds(capacity):
     """The last two of three rollouts, or all three and many rows that nothing was written to."""

@@ -24,6 +24,7 @@ def rows_of(seeds: int, chunks: int, d: int = 3) -> list[dict]:
     ]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_every_measure_has_a_panel(tmp_path, seeds):
     path, rows = tmp_path / "losses.png", rows_of(seeds, 4)

@@ -69,6 +69,7 @@ def test_of_a_group_that_goes_on_the_nearest_true_vectors_are_shown(tmp_path):
     assert any("goes on beyond" in text.get_text() for text in figure.texts)
 
 
+@pytest.mark.slow
 def test_more_than_six_pairs_take_another_double_row(tmp_path):
     sizes = {}
     for d in (1, 4, 6, 7, 8):

@@ -70,6 +70,7 @@ def test_what_spoils_values_is_not_told_of_walks(module, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_a_trained_policy_walks_and_is_mixed_with_chance():
     options = ("rows=6", "cols=6", "observation=near", "actions=relative")
     rewards = []

@@ -268,7 +268,7 @@ def test_nodes_are_enough_for_long_walks():
 # A walk that explores.
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("maze", ["rooms-3x3-size4", "GridMaze-9"])
 def test_pairs_of_an_exploring_walk_have_the_law_of_the_uniform_one(maze):
     config, _, state = start_training(
@@ -291,6 +291,7 @@ def test_walks_with_a_wind_each_are_learned_from_their_own_pairs():
     assert train_and_measure(f"{SMALL} --env.wind-spread=0.8", 4)[1] > 0.98
 
 
+@pytest.mark.slow
 def test_pairs_of_walks_with_a_wind_each_have_their_own_law():
     config, _, state = start_training(f"{SMALL} --env.wind-spread=0.8")
     assert learning_config(config).estimate == "pairs"

@@ -184,6 +184,7 @@ def test_csv_and_npz_hold_the_same(episodes, tmp_path: Path):
                 assert [int(text or -1) for text in texts] == values.tolist()
 
 
+@pytest.mark.slow
 def test_the_episodes_are_those_of_an_evaluation(parts, episodes):
     env, params, agent = parts
     evaluate = jax.jit(jaxrl_evaluate.evaluate, static_argnums=(0, 2, 5, 6, 7))

@@ -68,6 +68,7 @@ def test_the_environment_keeps_the_contract():
     env_checker(GuidedWalk(LAYOUT, 0.7, 4))
 
 
+@pytest.mark.slow
 def test_rewards_are_those_of_a_slow_walk():
     env = GuidedWalk(LAYOUT, 0.7, 4)
     goal = np.array([2.5, 2.5])
@@ -211,6 +212,7 @@ def test_a_row_has_shares_of_the_episodes_of_its_chunk():
     assert row["height"] == pytest.approx(0.7)
 
 
+@pytest.mark.slow
 def test_paths_begin_in_the_same_places_in_all_tasks(untrained_run):
     config = SpaceConfig(learned=str(untrained_run), goals=1, options=0, hidden=(8,))
     tasks = tasks_of_run.make_tasks(config)

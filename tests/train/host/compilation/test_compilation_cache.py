@@ -48,6 +48,7 @@ def files(home: Path) -> list[Path]:
     return sorted(path for path in home.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_what_one_command_compiled_no_other_has_to(home, hits, monkeypatch, capsys):
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

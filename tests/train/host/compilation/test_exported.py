@@ -105,6 +105,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_a_program_follows_from_is_told_apart(change, command):
     assert walk_once()[0] == 1
@@ -113,6 +114,7 @@ def test_what_a_program_follows_from_is_told_apart(change, command):
     assert walk_once()[0] == 0
 
 
+@pytest.mark.slow
 def test_other_code_packages_and_settings_are_told_apart(command, monkeypatch, tmp_path):
     assert walk_once()[0] == 1
     jax.config.update("jax_threefry_partitionable", False)
@@ -172,6 +174,7 @@ NOT_KEPT = {
 }
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("case", NOT_KEPT.values(), ids=NOT_KEPT)
 def test_what_may_change_unseen_is_traced_each_time(case, command):
     assert walk_once(**case)[0] == 1
@@ -190,6 +193,7 @@ def test_a_command_without_a_cache_traces_each_time(command):
     assert walk_once()[0] == 1
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("content", [b"", b"{}\n", b'{"structure": 1}\nabc', b"no JSON\nabc"])
 def test_an_entry_that_cannot_be_read_is_replaced(content, command):
     places = walk_once()[1]

@@ -37,6 +37,7 @@ def crc32(path: Path) -> str:
     return f"crc32 {zlib.crc32(path.read_bytes()):08x}"
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_says_which_file_was_changed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
@@ -90,6 +91,7 @@ def test_a_run_that_is_loaded_says_which_file_was_changed(
     assert warning.getMessage().startswith(f"data: {before} -> {after} since {run} was saved")
 
 
+@pytest.mark.slow
 def test_a_state_that_does_not_fit_a_changed_file_is_refused_with_what_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

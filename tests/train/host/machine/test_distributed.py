@@ -154,7 +154,7 @@ def test_the_others_end_when_one_is_killed(tmp_path, victim):
     assert updates == sorted(set(updates))
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", ["exists already", "is being written by another process"])
 def test_what_only_the_first_is_refused_ends_all(tmp_path, reason):
     """It alone opens the files; the other one says so in one line, and does not wait for it."""

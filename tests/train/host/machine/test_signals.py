@@ -56,6 +56,7 @@ def test_a_signal_ends_a_command_that_says_what_is_kept(what: str, number: signa
     assert time.monotonic() - sent < signals.PATIENCE + 2
 
 
+@pytest.mark.slow
 def test_a_second_signal_quits_at_once():
     with begin("computes") as process:
         time.sleep(0.5)

@@ -144,7 +144,7 @@ sys.exit(command.main(tiny.PROGRAM, sys.argv[2:]))
 """
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limits")
 @pytest.mark.parametrize(
     ("size", "every", "file"),

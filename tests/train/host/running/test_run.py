@@ -257,6 +257,7 @@ def test_fields_that_were_added_since_a_run_began_have_their_defaults(
         refuse(configure(resume=whole_run.directory, agent={"replay": 8}))
 
 
+@pytest.mark.slow
 def test_networks_of_a_run_have_its_precision(
     tmp_path: Path, whole_run: Result, monkeypatch: pytest.MonkeyPatch
 ):

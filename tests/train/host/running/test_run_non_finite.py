@@ -81,6 +81,7 @@ class TestNonFinite:
         with pytest.raises(NonFiniteError, match="update 1 of seed 0"):
             train(self.poisoned_config(tmp_path, float("inf"), on_nonfinite="skip"))
 
+    @pytest.mark.slow
     def test_skip_starts_broken_environments_anew(self, tmp_path: Path, capsys):
         """Else they would stay broken, and no update of the last chunks would count."""
         result = self.run_broken_environment(tmp_path, "skip")

@@ -132,6 +132,7 @@ def test_an_interrupted_run_keeps_the_same(finished_run, tmp_path):
         assert scores_of(finished_run, seed) == scores_of(directory, seed)
 
 
+@pytest.mark.slow
 def test_patience_ends_a_run_that_no_longer_improves(tmp_path, monkeypatch):
     course = iter([0.5, 0.7, 0.6, 0.7, 0.9])
     score = lambda episodes: {"games": 9, "right": {"mean": next(course)}}
@@ -145,6 +146,7 @@ def test_patience_ends_a_run_that_no_longer_improves(tmp_path, monkeypatch):
     assert train(directory, patience=3, resume=str(directory)).updates == CHUNKS * LENGTH
 
 
+@pytest.mark.slow
 def test_a_run_that_patience_ends_when_it_is_resumed_has_ended(tmp_path, monkeypatch):
     """A signal came while the games were played after which it ends."""
     course, directory = iter([0.5, 0.4, 0.3]), tmp_path / "run"
@@ -253,6 +255,7 @@ def test_a_policy_that_was_found_meanwhile_is_not_taken_for_the_one_that_was_sco
     assert line == f"{tmp_path} holds a better policy by now: start again to score that one"
 
 
+@pytest.mark.slow
 def test_a_signal_while_games_are_played_loses_no_chunk(finished_run, tmp_path, monkeypatch):
     """The rows are written without the score, which is played again when the run goes on."""
     directory = tmp_path / "run"

@@ -96,6 +96,7 @@ def test_a_snake_goes_where_the_arrows_say():
         Game(live, 0).step(4)
 
 
+@pytest.mark.slow
 def test_the_red_snake_goes_where_the_arrows_say_and_the_blue_as_it_likes():
     live = live_of(untrained.two_snakes())
     game, free = Game(live, 0), Game(live, 0)

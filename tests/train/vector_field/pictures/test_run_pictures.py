@@ -73,6 +73,7 @@ def test_pictures_drawn_again_have_the_trails_of_before(finished_run, paths, mon
             np.testing.assert_array_equal(trails[name][0, -1], newest)
 
 
+@pytest.mark.slow
 def test_a_film_shows_what_the_record_says(finished_run, monkeypatch, tmp_path):
     film_moments = []
     write = film.write
@@ -131,6 +132,7 @@ def test_a_recording_can_be_learned_from(finished_run, tmp_path):
         assert set(arrays) == {"y", "u", "z", "belief"}
 
 
+@pytest.mark.slow
 def test_snapshots_show_the_learned_fields(finished_run):
     look = partial(field_snapshot, SMALL, make_learner(SMALL))
     snapshot = jax.jit(jax.vmap(look))(finished_run.states[-1])

@@ -89,6 +89,7 @@ def test_a_perfect_model_has_no_error(flags):
     np.testing.assert_allclose(learner.uncertainty(state, z), expected, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_deviations_are_those_of_fields_drawn_from_the_posterior_also_far_from_states():
     config = parse_config("latent --online.fields polynomial --env.channels 5")
     env, learner = make_env(config), make_learner(config)

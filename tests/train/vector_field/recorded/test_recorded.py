@@ -149,6 +149,7 @@ def test_pictures_show_the_longest_episode_that_was_held_out():
     assert series.shown_part(whole, held_out) == (-1, slice(320, STEPS))
 
 
+@pytest.mark.slow
 def test_a_latent_state_of_one_dimension_is_drawn(tmp_path):
     """Its velocity against it, the same as the model's at each point by itself."""
     config = config_with_data(tmp_path / "line.npz", y=Y[:120], u=U[:120])
@@ -216,6 +217,7 @@ def test_data_are_no_constants_of_the_program(tmp_path):
     assert max(map(len, literals), default=0) < 2 * ahead_of_time.LARGE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "name"), [("state_space", "state_space.prior"), ("sequence_vae", "env.dt")]
 )

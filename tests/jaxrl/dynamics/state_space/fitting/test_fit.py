@@ -43,7 +43,7 @@ def test_what_is_known_stays_and_the_rest_is_at_least_as_likely_as_the_truth():
     assert likelihood(fitted) > likelihood(truth) - 0.5  # the maximum is above it
 
 
-@pytest.mark.fast_cases(3)
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("length", [1, 7, 40, 2, 6, 12, 15, 16])
 def test_steps_ahead_are_compared_with_the_same_steps(length):
     """Nothing but the logarithm of a noise of 0.01 is left, in windows of any length."""

@@ -42,6 +42,7 @@ def test_nothing_nearby_is_likelier_and_the_truth_neither(fit):
         assert np.abs(unit * getattr(slope, name)).max() < 1.0, name
 
 
+@pytest.mark.slow
 def test_the_move_is_that_of_the_truth_in_standard_coordinates(fit):
     model, params, records, fitted = fit
     eigenvalues = lambda p: np.sort_complex(np.linalg.eigvals(np.eye(2) + p.transition))

@@ -13,7 +13,7 @@ from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 IS_COUNT = (True, False, False, True)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
 def test_the_likelihood_differs_by_the_units_alone(size):
     with jax.enable_x64(True):

@@ -41,6 +41,7 @@ def add_samples(model, candidate, record: Record):
     )(candidate, record)
 
 
+@pytest.mark.slow
 def test_samples_one_by_one_are_a_regression_where_states_are_seen():
     """Parameters, their covariance and the nats that are gained, in closed form."""
     model, truth = exactly_observed_model()

@@ -20,6 +20,7 @@ improve = jax.jit(partial(scoring.improve, prior=PRIOR))
 MIXED = (True, True, False, False, False)
 
 
+@pytest.mark.slow
 def test_scoring_is_a_regression_where_states_are_seen():
     """The target is z' - z; only noise of 0.001 is between the states and what is observed."""
     model, params = random_model(BUMPS, counts=(False, False))
@@ -74,6 +75,7 @@ def test_scoring_ends_at_a_mode_and_never_falls(counts):
     assert slope @ np.linalg.solve(curvature, slope) / 2 < 0.5  # nats that are left to gain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dims", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_a_step_keeps_the_read_out_of_the_state(dims):
     """Changes of C and b are orthogonal to the columns of C, in units of the channels' noise."""
