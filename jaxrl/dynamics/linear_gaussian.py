@@ -93,17 +93,29 @@ def accelerated_step(params: Params, data: Episodes) -> tuple[Params, jax.Array]
     Varadhan & Roland (2008), scheme S3: with r the first change and v the change of the change,
     x + 2 s r + s² v for s = |r| / |v|, at least 1, where both steps alone end.
     """
-    first, before = em_step(params, data)
-    second, between = em_step(first, data)
-    x, x_first, x_second = (_to_line(each) for each in (params, first, second))
+
+    # A loop of three steps, as what stands in a program three times is compiled three times.
+    def step(points: tuple, is_third: jax.Array) -> tuple[tuple, jax.Array]:
+        _, before, newest = points
+        start = where_tree(is_third, _extrapolate(*points), newest)
+        after, log_likelihood = em_step(start, data)
+        return (before, newest, after), log_likelihood
+
+    is_third = jnp.array([False, False, True])
+    points, log_likelihoods = jax.lax.scan(step, (params, params, params), is_third)
+    _, second, third = points
+    is_better = log_likelihoods[2] >= log_likelihoods[1]  # not for NaN
+    return where_tree(is_better, third, second), log_likelihoods[0]
+
+
+def _extrapolate(start: Params, first: Params, second: Params) -> Params:
+    """The parameters that two steps lead to if they go on."""
+    x, x_first, x_second = map(_to_line, (start, first, second))
     change = x_first - x
     bend = x_second - x_first - change
     tiny = jnp.finfo(x.dtype).tiny
     size = jnp.maximum(jnp.linalg.norm(change) / jnp.maximum(jnp.linalg.norm(bend), tiny), 1.0)
-    far = _from_line(x + 2 * size * change + size**2 * bend, second)
-    third, after = em_step(far, data)
-    is_better = after >= between  # not for NaN
-    return jax.tree.map(lambda a, b: jnp.where(is_better, a, b), third, second), before
+    return _from_line(x + 2 * size * change + size**2 * bend, second)
 
 
 def _to_line(params: Params) -> jax.Array:
