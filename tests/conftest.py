@@ -45,7 +45,7 @@ jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_legacy_prng_key", "error")
 
 # Traces are many small objects: by default Python looks for cycles among them after every 700.
-gc.set_threshold(20_000, 20, 20)
+gc.set_threshold(200_000, 50, 100)
 
 
 @pytest.fixture

@@ -181,6 +181,7 @@ def test_bad_arguments_are_refused(arguments, message):
         envs.make("Snake-v0", **arguments)
 
 
+@pytest.mark.slow
 def test_auto_reset_has_the_distribution_of_gymnax():
     """Our step against gymnax's own: same transition, and resets drawn from the same law."""
     env = Snake(4, 5, "features", rules="modern")

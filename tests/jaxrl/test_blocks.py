@@ -159,6 +159,7 @@ def test_windows_end_with_their_episode_in_every_block():
         np.testing.assert_array_equal(window.mask[:, column], np.arange(3) <= at)
 
 
+@pytest.mark.slow
 def test_pairs_are_of_one_walk_of_their_block():
     ring = pair_replay.init(jnp.zeros((), jnp.int32), R * N, N, R, blocks=K)
     name = jnp.arange(R * N).reshape(R, N)
@@ -195,6 +196,7 @@ def slow_draw(mass: np.ndarray, valid: np.ndarray, share: np.ndarray) -> list[tu
     return draws
 
 
+@pytest.mark.slow
 def test_priorities_are_drawn_from_in_each_block_as_by_a_slow_program():
     """And the importance weights are (n P)^-β over the largest, with P of the mixture."""
     random = np.random.default_rng(0)

@@ -259,6 +259,7 @@ def test_numbers_out_of_bounds_count_as_the_nearest_within():
     np.testing.assert_array_equal(one.colony.x, other.colony.x)
 
 
+@pytest.mark.slow
 def test_a_measured_field_is_ground_like_any_other():
     """The law written out as a field gives the same episode."""
     env = Durotaxis(capacity=12, **LOCAL)

@@ -33,6 +33,7 @@ def test_pictures_follow_the_state(env):
     assert not np.array_equal(before, after)
 
 
+@pytest.mark.slow
 def test_the_last_picture_is_of_the_end():
     """Not of the next episode, which has not begun."""
     games = GymnasiumVectorEnv(SNAKE, N, short(SNAKE, 1), render_mode="rgb_array")

@@ -17,6 +17,7 @@ from tests.envs.recorder import Limits, Parts, Recorder
 from tests.envs.wrappers.games import CARTPOLE, play, short
 
 
+@pytest.mark.slow
 def test_parts_are_flattened_as_gymnasium_does():
     inner, env = Parts(), FlattenObservation(Parts())
     theirs, params = gymnasium_space(inner.observation_space()), short(inner)

@@ -22,6 +22,7 @@ def random_batches(seed: int, updates: int, batch: int = 5) -> Batch:
     return Batch(steps.obs, steps.action, steps.reward, discount, steps.next_obs)
 
 
+@pytest.mark.slow
 def test_target_network_follows_every_period_of_gradient_updates():
     """Updates 7, 14 and 21 of 25 copy, whether a rollout has one update or five."""
     config = dqn.Config(target_period=7)

@@ -76,6 +76,7 @@ def test_sac_tells_the_middle_of_its_policy_and_the_lower_critics_value():
     np.testing.assert_allclose(explanation["value"], np.min(q_values), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_recurrent_agent_tells_what_it_makes_of_its_memory():
     network = RecurrentActorCritic(MLP((8,)), ActorCritic(MLP(()), 4), 5)
     agent = recurrent_ppo.make(network, recurrent_ppo.Config())

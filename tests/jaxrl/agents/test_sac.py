@@ -154,6 +154,7 @@ def test_targets_average_the_critics_exponentially(tau):
         np.testing.assert_allclose(learner.target_params.critic["v"], expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_fixed_temperature_stays():
     config = replace(WARM, learn_temperature=False, initial_temperature=0.3)
     one = agent(config, num_envs=N)
@@ -266,6 +267,7 @@ def test_a_full_replay_ends_the_warm_up():
         assert int(metrics["updates"]) == expected
 
 
+@pytest.mark.slow
 def test_the_replay_holds_scaled_actions_and_true_successors():
     one = agent(WARM, num_envs=N)
     state = jax.jit(one.init)(jax.random.key(0), jnp.zeros(D))

@@ -199,6 +199,7 @@ def test_clipped_against_scipy_and_its_samples():
     np.testing.assert_allclose(policy.mode(), [0.3, -1.0, 1.0], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_gradient_of_clipped_is_that_of_scipy_even_far_out():
     slope = jax.grad(lambda mean, a: clipped_normal(mean, 0.5).log_prob(a))
     for mean in (-20.0, -0.3, 0.4, 15.0):

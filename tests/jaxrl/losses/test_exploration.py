@@ -51,6 +51,7 @@ def runs_of(repeating):
     return padded[1::2] - padded[::2]
 
 
+@pytest.mark.slow
 def test_a_random_action_is_kept_until_its_time_is_over(key):
     """A slow player follows the same draws, kept apart from the actions."""
     q, epsilon, exponent = jnp.array([0.0, 0.0, 1.0]), 0.3, 2.0

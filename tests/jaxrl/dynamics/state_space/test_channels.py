@@ -77,6 +77,7 @@ def test_the_expected_observation_of_one_state_and_of_many():
     np.testing.assert_allclose(one, expected[0, 0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_observations_are_drawn_with_their_mean_and_variance():
     many = jnp.tile(jnp.asarray(Z, jnp.float32), (40_000, 1))
     drawn = np.asarray(channels.draw(COUNTED, PARAMS, many, jax.random.key(0)))

@@ -152,7 +152,7 @@ def test_counts_move_the_state_to_the_mode_and_weigh_as_by_quadrature():
     np.testing.assert_allclose(log_likelihood, exact, atol=0.01)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [-1.0, 2.5, -2.5])
 def test_counts_far_from_what_was_expected_do_not_throw_the_state_off(distance):
     """Where Newton's method alone ends up to thousands of standard deviations away."""

@@ -66,6 +66,7 @@ def test_few_particles_have_the_moments_of_a_linear_model():
             covariance = move @ covariance @ move.T + np.diag(np.exp(2 * p.log_process))
 
 
+@pytest.mark.slow
 def test_windows_are_drawn_evenly_from_all_there_are():
     model, params = random_model()
     record = simulate(model, params, 10)

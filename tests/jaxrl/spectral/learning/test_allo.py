@@ -88,6 +88,7 @@ def test_features_of_all_states_or_of_a_batch_are_the_same():
         chex.assert_trees_all_close(grads_by_observation, true, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_outputs_are_permuted_only_where_due(key):
     network: Any = Encoder(MLP((8,)), 6)
     inputs = jnp.eye(9)

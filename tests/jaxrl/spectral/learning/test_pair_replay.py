@@ -26,7 +26,7 @@ def fill_ring(state, next_state, done, capacity: int, steps: int):
     return remember(*map(jnp.asarray, (state, next_state, done)))
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("capacity", [2 * 8 * 6 + 7, 10**4])
 def test_pairs_never_cross_trajectories_and_follow_the_law(capacity):
     """The state is the number of the transition, so a pair says where it begins and ends.

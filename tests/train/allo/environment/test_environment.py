@@ -39,6 +39,7 @@ def module(tmp_path, monkeypatch) -> str:
 # Walks.
 
 
+@pytest.mark.slow
 def test_walks_are_those_of_the_environment(module):
     walks = make_walks(
         Maze(id=f"{module}:Ring", numbers=("max_steps_in_episode=7",), walk_steps=20)

@@ -212,7 +212,7 @@ def test_a_biased_walk_teaches_its_own_eigenvectors_or_those_of_the_uniform_one(
     assert train_and_measure(f"{SMALL} {BIASED} {flags}", 4)[1] > 0.99
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @biased_walk_flags
 def test_a_biased_walk_has_its_own_law_or_that_of_the_uniform_one(flags):
     config, _, state = start_training(f"{SMALL} {BIASED} {flags}")

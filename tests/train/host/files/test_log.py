@@ -257,6 +257,7 @@ def test_a_package_that_is_missing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_wandb_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     """A mode that there is not; only it knows them."""
     monkeypatch.setenv("WANDB_MODE", "sideways")

@@ -70,6 +70,7 @@ def test_samples_one_by_one_are_a_regression_where_states_are_seen():
     assert after.posterior.information == pytest.approx(nats, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_missing_sample_teaches_nothing():
     model, truth = random_model(BUMPS)
     before = candidate_of(model, truth)
