@@ -137,17 +137,26 @@ def map_ways(
     order = np.argsort(np.concatenate(parts))
 
     def run(*arguments):
+        numbers, kinds = without_keys(arguments)
         results = []
         for rows, way in zip(parts, group.ways, strict=True):
-            part = _part(group, rows, way)
-            of_part = [
-                jax.tree.map(lambda x: x[rows], x) if varies_by_policy else x  # noqa: B023
-                for varies_by_policy, x in zip(by_policy, arguments, strict=True)
-            ]
-            results.append(map_group(body_of((way,)), part, by_policy, fields, in_turns)(*of_part))
-        return jax.tree.map(lambda *x: jnp.concatenate(x)[order], *results)
+            body, part = body_of((way,)), _part(group, rows, way)
+            of_part = with_keys(_rows(numbers, rows, by_policy), kinds)
+            results.append(map_group(body, part, by_policy, fields, in_turns)(*of_part))
+        trees, result_kinds = zip(*map(without_keys, results), strict=True)
+        joined = jax.tree.map(lambda *x: jnp.concatenate(x)[order], *trees)
+        return with_keys(joined, result_kinds[0])
 
     return run
+
+
+def _rows(arguments: tuple, rows: np.ndarray, by_policy: Sequence[bool]) -> tuple:
+    """The arguments of the policies in these rows."""
+    of_rows = lambda x: x[rows]
+    return tuple(
+        jax.tree.map(of_rows, x) if varies_by_policy else x
+        for varies_by_policy, x in zip(by_policy, arguments, strict=True)
+    )
 
 
 def _part(group: Group, rows: np.ndarray, way: stimulation.Config) -> Group:
