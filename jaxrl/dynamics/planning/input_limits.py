@@ -84,6 +84,6 @@ def violations(limits: Limits, before: jax.Array, plan: jax.Array) -> dict[str, 
     outside = jnp.maximum(plan - limits.high[None], limits.low[None] - plan)
     return {
         "box": jnp.max(outside),
-        "change": jnp.max(jumps - limits.change),
+        "change": jnp.max(jumps - jnp.atleast_1d(limits.change)[None]),
         "charge": jnp.max(window_charges(limits, plan)) - limits.charge,
     }

@@ -38,7 +38,8 @@ def run_directory(tmp_path_factory) -> Path:
 def test_its_field_is_the_learned_one_after_least_squares(run_directory):
     """In NumPy: the affine map that takes the true decoder to the learned one, by `lstsq`."""
     run, model = load(run_directory), fitted.load(run_directory, policy="bang5")
-    agent = jax.tree.map(lambda x: np.asarray(x[0, 0]), run.agents[0]["bang5"])
+    of_policies = jax.tree.map(np.asarray, run.agents[0]["d_optimal"])
+    agent = jax.tree.map(lambda x: x[1, 0], of_policies)
     ours, true = agent.params["decoder"], agent.known.numbers.emission[0]
     linear = np.linalg.lstsq(ours["matrix"], true.weight, rcond=None)[0]
     shift = np.linalg.lstsq(ours["matrix"], true.bias - ours["offset"], rcond=None)[0]

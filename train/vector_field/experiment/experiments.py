@@ -1,7 +1,7 @@
 """Many online experiments in one program: every policy on every field.
 
-Policies that differ only in numbers share one compiled body (`policy_groups`). Within a seed all
-policies have the same world, initial state and random numbers.
+Policies share one compiled body, but for how they choose inputs (`policy_groups`). Within a seed
+all policies have the same world, initial state and random numbers.
 
 Axes: F fields, P policies of a group, G points of the grid along each axis, d latent dimensions, Q
 states that a controller can reach; places are the grid's cells `[G, G]`, or these states `[Q]`.
@@ -24,10 +24,20 @@ from jaxrl.numerics.tracing import trace_once
 from jaxrl.types import PyTree, Transition
 from train.vector_field.experiment import stopping
 from train.vector_field.experiment.field_errors import fields_at, relative_error
-from train.vector_field.experiment.policy_groups import Group, groups, map_group
+from train.vector_field.experiment.policy_groups import (
+    NUMBERS,
+    Group,
+    Way,
+    groups,
+    map_ways,
+    way_of,
+)
 from train.vector_field.experiment.reach import reachable, scored_points, visits
 from train.vector_field.experiment.stopping import StopRule, Watch
 from train.vector_field.learners import Learner
+
+Ways = tuple[stimulation.Config, ...]
+"""Ways to choose inputs, as in `Group.ways`."""
 
 TRAIL = 1_000
 """Number of newest latent states that are kept for pictures."""
@@ -71,7 +81,7 @@ class Setting(NamedTuple):
     learner: Learner
     policies: tuple[str, ...]
     groups: list[Group]
-    steps: list[Callable]  # of each group, `make_step`
+    step_of: Callable[[Ways], Callable]  # `make_step` of ways to choose inputs
     box: float  # the field is scored within ± this
     samples: int  # steps of one `Laboratory.advance`
     keep: int  # R, newest samples that an experiment holds
@@ -94,10 +104,10 @@ def make(
 ) -> Laboratory:
     """Experiments that advance by `samples` at a time; arguments as `Setting` describes them."""
     names, grouped = tuple(policies), groups(policies)
-    steps = [make_step(env, learner, group.base) for group in grouped]
+    step_of = cache_by_ways(partial(make_step, env, learner))
     keep = max(keep, samples)
     setting = Setting(
-        env, worlds, learner, names, grouped, steps, box, samples, keep, stop, goal, in_turns
+        env, worlds, learner, names, grouped, step_of, box, samples, keep, stop, goal, in_turns
     )
     return Laboratory(partial(begin_all, setting), partial(advance_all, setting))
 
@@ -109,11 +119,11 @@ def begin_all(setting: Setting, key: jax.Array) -> tuple[PyTree, PyTree]:
     find = partial(reachable, setting.env, box=setting.box)
     within = jax.vmap(lambda p, k: find(p, key=k))(params, jax.random.split(reach_key, fields))
     agents, experiments = {}, {}
-    for group, step in zip(setting.groups, setting.steps, strict=True):
+    for group in setting.groups:
         keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
-        body = partial(begin, setting, step, group.base)
-        run = map_group(body, group, (False, False, False), fields, setting.in_turns)
-        initial = run(group.numbers, params, within, keys)
+        body_of = lambda ways: partial(begin, setting, ways)
+        run = map_ways(body_of, group, (False, False, False), fields, setting.in_turns)
+        initial = run(params, within, keys)
         agents[group.policies[0]], experiments[group.policies[0]] = initial
     return agents, (experiments, within)
 
@@ -124,13 +134,11 @@ def advance_all(
     """`Laboratory.advance`."""
     experiments, within = progress
     agents, experiments, policy_scores = dict(agents), dict(experiments), {}
-    for group, step in zip(setting.groups, setting.steps, strict=True):
+    for group in setting.groups:
         name = group.policies[0]
-        body, by_policy = partial(advance, setting, step), (True, True, False)
-        run = map_group(body, group, by_policy, len(setting.env.fields), setting.in_turns)
-        agents[name], experiments[name], group_scores = run(
-            group.numbers, agents[name], experiments[name], within
-        )
+        body_of, by_policy = lambda ways: partial(advance, setting, ways), (True, True, False)
+        run = map_ways(body_of, group, by_policy, len(setting.env.fields), setting.in_turns)
+        agents[name], experiments[name], group_scores = run(agents[name], experiments[name], within)
         for i, policy in enumerate(group.policies):
             policy_scores[policy] = {
                 measure: x[i] for measure, x in group_scores.items()
@@ -141,48 +149,67 @@ def advance_all(
 
 
 def loop_of(
-    env: VectorField, learner: Learner, policy: stimulation.Config, params: Params
+    env: VectorField, learner: Learner, ways: Ways, numbers: dict, params: Params
 ) -> loop.Loop:
     """A loop of one environment and one learner, with an update after each step.
 
-    Its measures also hold `seen`: y, u and belief of the step.
+    Inputs are chosen in one of the `ways`, by `numbers`, which are `Group.arguments`. Its measures
+    also hold `seen`: y, u and belief of the step.
     """
-    agent = learner.make(policy, params)
+    way, fields = numbers["way"], {name: numbers[name] for name in NUMBERS}
+    agents = [learner.make(replace(each, **fields), params) for each in ways]
+    act_each = [each.act for each in agents]
+    agent = agents[0]  # which learns as all of them do
+
+    def act(*arguments):
+        return jax.lax.switch(way, act_each, *arguments)  # of a single one it is a call
 
     def update(state: PyTree, rollout: Transition, key: jax.Array) -> tuple[PyTree, dict]:
         after, measures = agent.update(state, rollout, key)
         sample = rollout.obs, rollout.action, rollout.extras.belief.mean
         return after, measures | {"seen": jax.tree.map(lambda x: x[0, 0], sample)}
 
-    return loop.make_loop(env, params, agent._replace(update=update), loop.Config(1, 1))
+    return loop.make_loop(env, params, agent._replace(act=act, update=update), loop.Config(1, 1))
 
 
-def make_step(env: VectorField, learner: Learner, base: stimulation.Config) -> Callable:
+def make_step(env: VectorField, learner: Learner, ways: Ways) -> Callable:
     """`(numbers, params, state) -> (state, LoopMetrics)`, one step of an experiment.
 
     Traced once for its shapes, for all levels of `vmap` and for all devices.
     """
 
     def step(numbers: dict, params: Params, state: TrainState):
-        return loop_of(env, learner, replace(base, **numbers), params).update(state)
+        return loop_of(env, learner, ways, numbers, params).update(state)
 
     return trace_once(step)
 
 
+def cache_by_ways(function: Callable[[Ways], Callable]) -> Callable[[Ways], Callable]:
+    """`function`, called once for the same ways, which may hold traced numbers."""
+    results: dict[tuple[Way, ...], Callable] = {}
+
+    def call(ways: Ways) -> Callable:
+        names = tuple(map(way_of, ways))
+        if names not in results:
+            results[names] = function(ways)
+        return results[names]
+
+    return call
+
+
 def begin(
     setting: Setting,
-    step: Callable,
-    base: stimulation.Config,
+    ways: Ways,
     numbers: dict,
     params: Params,
     within: jax.Array,
     key: jax.Array,
 ) -> tuple[PyTree, Experiment]:
     """`(agent, experiment)` before the first step."""
-    state = loop_of(setting.env, setting.learner, replace(base, **numbers), params).init(key)
+    state = loop_of(setting.env, setting.learner, ways, numbers, params).init(key)
     trail = jnp.broadcast_to(state.env.z, (TRAIL, setting.env.dims))
     visited = jnp.zeros(within.shape[: 2 if setting.env.dims == 2 else 1], bool)
-    sample, measures = shapes_of_step(setting, step, numbers, state)
+    sample, measures = shapes_of_step(setting, ways, numbers, state)
     recent = jax.tree.map(lambda x: jnp.zeros((setting.keep, *x.shape)), sample)
     watch = ()
     if setting.stop is not None:
@@ -193,25 +220,25 @@ def begin(
 
 
 def shapes_of_step(
-    setting: Setting, step: Callable, numbers: dict, state: TrainState
+    setting: Setting, ways: Ways, numbers: dict, state: TrainState
 ) -> tuple[Sample, dict]:
     """The shapes of a sample, and of what a learner measures."""
     world = setting.learner.world(state.agent)
-    measures = dict(jax.eval_shape(step, numbers, world, state)[1].agent)
+    measures = dict(jax.eval_shape(setting.step_of(ways), numbers, world, state)[1].agent)
     y, u, belief = measures.pop("seen")
     return Sample(y, u, jax.eval_shape(lambda: state.env.z[0]), belief), measures
 
 
 def advance(
     setting: Setting,
-    step: Callable,
+    ways: Ways,
     numbers: dict,
     agent: PyTree,
     experiment: Experiment,
     within: jax.Array,
 ) -> tuple[PyTree, Experiment, dict[str, jax.Array]]:
     """`samples` steps of one experiment, and the scores of its learner after them."""
-    world = setting.learner.world(agent)
+    world, step = setting.learner.world(agent), setting.step_of(ways)
 
     def step_and_record(state: TrainState, _):
         after, metrics = step(numbers, world, state)

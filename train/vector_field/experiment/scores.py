@@ -98,7 +98,7 @@ def final_measures(
     body = lambda _, agent, key: experiment_measures(config, learner, env, agent, key)
     for group in policy_groups.groups(names):
         run = policy_groups.map_group(body, group, (True, False), fields, in_turns)
-        group_measures = run(group.numbers, agents[group.policies[0]], jax.random.clone(keys))
+        group_measures = run(agents[group.policies[0]], jax.random.clone(keys))
         for i, name in enumerate(group.policies):
             policy_measures[name] = {measure: x[i] for measure, x in group_measures.items()}
     return policy_measures

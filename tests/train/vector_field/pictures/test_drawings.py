@@ -50,13 +50,8 @@ def test_traces_of_one_seed_have_its_axis_too():
 
 
 def test_groups_are_put_into_the_order_of_the_policies():
-    config = replace(SMALL, policies=("d_optimal", "bang50", "myopic", "off"))
-    hold_group = np.array([[10.0, 30.0]])
-    group_arrays = {
-        "bang50": hold_group,
-        "d_optimal": np.array([[0.0]]),
-        "myopic": np.array([[20.0]]),
-    }
+    config = replace(SMALL, policies=("d_optimal+rnd", "bang50", "rnd", "off"))
+    group_arrays = {"bang50": np.array([[10.0, 30.0]]), "d_optimal+rnd": np.array([[0.0, 20.0]])}
     np.testing.assert_array_equal(
         run_pictures.join_groups(config, group_arrays, axis=1), [[0, 10, 20, 30]]
     )
