@@ -28,8 +28,8 @@ def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
     _, params = config.make_env(config.Experiment(field_file=path))
     assert (params.width, params.height) == (40.0, 30.0)
     for goal in ("right", "up", "30"):  # a summary tells the size of the file
-        told = evaluation.measured_ground(config.Experiment(field_file=path, goal=goal))
-        assert (told["width"], told["height"]) == (40, 30)
+        size = evaluation.measured_ground(config.Experiment(field_file=path, goal=goal))
+        assert (size["width"], size["height"]) == (40, 30)
 
 
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, ">f4", np.float16])
