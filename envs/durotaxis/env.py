@@ -111,11 +111,11 @@ class Durotaxis(Environment):
 
         Traced numbers cannot be checked and pass.
         """
+        if not is_traced(params.width) and params.width < LEAST_WIDTH:
+            raise ValueError(f"width is {params.width:g}; expected at least {LEAST_WIDTH} px")
         if not is_traced((params.law, params.width, params.height)):
             substrate.check(params.law, params.width, params.height, params.field)
         registry.check(self.reward_set, params.weights)
-        if not is_traced(params.width) and params.width < LEAST_WIDTH:
-            raise ValueError(f"width is {params.width:g}; expected at least {LEAST_WIDTH} px")
         threshold = params.threshold_nodes
         if not (is_traced(threshold) or self.num_founders <= threshold <= self.capacity):
             raise ValueError(

@@ -102,10 +102,14 @@ def seed_scores(
 
 
 def _ceilings(pairs: np.ndarray, truth: Truth) -> dict[str, Any]:
-    """The scores of the exact eigenvectors of the law `[S, S]` that the data make likely."""
-    empirical = laplacian.eigensystem(pairs, missing="drop")
-    best = jnp.asarray(empirical.vectors[:, : len(truth.values)], jnp.float32)
-    ceiling = jax.device_get(compiled_similarities(best, truth))
+    """The scores of the exact eigenvectors of the law `[S, S]` that the data make likely.
+
+    Where fewer states than features begin a pair there are no others: those are 0.
+    """
+    empirical, d = laplacian.eigensystem(pairs, missing="drop"), len(truth.values)
+    vectors = empirical.vectors[:, :d]
+    best = np.pad(vectors, ((0, 0), (0, d - vectors.shape[1])))
+    ceiling = jax.device_get(compiled_similarities(jnp.asarray(best, jnp.float32), truth))
     return {
         "ceiling": float(ceiling["similarity"]),
         "near_ceiling": float(ceiling["near_similarity"]),

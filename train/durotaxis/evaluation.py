@@ -120,7 +120,7 @@ def evaluate(run: Run, options: Options) -> Table:
     seconds = time.perf_counter() - started
     results_by_seed = [colonies.episode_results(episodes) for episodes in episodes_by_seed]
     content = {
-        "experiment": plain(experiment) | measured_ground(experiment, params),
+        "experiment": plain(experiment) | measured_ground(experiment),
         "units": look_of(experiment)[1]._asdict(),
         "options": plain(options),
         "updates": run.updates,
@@ -165,11 +165,12 @@ def write_own_evaluation(run: Run, options: Options, results: games.GameResults)
     scores.write_evaluation(run.directory, evaluation, **extra)
 
 
-def measured_ground(experiment: Experiment, params: Params) -> dict[str, Any]:
-    """The size of measured ground, px, which has no law."""
+def measured_ground(experiment: Experiment) -> dict[str, Any]:
+    """The size of measured ground as pictures show it, px, whatever the goal; it has no law."""
     if not experiment.field_file:
         return {}
-    size = {"width": int(params.width), "height": int(params.height)}
+    whole = look_of(experiment).placement
+    size = {"width": whole.width, "height": whole.height}
     return {**size, "ground": "measured", "slope": None, "base": None}
 
 

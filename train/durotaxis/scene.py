@@ -90,7 +90,7 @@ def constants(look: Look) -> dict[str, Any]:
 def live_frame(
     env: Durotaxis, params: Params, game: Recording, look: Look
 ) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
-    """What is drawn of a colony in a game that goes on, and the action it takes next."""
+    """What is drawn of a colony in a game that goes on, and the action it takes next, if any."""
     nodes = game.state.colony  # [1, C]
     action = jax.tree.map(lambda x: x[0], game.action)
     colony = jax.tree.map(lambda x: x[0], nodes)
@@ -105,14 +105,14 @@ def live_frame(
         "y": y,
         "parent": nodes.parent,
         "new": alive & (nodes.birth == game.state.time[:, None]) & (nodes.birth > 0),
-        "deleted": alive & deleted[None],
+        "deleted": alive & deleted[None] & (not game.terminated),
         "centre": centre,
     }
     explanation = {name: np.asarray(x)[0] for name, x in game.explained.items()}
     chance = chances.node_probabilities(explanation, nodes.x[0], int(nodes.num_nodes[0]))
     if chance is not None:
-        frame["chance"] = np.zeros(nodes.x.shape, np.float32)
-        frame["chance"][0, : len(chance)] = chance
+        frame["chance"] = np.full(nodes.x.shape, np.nan, np.float32)
+        frame["chance"][0, : len(chance)] = np.nan if game.terminated else chance
     numbers = {name: x[None] for name, x in numbers.items() if np.isfinite(x)}
     return frame, {"action": _bars(params, numbers, look.units)}
 

@@ -44,8 +44,9 @@ class Config:
     """
 
     learned: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="RUN")] = ""
-    """Directory of a run of train.allo; without its flag first, or after the preset:
-    python -m train.goals RUN. Learners use its training seeds in turn."""
+    """Directory of a run of train.allo; its flag may be left out where it stands first, after
+    the preset, or after the value of another flag: python -m train.goals RUN. Learners use its
+    training seeds in turn."""
     goals: Count = 12
     """Different goals, drawn at random."""
     task_seed: Annotated[Seed | None, tyro.conf.arg(metavar="INT")] = None

@@ -337,6 +337,7 @@ def test_bad_arguments_are_refused(arguments, message):
         ({"threshold_nodes": 129.0}, "threshold_nodes is 129; expected 5, the founders, to 128"),
         ({"threshold_nodes": float("nan")}, "threshold_nodes is nan; expected 5"),
         ({"width": 19.0}, "width is 19; expected at least 20 px"),
+        ({"width": 3.0}, "width is 3; expected at least 20 px"),
         ({"width": float("nan")}, "width is nan"),
         (
             {"field": np.ones((3, 4), np.float32)},

@@ -78,6 +78,12 @@ def test_collapse_and_states_that_data_lack():
     assert measures["similarity"] == pytest.approx(1 / D, abs=1e-5)
     assert 0 < measures["ceiling"] < 1
     assert measures["never_left"] == 1
+    all_of_them = scores.truth_of(laplacian.eigensystem(law), S)  # more than the data have
+    vectors = laplacian.eigensystem(partial_law, missing="drop").vectors
+    features, pairs = np.pad(vectors, ((0, 0), (0, 1))), partial_law / partial_law.sum()
+    whole = scores_of(features, np.zeros(S), pairs, all_of_them)
+    assert whole["similarity"] == pytest.approx(whole["ceiling"], abs=1e-4)
+    assert 0 < whole["ceiling"] < 1
     assert "no recorded transition leaves: 1 with seed 3" in caption_of([{"seed": 3, **measures}])
     assert "no recorded transition" not in caption_of([{"seed": 3, **measures, "never_left": 0}])
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.durotaxis import config, field, program
+from train.durotaxis import config, evaluation, field, program
 from train.durotaxis.greys import read
 
 
@@ -27,6 +27,9 @@ def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
     assert "the same everywhere" not in message
     _, params = config.make_env(config.Experiment(field_file=path))
     assert (params.width, params.height) == (40.0, 30.0)
+    for goal in ("right", "up", "30"):  # a summary tells the size of the file
+        size = evaluation.measured_ground(config.Experiment(field_file=path, goal=goal))
+        assert (size["width"], size["height"]) == (40, 30)
 
 
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, ">f4", np.float16])

@@ -37,8 +37,9 @@ class SpaceConfig:
     """
 
     learned: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="RUN")] = ""
-    """Directory of a run of train.allo without cells, of which the first seed is taken; without its
-    flag first, or after the preset: python -m train.goals RUN."""
+    """Directory of a run of train.allo without cells, of which the first seed is taken; its flag
+    may be left out where it stands first, after the preset, or after the value of another flag:
+    python -m train.goals RUN."""
     goals: CountOrZero = 4
     """Different goals, drawn at random; each has a learner for each distance
     that shapes rewards, and one without shaping."""

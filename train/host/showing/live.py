@@ -51,7 +51,8 @@ class Live(NamedTuple):
     agent_state: AgentState
     look: Callable[[Recording], tuple[Mapping[str, np.ndarray], Mapping[str, Bars]]]
     """What the scene draws, and what the agent thinks, from a recording of one step whose states
-    are the one before it, alone: `(frames [1, ...], bars)`."""
+    are the one before it, alone: `(frames [1, ...], bars)`. `terminated` says that this step never
+    comes, as the game has ended: of bars the last row counts then, otherwise the first."""
     scripts: Sequence[Path]  # as in `episodes.Scene`
     constants: Callable[[Any], Mapping[str, Any]] = lambda state: {}
     """What the scene draws that does not change from step to step, in a state of a new game, or one
@@ -184,7 +185,10 @@ class Game:
         self.is_fair = False
 
     def recording(self) -> Recording:
-        """The state now, and what the agent is about to do, as a recording of one step."""
+        """The state now, and what the agent is about to do, as a recording of one step.
+
+        After the end, which it says as `terminated`, that step never comes.
+        """
         add_axis = lambda tree: jax.tree.map(lambda x: np.asarray(x)[None], jax.device_get(tree))
         game_state = self.now
         return Recording(
@@ -194,7 +198,7 @@ class Game:
             reward=np.zeros(1, np.float32),
             explained=add_axis(game_state.explained),
             outcome={},
-            terminated=False,
+            terminated=bool(self.ending),
             truncated=False,
         )
 
@@ -205,6 +209,7 @@ class Game:
             learned = {"agent": self.now.agent_state}  # for scenes that show what it has learned
             recording = recording._replace(explained=recording.explained | learned)
         frames, bars = self.live.look(recording)
+        row = -1 if self.ending else 0  # bars of actions have a last one, of no step
         return {
             "moment": self.moment,
             "frames": {name: np.asarray(x)[:1] for name, x in frames.items()},
@@ -213,8 +218,8 @@ class Game:
                 name: {
                     "labels": list(x.labels),
                     "limits": x.limits,
-                    "values": np.asarray(x.values, np.float32)[:1],
-                    "chosen": -1 if x.chosen is None else int(x.chosen[0]),
+                    "values": np.asarray(x.values, np.float32)[[row]],
+                    "chosen": -1 if x.chosen is None else int(x.chosen[row]),
                 }
                 for name, x in bars.items()
             },

@@ -141,11 +141,10 @@ def _live_frame(
 ) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
     """What is drawn of an experiment that goes on, and its newest observations."""
     velocity, deviation = look(game.explained["agent"])
+    push = np.stack([push_velocity(z, u) for z, u in zip(game.state.z, game.action, strict=True)])
     frame = {
         "z": np.asarray(project(game.state.z, plane)),
-        "push": np.stack(
-            [push_velocity(z, u) for z, u in zip(game.state.z, game.action, strict=True)]
-        ),
+        "push": np.zeros_like(push) if game.terminated else push,
         "velocity": np.asarray(velocity).reshape(1, -1),
         "deviation": np.asarray(deviation).reshape(1, -1),
     }

@@ -164,6 +164,11 @@ def test_a_run_in_space_names_its_preset(untrained_run):
     assert with_run_named(["goals", run], presets) == ["goals", "--learned", run]
     assert with_run_named(["nowhere"], presets) == ["--learned", "nowhere"]
     assert with_run_named(["--goals=2"], presets) == ["--goals=2"]
+    for flags in (["--goals=2"], ["--goals", "2"]):  # a run may stand behind them
+        assert with_run_named([*flags, run], presets) == ["space", "--learned", run, *flags]
+        after = [*flags, "--options=1"]
+        assert with_run_named([*flags, run, after[-1]], presets)[2:] == [run, *after]
+    assert with_run_named(["--resume", run], presets) == ["--resume", run]
 
 
 @pytest.mark.slow

@@ -77,6 +77,13 @@ def test_nothing_happens_after_the_end(live):
         game.step()
     with pytest.raises(InvalidRequest):
         game.edit(next(iter(live.edits), "none"), [0.0, 0.0])
+    moment = game.moment_data()  # nor is anything shown of the step that would have come
+    for bars in moment["bars"].values():
+        assert np.isnan(bars["values"]).all()
+        assert bars["values"].shape == (1, len(bars["labels"]))
+        assert bars["chosen"] == -1
+    assert not np.any(moment["frames"].get("deleted", False))
+    assert np.isnan(moment["frames"].get("chance", np.nan)).all()
 
 
 def test_a_snake_goes_where_the_arrows_say():

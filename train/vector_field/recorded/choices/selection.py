@@ -54,8 +54,8 @@ def choose(config: Config, training: Data, say: Callable[[str], None]) -> tuple[
     trials: list[Trial] = []
 
     def run(candidates: Sequence[Dynamics]) -> list[Trial]:
-        names = " and ".join(f"{x.field} of {x.dims}" for x in candidates)
-        say(f"trying {names} dimensions")
+        names = (f"{x.field} of {quantity(x.dims, 'dimensions')}" for x in candidates)
+        say(f"trying {' and '.join(names)}")
         trials.extend(run_parallel(lambda x: attempt(problem, x), candidates))
         return trials[-len(candidates) :]
 
