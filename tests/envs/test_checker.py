@@ -140,9 +140,34 @@ class ReturnsNothing(Recorder):
         return None
 
 
+class PaysText(Recorder):
+    reward: ClassVar = "much"
+
+    def transition(self, chance, state, action, params):
+        state, _, terminated, info = super().transition(chance, state, action, params)
+        return state, self.reward, terminated, info
+
+
+class PaysNothing(PaysText):
+    reward: ClassVar = None
+
+
+class ReportsText(Reports):
+    outcome: ClassVar = {"place": "home"}
+
+
+class ShowsText(Recorder):
+    def describe(self, state, features, params):
+        return {"seen": "nothing"}
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
+        (PaysText, "^step_env returns a str as reward; expected arrays$"),
+        (PaysNothing, "^reward is a NoneType; expected a real number$"),
+        (ReportsText, r"^step_env returns a str as info\['outcome'\]\['place'\]; expected arrays$"),
+        (ShowsText, r"^reset returns a str as observation\['seen'\]; expected arrays$"),
         (HasNoTime, "the state has no field `time`"),
         (HasNoLimit, "params has no field `max_steps_in_episode`"),
         (TimesOutAsDeath, "time limit made a step terminate"),
