@@ -113,9 +113,9 @@ def value_errors_as_breaches() -> Iterator[None]:
 def check_reset(env: Environment, env_params: PyTree, key: jax.Array) -> Any:
     """The shapes of the first observation and state.
 
-    Raises AgentError where `reset` returns something else.
+    Raises AgentError where `reset` raises TypeError or returns something else.
     """
-    first = shapes_of("the environment's reset", env.reset, key, env_params)
+    first = shapes_of_env("reset", env.reset, key, env_params)
     parts = f"the environment's reset returns {describe(first)}; expected (observation, state)"
     require(has_parts(first, 2), parts)
     return first
@@ -126,13 +126,9 @@ def check_env_step(
 ) -> None:
     """Raises AgentError where `step` raises TypeError, or returns what cannot be acted in.
 
-    All are given as shapes. Environments raise TypeError for actions that they do not take.
+    All are given as shapes.
     """
-    try:
-        output = shapes_of("the environment's step", env.step, key, env_state, action, env_params)
-    except TypeError as error:
-        message = " ".join(str(error).split())
-        raise AgentError(f"the environment's step raises TypeError: {message}") from error
+    output = shapes_of_env("step", env.step, key, env_state, action, env_params)
     require(
         has_parts(output, 6),
         f"the environment's step returns {describe(output)}; expected (observation, state, reward, "
@@ -143,6 +139,18 @@ def check_env_step(
         require(is_array, f"the environment's step returns {describe(x)} as {name}; expected array")
     has_final = isinstance(output[5], dict) and "final_observation" in output[5]
     require(has_final, "the environment's info has no final_observation, the true successor")
+
+
+def shapes_of_env(method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """`shapes_of` a method of the environment, which raises TypeError for what it does not take.
+
+    Raises AgentError then, with the first line of it.
+    """
+    try:
+        return shapes_of(f"the environment's {method}", function, *arguments)
+    except TypeError as error:
+        message = str(error).partition("\n")[0]
+        raise AgentError(f"the environment's {method} raises TypeError: {message}") from error
 
 
 def play(

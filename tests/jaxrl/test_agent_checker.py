@@ -167,13 +167,14 @@ class Returns(tiny.Walk):
 
 
 def refuse(step):
-    raise TypeError("the action is float32[],\n expected int32[]")
+    raise TypeError("the action is float32[], expected int32[]\nand more")
 
 
 @pytest.mark.parametrize(
     ("method", "change", "message"),
     [
         ("reset", lambda x: ("home", x[1]), "reset returns a str at [0]; expected arrays"),
+        ("reset", refuse, "reset raises TypeError: the action is float32[], expected int32[]"),
         ("reset", lambda x: x[0], "reset returns float32[2]; expected (observation, state)"),
         ("step", lambda x: (*x[:2], "much", *x[3:]), "step returns a str at [2]; expected arrays"),
         ("step", lambda x: (*x[:2], None, *x[3:]), "step returns a NoneType as reward; expected"),
