@@ -154,7 +154,7 @@ class GymnasiumVectorEnv(VectorEnv):
         """The seed of each environment, uint32 `[N]`, and for which there is one, bool `[N]`."""
         if seed is None:
             seeds = [None] * self.num_envs
-        elif hasattr(seed, "__len__"):
+        elif isinstance(seed, Sequence | np.ndarray):
             seeds = list(seed)
         else:
             steps.word_of(seed)  # refuses what is no seed
