@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -91,6 +92,10 @@ def check_contract(env: Any, params: Any) -> None:
     check_count("step_env", inner, 5, ": observation, state, reward, terminated, info")
     for what, x, y in zip(("observation", "state"), inner, first, strict=False):
         check_same_structure(what, x, y)
+    _, _, reward, terminated, info = inner
+    check_reward(reward)
+    check_flag("terminated", terminated)
+    require(isinstance(info, Mapping), f"info is {description(info)}; expected a dict")
     try:
         result = step_shapes("step")
     except AttributeError as error:
@@ -113,13 +118,9 @@ def check_step(result: Any, obs: Any, state: Any, kinds: Any) -> None:
     next_obs, next_state, reward, terminated, truncated, info = result
     check_same_structure("observation", next_obs, obs)
     check_same_structure("state", next_state, state)
-    require(hasattr(reward, "dtype"), f"reward is {description(reward)}; expected a real number")
-    require(jnp.shape(reward) == (), f"reward has shape {jnp.shape(reward)}; expected a scalar")
-    is_number = not jnp.issubdtype(jnp.result_type(reward), jnp.complexfloating)
-    require(is_number, f"reward is {description(reward)}; expected a real number")
-    for name, flag in (("terminated", terminated), ("truncated", truncated)):
-        is_flag = jnp.shape(flag) == () and jnp.issubdtype(jnp.result_type(flag), bool)
-        require(is_flag, f"{name} is {description(flag)}; expected a bool scalar")
+    check_reward(reward)
+    check_flag("terminated", terminated)
+    check_flag("truncated", truncated)
     require("final_observation" in info, "info has no final_observation")
     check_same_structure("info['final_observation']", info["final_observation"], obs)
     check_outcome(info.get("outcome", {}), kinds)
@@ -129,6 +130,20 @@ def check_step(result: Any, obs: Any, state: Any, kinds: Any) -> None:
     if scalars and "outcome" not in info:
         names = ", ".join(scalars)
         warnings.warn(f"not in info['outcome'], so never averaged: {names}", stacklevel=4)
+
+
+def check_reward(reward: Any) -> None:
+    """A reward, or its shape, is a real number."""
+    require(hasattr(reward, "dtype"), f"reward is {description(reward)}; expected a real number")
+    require(jnp.shape(reward) == (), f"reward has shape {jnp.shape(reward)}; expected a scalar")
+    is_number = not jnp.issubdtype(jnp.result_type(reward), jnp.complexfloating)
+    require(is_number, f"reward is {description(reward)}; expected a real number")
+
+
+def check_flag(name: str, flag: Any) -> None:
+    """A flag, or its shape, is a bool."""
+    is_flag = jnp.shape(flag) == () and jnp.issubdtype(jnp.result_type(flag), bool)
+    require(is_flag, f"{name} is {description(flag)}; expected a bool scalar")
 
 
 def check_repeats(env: Any, params: Any, state: Any, key: jax.Array) -> None:
