@@ -135,8 +135,8 @@ def check_env_step(
         "terminated, truncated, info)",
     )
     for name, x in zip(("reward", "terminated", "truncated"), output[2:5], strict=True):
-        is_array = hasattr(x, "shape")
-        require(is_array, f"the environment's step returns {describe(x)} as {name}; expected array")
+        returned = f"the environment's step returns {describe(x)} as {name}"
+        require(hasattr(x, "shape"), f"{returned}; expected an array")
     has_final = isinstance(output[5], dict) and "final_observation" in output[5]
     require(has_final, "the environment's info has no final_observation, the true successor")
 

@@ -8,7 +8,7 @@ from train.host.files.rows import episode_means
 
 
 def test_a_broken_environment_hides_no_other_episodes():
-    """Of three updates of two seeds, the first seed's second one ended an episode in NaN."""
+    """Three updates of two seeds; the first seed's second one ended an episode in NaN."""
     returns = np.array([[4.0, 1.0], [np.nan, 2.0], [2.0, 3.0]])
     lengths = np.array([[10.0, 5.0], [50.0, 5.0], [20.0, 5.0]])
     episodes = np.array([[2, 1], [3, 1], [1, 0]])
