@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from envs.contract import (
     check_same_structure,
     description,
     require,
+    shapes_of,
     with_fields,
 )
 from envs.gymnax_corrections import observation_space
@@ -72,27 +73,31 @@ def check_contract(env: Any, params: Any) -> None:
     observation = check_space(env, "observation_space", params)
     action = check_space(env, "action_space", params)
     check_num_actions(env, action)
-    first = jax.eval_shape(lambda key: env.reset(key, params), jax.random.key(0))
+    first = shapes_of("reset", lambda key: env.reset(key, params), jax.random.key(0))
     is_pair = isinstance(first, tuple) and len(first) == 2
     require(is_pair, f"reset returns {description(first)}; expected an observation and a state")
     check_inside(first[0], observation)
 
-    def step_shapes(step: Callable) -> Any:
+    def step_shapes(method: str) -> Any:
         """The shapes of what a step from the first state returns."""
 
         def from_start(key: jax.Array, state: Any) -> Any:
             action_key, key = jax.random.split(key)
-            return step(key, state, sample(action, action_key), params)
+            return getattr(env, method)(key, state, sample(action, action_key), params)
 
-        return jax.eval_shape(from_start, jax.random.key(0), first[1])
+        return shapes_of(method, from_start, jax.random.key(0), first[1])
 
     # before the auto-reset, which would say in JAX's words where the two differ
-    inner = step_shapes(env.step_env)
+    inner = step_shapes("step_env")
     check_count("step_env", inner, 5, ": observation, state, reward, terminated, info")
     for what, x, y in zip(("observation", "state"), inner, first, strict=False):
         check_same_structure(what, x, y)
+    _, _, reward, terminated, info = inner
+    check_reward(reward)
+    check_flag("terminated", terminated)
+    require(isinstance(info, Mapping), f"info is {description(info)}; expected a dict")
     try:
-        result = step_shapes(env.step)
+        result = step_shapes("step")
     except AttributeError as error:
         require(error.name not in REQUIRED_FIELDS, REQUIRED_FIELDS.get(str(error.name), ""))
         raise
@@ -113,12 +118,9 @@ def check_step(result: Any, obs: Any, state: Any, kinds: Any) -> None:
     next_obs, next_state, reward, terminated, truncated, info = result
     check_same_structure("observation", next_obs, obs)
     check_same_structure("state", next_state, state)
-    require(jnp.shape(reward) == (), f"reward has shape {jnp.shape(reward)}; expected a scalar")
-    is_number = not jnp.issubdtype(jnp.result_type(reward), jnp.complexfloating)
-    require(is_number, f"reward is {description(reward)}; expected a real number")
-    for name, flag in (("terminated", terminated), ("truncated", truncated)):
-        is_flag = jnp.shape(flag) == () and jnp.issubdtype(jnp.result_type(flag), bool)
-        require(is_flag, f"{name} is {description(flag)}; expected a bool scalar")
+    check_reward(reward)
+    check_flag("terminated", terminated)
+    check_flag("truncated", truncated)
     require("final_observation" in info, "info has no final_observation")
     check_same_structure("info['final_observation']", info["final_observation"], obs)
     check_outcome(info.get("outcome", {}), kinds)
@@ -128,6 +130,20 @@ def check_step(result: Any, obs: Any, state: Any, kinds: Any) -> None:
     if scalars and "outcome" not in info:
         names = ", ".join(scalars)
         warnings.warn(f"not in info['outcome'], so never averaged: {names}", stacklevel=4)
+
+
+def check_reward(reward: Any) -> None:
+    """A reward, or its shape, is a real number."""
+    require(hasattr(reward, "dtype"), f"reward is {description(reward)}; expected a real number")
+    require(jnp.shape(reward) == (), f"reward has shape {jnp.shape(reward)}; expected a scalar")
+    is_number = not jnp.issubdtype(jnp.result_type(reward), jnp.complexfloating)
+    require(is_number, f"reward is {description(reward)}; expected a real number")
+
+
+def check_flag(name: str, flag: Any) -> None:
+    """A flag, or its shape, is a bool."""
+    is_flag = jnp.shape(flag) == () and jnp.issubdtype(jnp.result_type(flag), bool)
+    require(is_flag, f"{name} is {description(flag)}; expected a bool scalar")
 
 
 def check_repeats(env: Any, params: Any, state: Any, key: jax.Array) -> None:

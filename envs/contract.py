@@ -1,7 +1,8 @@
 """What an environment promises of itself and its parameters, and how a breach is told."""
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -17,6 +18,19 @@ REPORT_NAMES = frozenset({"seed", "games", "incomplete", "nonfinite", "steps"})
 OUTCOME_RESERVED = EPISODE_NAMES | REPORT_NAMES
 """Names that the report of an episode, or of many, has for something else: a training refuses an
 entry that would be reported under one of them, as it does two of one name."""
+
+RETURNED = {
+    "reset": ("observation", "state"),
+    "step_env": ("observation", "state", "reward", "terminated", "info"),
+    "step": ("observation", "state", "reward", "terminated", "truncated", "info"),
+}
+"""What each method of an environment returns."""
+NO_ARRAY = re.compile(
+    r"a value of type <class '(\S+)'>(?: at output component (\S+))?, which is not a valid JAX type"
+)
+"""What JAX says of something else than an array."""
+PLACE = re.compile(r"\[(\d+)\](.*)")
+"""Of a value in a tuple, and within that."""
 
 
 class ContractError(AssertionError):
@@ -38,6 +52,24 @@ def description(x: Any) -> str:
     if isinstance(x, bool | int | float):
         x = jnp.asarray(x)
     return f"{x.dtype}{list(x.shape)}" if hasattr(x, "dtype") else f"a {type(x).__name__}"
+
+
+def shapes_of(method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The shapes of what a method returns. Raises ContractError where that is no array, as a text.
+
+    What else is raised passes through, with the line of the environment.
+    """
+    try:
+        return jax.eval_shape(function, *arguments)
+    except TypeError as error:
+        complaint = NO_ARRAY.search(str(error))
+        if complaint is None:
+            raise
+        kind, component = complaint.groups(default="")
+        names, place = RETURNED[method], PLACE.fullmatch(component)
+        if place and int(place[1]) < len(names):
+            component = f" as {names[int(place[1])]}{place[2]}"
+        raise ContractError(f"{method} returns a {kind}{component}; expected arrays") from error
 
 
 def check_hash(env: Any) -> None:

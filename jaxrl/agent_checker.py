@@ -26,6 +26,8 @@ from jaxrl.types import (
     check_functions,
     check_metrics,
     check_parts,
+    describe,
+    has_parts,
     update_parts,
 )
 
@@ -33,7 +35,7 @@ NUM_ENVS, NUM_STEPS = 4, 16
 ROUNDING = 1e-5
 """Of an action at a bound."""
 NO_ARRAY = re.compile(
-    r"a value of type <class '(\S+)'> at output component (\S+), which is not a valid JAX type"
+    r"a value of type <class '(\S+)'>(?: at output component (\S+))?, which is not a valid JAX type"
 )
 """What JAX says of something else than an array."""
 
@@ -54,12 +56,14 @@ def agent_checker(
 ) -> None:
     """Lets an agent act and learn once, and raises AgentError at the first violation.
 
-    Checked are: `act` keeps structure, shapes and dtypes of the memory, `update` those of the
-    state; actions fit the `action_space` of the environment where that is a Discrete or a Box; all
-    numbers are finite; the metrics are a dict of arrays; something of the state is below a field
-    named `params`. Of `greedy`, the same agent without exploration: the same action for every key,
-    and from the parameters alone. The rollout is `[num_steps, num_envs]`; an agent that is made for
-    a number of environments, as one with a replay is, needs that number as `num_envs`.
+    Checked are: `reset` and `step` of the environment return as many parts as they should, all of
+    arrays, and `step` takes the action (`envs.checker` checks more of it); `act` keeps structure,
+    shapes and dtypes of the memory, `update` those of the state; actions fit the `action_space` of
+    the environment where that is a Discrete or a Box; all numbers are finite; the metrics are a
+    dict of arrays; something of the state is below a field named `params`. Of `greedy`, the same
+    agent without exploration: the same action for every key, and from the parameters alone. The
+    rollout is `[num_steps, num_envs]`; an agent that is made for a number of environments, as one
+    with a replay is, needs that number as `num_envs`.
 
     Raises ValueError for a number of environments or steps below 1.
     """
@@ -71,6 +75,9 @@ def agent_checker(
             check_functions("greedy agent", greedy, PARTS["agent"], SOURCES["agent"])
     env_params = narrow(env_params)
     reset_key, act_key, init_key, update_key = jax.random.split(jax.random.key(seed), 4)
+    shapes_of("memory", agent.memory)
+    first = check_reset(env, env_params, reset_key)
+    shapes_of("init", agent.init, init_key, first[0])
     world = World(*acting.reset(env, env_params, agent, num_envs, reset_key), act_key)
     obs, memory = jax.tree.map(lambda x: x[0], world.obs), agent.memory()
     state = agent.init(init_key, obs)
@@ -80,6 +87,7 @@ def agent_checker(
     with value_errors_as_breaches():
         action, _, _ = act_parts(act_output, memory)
         acting.check_action(env, env_params, action)
+    check_env_step(env, env_params, action, first[1], reset_key)
     world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)
     check_choices(acting.action_space(env, env_params), rollout.action)
@@ -100,6 +108,49 @@ def value_errors_as_breaches() -> Iterator[None]:
         yield
     except ValueError as error:
         raise AgentError(str(error)) from None
+
+
+def check_reset(env: Environment, env_params: PyTree, key: jax.Array) -> Any:
+    """The shapes of the first observation and state.
+
+    Raises AgentError where `reset` raises TypeError or returns something else.
+    """
+    first = shapes_of_env("reset", env.reset, key, env_params)
+    parts = f"the environment's reset returns {describe(first)}; expected (observation, state)"
+    require(has_parts(first, 2), parts)
+    return first
+
+
+def check_env_step(
+    env: Environment, env_params: PyTree, action: PyTree, env_state: PyTree, key: jax.Array
+) -> None:
+    """Raises AgentError where `step` raises TypeError, or returns what cannot be acted in.
+
+    All are given as shapes.
+    """
+    output = shapes_of_env("step", env.step, key, env_state, action, env_params)
+    require(
+        has_parts(output, 6),
+        f"the environment's step returns {describe(output)}; expected (observation, state, reward, "
+        "terminated, truncated, info)",
+    )
+    for name, x in zip(("reward", "terminated", "truncated"), output[2:5], strict=True):
+        returned = f"the environment's step returns {describe(x)} as {name}"
+        require(hasattr(x, "shape"), f"{returned}; expected an array")
+    has_final = isinstance(output[5], dict) and "final_observation" in output[5]
+    require(has_final, "the environment's info has no final_observation, the true successor")
+
+
+def shapes_of_env(method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """`shapes_of` a method of the environment, which raises TypeError for what it does not take.
+
+    Raises AgentError then, with the first line of it.
+    """
+    try:
+        return shapes_of(f"the environment's {method}", function, *arguments)
+    except TypeError as error:
+        message = str(error).partition("\n")[0]
+        raise AgentError(f"the environment's {method} raises TypeError: {message}") from error
 
 
 def play(
@@ -125,9 +176,8 @@ def shapes_of(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         complaint = NO_ARRAY.search(str(error))
         if complaint is None:
             raise
-        raise AgentError(
-            f"{name} returns a {complaint[1]} at {complaint[2]}; expected arrays"
-        ) from error
+        place = f" at {complaint[2]}" if complaint[2] else ""
+        raise AgentError(f"{name} returns a {complaint[1]}{place}; expected arrays") from error
 
 
 def trace_update(agent: Agent, state: AgentState, rollout: Transition, key: jax.Array) -> Any:

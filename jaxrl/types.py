@@ -256,6 +256,8 @@ def check_same(what: str, function: str, actual: PyTree, expected: PyTree) -> No
 
 
 def describe(value: Any) -> str:
-    """A value in words: its type, and of a tuple how many parts it has."""
+    """A value in words: its type, of an array its shape, and of a tuple how many parts it has."""
+    if hasattr(value, "dtype"):
+        return f"{value.dtype}{list(value.shape)}"
     kind = type(value).__name__
     return f"{len(value)} values" if type(value) is tuple else f"a {kind}"

@@ -152,10 +152,13 @@ class GymnasiumVectorEnv(VectorEnv):
 
     def _words(self, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
         """The seed of each environment, uint32 `[N]`, and for which there is one, bool `[N]`."""
-        if seed is None or isinstance(seed, int | np.integer):
-            seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
-        else:
+        if seed is None:
+            seeds = [None] * self.num_envs
+        elif isinstance(seed, Sequence | np.ndarray):
             seeds = list(seed)
+        else:
+            steps.word_of(seed)  # refuses what is no seed
+            seeds = [int(seed) + i for i in range(self.num_envs)]  # NumPy's would wrap around
         if len(seeds) != self.num_envs:
             raise ValueError(
                 f"got {len(seeds)} of {self.num_envs} seeds; expected all, or one number"

@@ -265,12 +265,15 @@ def gradient_step(
 
 
 def soft_target(networks: Networks, learner: Learner, batch: Batch, key: jax.Array) -> jax.Array:
-    """`[B]` r + γ (minₖ Q⁻ₖ(s', a') - α log π(a'|s')), a' from π (eq. 3 and 5). Consumes `key`."""
+    """`[B]` r + γ (minₖ Q⁻ₖ(s', a') - α log π(a'|s')), a' from π (eq. 3 and 5). Consumes `key`.
+
+    Where the discount is 0, as after a terminal step, what it multiplies may be NaN.
+    """
     action, log_prob = draw(networks.actor.apply(learner.params.actor, batch.next_obs), key)
     q = networks.critic.apply(learner.target_params.critic, batch.next_obs, action)  # [B, K]
     value = jnp.min(q, axis=-1) - jnp.exp(learner.params.log_temperature) * log_prob
     chex.assert_equal_shape([value, batch.return_])
-    return batch.return_ + batch.discount * value
+    return batch.return_ + batch.discount * jnp.where(batch.discount == 0, 0.0, value)
 
 
 def critic_loss(

@@ -45,7 +45,8 @@ def td_target(
     """`[B]` Σₖ γᵏ rₖ + γⁿ Q⁻(sₙ, a*), or the distribution of that `[B, K]`.
 
     The online network chooses a* if `double` (van Hasselt et al. 2016), else the target network;
-    each has its own noise.
+    each has its own noise. Where the discount is 0, as after a terminal step, the target network
+    may give NaN.
     """
     target_key, online_key = jax.random.split(key)
     output = apply(target_params, batch.next_obs, rngs={"noise": target_key})
@@ -55,8 +56,10 @@ def td_target(
         online_q = values(online_output, value_range)
     if value_range is None:
         value = action_values.double_value(online_q, target_q)
-        return batch.return_ + batch.discount * value
+        return batch.return_ + batch.discount * jnp.where(batch.discount == 0, 0.0, value)
     logits = action_values.logits_of_action(output, jnp.argmax(online_q, axis=-1))
+    is_unused = (batch.discount == 0)[:, None] & ~jnp.isfinite(logits)
+    logits = jnp.where(is_unused, 0.0, logits)
     return action_values.project(
         jax.nn.softmax(logits), batch.return_, batch.discount, support_of(logits, value_range)
     )

@@ -179,7 +179,8 @@ def scale(returns: Statistics, reward: jax.Array, config: Config) -> jax.Array:
 def add_batch(statistics: Statistics, batch: PyTree) -> Statistics:
     """The statistics with those of a batch `[T, N, ...]` (Chan et al. 1979, eq. 2.1).
 
-    Of an entry that is not finite somewhere in the batch they stay: infinity would stay, too.
+    Of an entry that is not finite somewhere in the batch they stay: infinity would stay, too. The
+    count is that of all entries: it stays where none of them was finite.
     """
     size = jnp.prod(jnp.array(jax.tree.leaves(batch)[0].shape[:2], jnp.float32))
     total = statistics.count + size
@@ -201,7 +202,8 @@ def add_batch(statistics: Statistics, batch: PyTree) -> Statistics:
     new = (jax.tree.map(mean_of, batch, old[0]), jax.tree.map(variance_of, batch, *old))
     is_finite = jax.tree.map(lambda *x: jnp.isfinite(x[0]) & jnp.isfinite(x[1]), *new)
     mean, variance = (jax.tree.map(jnp.where, is_finite, *x) for x in zip(new, old, strict=True))
-    return Statistics(total, mean, variance)
+    is_counted = jax.tree.reduce(jnp.logical_or, jax.tree.map(jnp.any, is_finite))
+    return Statistics(jnp.where(is_counted, total, statistics.count), mean, variance)
 
 
 def add_returns(

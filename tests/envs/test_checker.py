@@ -140,9 +140,56 @@ class ReturnsNothing(Recorder):
         return None
 
 
+class PaysText(Recorder):
+    reward: ClassVar = "much"
+
+    def transition(self, chance, state, action, params):
+        state, _, terminated, info = super().transition(chance, state, action, params)
+        return state, self.reward, terminated, info
+
+
+class PaysNothing(PaysText):
+    reward: ClassVar = None
+
+
+class Ends(Recorder):
+    """Says by another kind of array whether it is over."""
+
+    flag: ClassVar = jnp.float32(0)
+
+    def transition(self, chance, state, action, params):
+        state, reward, _, info = super().transition(chance, state, action, params)
+        return state, reward, self.flag, info
+
+
+class EndsInAVector(Ends):
+    flag: ClassVar = jnp.zeros(1, bool)
+
+
+class InformsInAList(Recorder):
+    def transition(self, chance, state, action, params):
+        return *super().transition(chance, state, action, params)[:3], [1.0]
+
+
+class ReportsText(Reports):
+    outcome: ClassVar = {"place": "home"}
+
+
+class ShowsText(Recorder):
+    def describe(self, state, features, params):
+        return {"seen": "nothing"}
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
+        (PaysText, "^step_env returns a str as reward; expected arrays$"),
+        (PaysNothing, "^reward is a NoneType; expected a real number$"),
+        (Ends, r"^terminated is float32\[\]; expected a bool scalar$"),
+        (EndsInAVector, r"^terminated is bool\[1\]; expected a bool scalar$"),
+        (InformsInAList, "^info is a list of 1; expected a dict$"),
+        (ReportsText, r"^step_env returns a str as info\['outcome'\]\['place'\]; expected arrays$"),
+        (ShowsText, r"^reset returns a str as observation\['seen'\]; expected arrays$"),
         (HasNoTime, "the state has no field `time`"),
         (HasNoLimit, "params has no field `max_steps_in_episode`"),
         (TimesOutAsDeath, "time limit made a step terminate"),

@@ -151,6 +151,59 @@ class Choices(tiny.Walk):
         return self.space
 
 
+class Returns(tiny.Walk):
+    """A walk whose first observation, or last step, has other values at some places."""
+
+    def __init__(self, method: str, change: Any):
+        self.method, self.change = method, change
+
+    def reset(self, key, params):
+        first = super().reset(key, params)
+        return self.change(first) if self.method == "reset" else first
+
+    def step(self, key, state, action, params):
+        step = tiny.Walk().step(key, state, action, params)
+        return self.change(step) if self.method == "step" else step
+
+
+def refuse(step):
+    raise TypeError("the action is float32[], expected int32[]\nand more")
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "message"),
+    [
+        ("reset", lambda x: ("home", x[1]), "reset returns a str at [0]; expected arrays"),
+        ("reset", refuse, "reset raises TypeError: the action is float32[], expected int32[]"),
+        ("reset", lambda x: x[0], "reset returns float32[2]; expected (observation, state)"),
+        ("step", lambda x: (*x[:2], "much", *x[3:]), "step returns a str at [2]; expected arrays"),
+        ("step", lambda x: (*x[:2], None, *x[3:]), "step returns a NoneType as reward; expected"),
+        ("step", lambda x: x[:5], "step returns 5 values; expected (observation, state, reward, t"),
+        ("step", lambda x: (*x[:5], {}), "info has no final_observation, the true successor"),
+        ("step", refuse, "step raises TypeError: the action is float32[], expected int32[]"),
+    ],
+)
+def test_what_an_environment_breaks_is_named_in_one_line(method: str, change, message: str):
+    with pytest.raises(AgentError) as error:
+        agent_checker(agent(), Returns(method, change), ())
+    assert str(error.value).startswith(f"the environment's {message.partition(' ')[0]}")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"act": lambda *_: "left"}, "act returns a str; expected arrays"),
+        ({"memory": lambda: "much"}, "memory returns a str; expected arrays"),
+        ({"init": lambda *_: State("x", jnp.int32(0))}, "init returns a str at .params; exp"),
+    ],
+)
+def test_a_text_of_an_agent_is_named(changes, message: str):
+    with pytest.raises(AgentError, match=message):
+        agent_checker(agent(**changes), tiny.Walk(), ())
+
+
 @pytest.mark.parametrize(
     ("space", "action", "message"),
     [

@@ -91,7 +91,8 @@ class DQN(schedules.Shares, Config):
     agent: dqn.Config = dqn.Config()
     network: PlainNetwork = Network(hidden=(128, 128), activation="relu", weight_init="he")
     anneal: Anneal = True
-    """Let the learning rate fall to zero over the budget."""
+    """Let the learning rate fall to zero over as many steps as the budget has, from the end of the
+    warm-up on: at the end the share of the budget that was warm-up is left of it."""
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,8 @@ class DQN(schedules.Shares, Config):
 
     agent: dqn.Config = dqn.Config()
     anneal_steps: AnnealSteps = 0
-    """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
+    """Steps over which the learning rate falls to zero, from the end of the warm-up on; None: as
+    many as the budget has; 0: never."""
 
 
 AnyConfig = PPO | PQN | DQN

@@ -94,7 +94,8 @@ def check(run: Run, options: Options) -> None:
         raise UsageError("--sizes says how large the boards are: leave out --rows and --cols")
     only_parameters = options.policy is not None or options.best
     if options.sampled and only_parameters and not isinstance(run.config, PPO):
-        raise UsageError(f"{run.directory} has no exploration: leave out --sampled")
+        source = options.policy or run.directory
+        raise UsageError(f"{source} has no exploration: leave out --sampled")
 
 
 def requested_game(game: Game, rows: int | None, cols: int | None, options: Options) -> Game:

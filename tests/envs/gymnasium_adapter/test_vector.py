@@ -98,6 +98,7 @@ def test_seeds_decide_everything():
 
     assert data_equivalence(episode([4, None]), episode([4, None]), exact=True)
     assert not data_equivalence(episode([4, None]), episode([5, None]))
+    assert data_equivalence(episode([np.uint8(255)]), episode([255]), exact=True)
     start, again = episode([4, None])[:2]
     assert not np.array_equal(start, again)
     unseeded = [GymnasiumVectorEnv(SNAKE, 64).reset()[0] for _ in range(2)]

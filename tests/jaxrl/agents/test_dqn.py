@@ -103,7 +103,10 @@ def test_values_are_the_closed_forms(case: Case):
 
 
 def test_double_and_max_targets_by_hand():
-    """The online network prefers action 1, whose target value is the smaller one."""
+    """The online network prefers action 1, whose target value is the smaller one.
+
+    What follows a terminal step counts nothing, whatever it is.
+    """
     params = {"params": {"Dense_0": {"kernel": jnp.array([[1.0, 2.0]])}}}
     target_params = {"params": {"Dense_0": {"kernel": jnp.array([[30.0, 20.0]])}}}
     batch = Batch(
@@ -111,7 +114,7 @@ def test_double_and_max_targets_by_hand():
         action=jnp.array([0, 1, 1]),
         return_=jnp.array([1.0, 2.0, 3.0]),
         discount=jnp.array([0.5, 0.1, 0.0]),
-        next_obs=jnp.ones((3, 1)),
+        next_obs=jnp.array([[1.0], [1.0], [jnp.nan]]),
     )
     key = jax.random.key(0)
     target = partial(q_learning.td_target, Table().apply, params, target_params, batch)
@@ -119,6 +122,14 @@ def test_double_and_max_targets_by_hand():
     np.testing.assert_allclose(double, [1 + 0.5 * 20, 2 + 0.1 * 20, 3])
     largest = target(jax.random.clone(key), double=False, value_range=None)
     np.testing.assert_allclose(largest, [1 + 0.5 * 30, 2 + 0.1 * 30, 3])
+
+
+def test_a_distribution_after_a_terminal_step_counts_nothing():
+    """Its logits are NaN; all mass is at the return of 0.5, between two atoms."""
+    one, apply = jnp.ones(1), lambda params, obs, rngs: jnp.full((1, A, 3), jnp.nan)
+    batch = Batch(one, jnp.zeros(1, jnp.int32), 0.5 * one, 0.0 * one, one)
+    target = q_learning.td_target(apply, (), (), batch, jax.random.key(0), True, (-1.0, 1.0))
+    np.testing.assert_allclose(target, [[0.0, 0.5, 0.5]], rtol=1e-6)
 
 
 def test_loss_by_hand():

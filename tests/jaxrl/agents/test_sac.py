@@ -54,11 +54,15 @@ def test_soft_target_equals_a_calculation_in_numpy(key):
         action, log_prob = slow.draw(obs, noise)
         value = slow.q(obs, action).min() - 0.7 * log_prob
         expected.append(float(batch.return_[i]) + float(batch.discount[i]) * value)
-    target = jax.jit(partial(sac.soft_target, NETWORKS))(learner, batch, key)
+    soft_target = jax.jit(partial(sac.soft_target, NETWORKS))
+    target = soft_target(learner, batch, key)
     np.testing.assert_allclose(target, expected, rtol=1e-4, atol=1e-5)
     has_ended = np.asarray(batch.discount) == 0
     assert 0 < has_ended.sum() < B
     np.testing.assert_allclose(target[has_ended], batch.return_[has_ended])
+    next_obs = jnp.where(has_ended[:, None], jnp.nan, batch.next_obs)  # which nothing follows
+    again = soft_target(learner, batch._replace(next_obs=next_obs), jax.random.clone(key))
+    np.testing.assert_array_equal(again, target)
 
 
 def test_critic_loss_and_its_gradient_equal_numpy():

@@ -199,6 +199,15 @@ def test_one_number_that_is_not_finite_does_not_spoil_the_statistics(number):
     assert abs(float(state.params.mean["x"][0]) - 3.0) < 3.0
 
 
+def test_a_batch_of_which_nothing_is_finite_is_not_counted():
+    batches = [np.arange(6.0).reshape(3, 2), np.full((3, 2), 1e30), np.ones((3, 2))]
+    statistics = normalisation.Statistics(jnp.float32(0), jnp.float32(0), jnp.float32(1))
+    for batch in batches:
+        statistics = normalisation.add_batch(statistics, jnp.asarray(batch, jnp.float32))
+    counted = np.stack([batches[0], batches[2]])
+    np.testing.assert_allclose(statistics, (12, counted.mean(), counted.var()), rtol=1e-6)
+
+
 def test_rewards_of_another_number_of_environments_are_refused():
     env, params = gymnax.make("CartPole-v1")
     agent = ppo.make(ActorCritic(MLP((4,)), 2), ppo.Config(minibatches=1))

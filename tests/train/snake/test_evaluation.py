@@ -197,4 +197,4 @@ def test_pictures_fit_one_board_and_files_keep_no_exploration(tmp_path, capsys):
     run = make_run(tmp_path / "q", f"dqn {SMALL} features --agent.capacity 40", lambda agent: agent)
     path = export.export(run, str(tmp_path / "q.safetensors"))
     assert evaluate.main(["--policy", str(path), "--sampled"]) == 2
-    assert "has no exploration" in capsys.readouterr().err
+    assert f"{path} has no exploration" in capsys.readouterr().err

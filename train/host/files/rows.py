@@ -92,13 +92,23 @@ def rounded_rate(rate: float) -> float:
 
 
 def episode_means(report: Report, s: int) -> dict[str, Any]:
-    """Means over the episodes that ended in the chunk; None where none did."""
-    episodes = int(np.sum(report.metrics.episodes[:, s], dtype=np.int64))
-    sums = {
-        name: np.sum(x[:, s], axis=0, dtype=np.float64)
+    """Means over the episodes that ended in the chunk; None where none did.
+
+    Of each measure those of updates in which it is not finite are left out: a broken environment
+    would hide all others.
+    """
+    episodes = np.asarray(report.metrics.episodes[:, s], np.int64)
+    return {
+        name: _mean_of_finite(np.asarray(x[:, s], np.float64), episodes)
         for name, x in report.metrics.finished.items()
     }
-    return {name: (x / episodes).tolist() if episodes else None for name, x in sums.items()}
+
+
+def _mean_of_finite(sums: np.ndarray, episodes: np.ndarray) -> Any:
+    """The mean of a measure whose sums over the episodes `[U]` of each update are `[U, ...]`."""
+    is_finite = np.isfinite(sums).reshape(len(sums), -1).all(axis=1)
+    count = int(episodes[is_finite].sum())
+    return (sums[is_finite].sum(axis=0) / count).tolist() if count else None
 
 
 def agent_means(report: Report, s: int) -> dict[str, Any]:
