@@ -12,6 +12,7 @@ from jaxrl.types import AgentState
 from train.host.command_line.repetition import WHERE, beginning, training_command
 from train.host.files import metrics_file, series
 from train.host.files.run_directory import BEST, RunDirectory
+from train.host.files.whole_files import finite_or_text
 from train.host.plain_config import differences, flatten, plain
 from train.host.program import Run
 from train.host.scoring import games
@@ -36,7 +37,7 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
     where = {f"run.{name}" for name in WHERE}
     changed_fields = {line.split(": ")[0] for line in differences(plain(default), config, where)}
     settings = [
-        {"name": field, "value": value, "changed": field in changed_fields}
+        {"name": field, "value": finite_or_text(value), "changed": field in changed_fields}
         for field, value in flatten(config).items()
         if field not in where
     ]

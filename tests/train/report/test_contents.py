@@ -79,6 +79,8 @@ def test_the_command_repeats_the_configuration():
     bold = {row["name"] for row in description["settings"] if row["changed"]}
     assert {"agent.standardise", "run.seed", "env.rows"} <= bold
     assert "agent.discount" not in bold
+    values = {row["name"]: row["value"] for row in description["settings"]}
+    assert (values["agent.target_kl"], values["anneal_steps"]) == ("inf", config.anneal_steps)
 
 
 def test_the_preset_is_the_one_that_the_training_began_from():

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl.numerics import comparison, statistics
+from train.host.files.whole_files import finite_or_text
 from train.sweep.results.labels import distinct_values, plain_names
 
 STATES = ("done", "failed", "unfinished")
@@ -101,12 +102,17 @@ def content(
             row["improvement"] = configuration.improvement._asdict()
         if configuration.interval is not None:
             row["interval"] = list(configuration.interval)
-        row["values"] = {
-            name: value.item() if hasattr(value, "item") else value
-            for name, value in configuration.values.items()
-        }
+        row["values"] = values_content(configuration.values)
         rows.append(row)
     return {"score": score, "better": better, "default": default, "configurations": rows}
+
+
+def values_content(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a configuration varied as plain data for JSON, infinity as the text "inf"."""
+    return {
+        name: finite_or_text(value.item() if hasattr(value, "item") else value)
+        for name, value in values.items()
+    }
 
 
 def has_failed(member: Member) -> bool:

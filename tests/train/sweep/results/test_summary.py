@@ -8,6 +8,7 @@ from rich.console import Console
 from scipy import stats
 
 from tests.train.sweep.results.sweeps import member, sweep
+from train.host.files.whole_files import finite_or_null
 from train.sweep import confirmation
 from train.sweep.results import labels, summary
 from train.sweep.results.summary import Member, find_identical, no_effect_message, summarise
@@ -158,6 +159,15 @@ def test_the_content_is_json():
     assert first["improvement"]["probability"] == 1.0
     assert second["failed"] == 1
     assert second["interval"] is None
+
+
+def test_infinity_is_not_as_no_value_in_the_json():
+    members = [member(0, 0, 0, 2.0, a=np.inf), member(1, 1, 0, 1.0, a=None)]
+    chosen, other = summarise(members)
+    content = finite_or_null(summary.content([chosen, other], "points"))
+    assert [x["values"] for x in content["configurations"]] == [{"a": "inf"}, {"a": None}]
+    confirmed = confirmation.content(confirmation.confirm(chosen, members[:1], "higher"), "points")
+    assert finite_or_null(confirmed)["values"] == {"a": "inf"}
 
 
 @pytest.mark.parametrize("width", [80, 100])
