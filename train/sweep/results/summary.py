@@ -144,7 +144,8 @@ def find_identical(members: Sequence[Member], fingerprints: Mapping[int, str]) -
 def no_effect_message(members: Sequence[Member], group: Sequence[int], most: int = 6) -> str:
     """One line about a group of `find_identical`: what differs between them had no effect.
 
-    Of members and of values at most `most` are named.
+    They are named by their configurations, as in the table, and seeds. Of members and of values at
+    most `most` are named.
     """
     chosen = [member for member in members if member.member in set(group)]
     names = dict.fromkeys(name for member in chosen for name in member.values)
@@ -155,10 +156,18 @@ def no_effect_message(members: Sequence[Member], group: Sequence[int], most: int
     differing = [
         f"{name} ({_join(values, most, ', ')})" for name, values in kinds.items() if values[1:]
     ]
-    start = f"members {_join([str(x) for x in group], most, ' and ')} came out identical"
+    start = f"{_places(chosen, most)} came out identical"
     if not differing:
         return f"{start}: they have the same values and the same seed"
-    return f"{start}: {_join(differing, len(differing), ' and ')} had no effect"
+    return f"{start}: {_join(differing, len(differing), ' and ')} had no effect there"
+
+
+def _places(members: Sequence[Member], most: int) -> str:
+    """Configuration and seed of each of the members; a seed that they share is said once."""
+    if len({x.seed for x in members}) > 1:
+        return _join([f"#{x.configuration} with seed {x.seed}" for x in members], most, " and ")
+    names = _join([f"#{x.configuration}" for x in members], most, " and ")
+    return f"{names} with seed {members[0].seed}"
 
 
 def _join(items: Sequence[str], most: int, last: str) -> str:

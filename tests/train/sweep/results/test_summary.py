@@ -227,16 +227,18 @@ def test_what_had_no_effect_is_said_in_one_line():
         member(3, 2, 0, 1.0, rate=0.1000001, clip=2),
         member(4, 3, 0, 1.0, rate=0.1, clip=1),
     ]
-    start = "members 0 and {} came out identical: "
-    assert no_effect_message(members, [0, 1]) == start.format(1) + "the seed (0, 1) had no effect"
-    assert no_effect_message(members, [0, 2]) == start.format(2) + "clip (1, 2) had no effect"
+    assert no_effect_message(members, [0, 1]) == (
+        "#0 with seed 0 and #0 with seed 1 came out identical: the seed (0, 1) had no effect there"
+    )
+    start = "#0 and #{} with seed 0 came out identical: "  # numbers as in the table
+    assert no_effect_message(members, [0, 2]) == start.format(1) + "clip (1, 2) had no effect there"
     message = no_effect_message(members, [0, 3])
-    assert message == start.format(3) + "rate (0.1, 0.1000001) and clip (1, 2) had no effect"
+    assert message == start.format(2) + "rate (0.1, 0.1000001) and clip (1, 2) had no effect there"
     assert no_effect_message(members, [0, 4]).endswith("the same values and the same seed")
     many = [member(i, i, 0, 1.0, rate=i) for i in range(9)]
     assert no_effect_message(many, range(9)) == (
-        "members 0, 1, 2, 3, 4, 5 and 3 more came out identical: "
-        "rate (0, 1, 2, 3, 4, 5 and 3 more) had no effect"
+        "#0, #1, #2, #3, #4, #5 and 3 more with seed 0 came out identical: "
+        "rate (0, 1, 2, 3, 4, 5 and 3 more) had no effect there"
     )
 
 
