@@ -93,7 +93,7 @@ def test_players_with_other_networks_and_algorithms_meet(order: int, few_resampl
     [
         ([], "got 0 players"),
         (["two-snakes"], "got 1 player; give at least two"),
-        (["nowhere", "nobody"], "nowhere"),
+        (["nowhere", "nobody"], "two-snakes), or a run directory"),
         (["snake-10x10", "snake-10x10"], "expected players of train.two_snake"),
         (["a", "b", "--games", "0"], "games is 0"),
     ],
