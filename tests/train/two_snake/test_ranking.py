@@ -60,6 +60,10 @@ def test_whoever_wins_all_has_a_limit_and_an_interval(few_resamples):
     assert (low <= strengths).all()
     assert (strengths <= high).all()
     assert high[1] > low[1]
+    assert low[0] < strengths[0] - 100  # of 40 games won, nine of ten may be as likely
+    assert high[0] > strengths[0] + 100
+    surer_low, _ = ranking.intervals({pair: np.repeat(x, 10) for pair, x in mixed.items()}, 3)
+    assert surer_low[0] > low[0] + 100
 
 
 @pytest.mark.slow
