@@ -19,7 +19,7 @@ class Rewards:
     step: float = -0.01
     """Every move that neither eats nor kills."""
     food: float = 10.0
-    """Eating; replaces `step`."""
+    """Eating; replaces `step` and `shaping`."""
     death: float = -10.0
     """Dying, and starving where that is a death; replaces `step` and all below but `timeout`."""
     win: float = 0.0

@@ -49,6 +49,7 @@ class LiveGame {
     this.byHand = false;
     this.wanted = null; // the direction of the newest arrow key
     this.waiting = false; // for an answer
+    this.preparing = false; // players who are to meet
     this.overlays = new Set(Object.entries(scenes[LIVE.drawing].overlays ?? {}).filter(([, on]) => on).map(([name]) => name));
     this.edit = LIVE.edits.find((e) => !e.limits)?.name ?? null;
     this.build(root);
@@ -96,6 +97,7 @@ class LiveGame {
 
   /** A new game between those who are chosen, whose programs may have to be compiled. */
   meet() {
+    this.preparing = true;
     this.say("Preparing the players …");
     this.send({ do: "new", players: this.seats.map((seat) => seat.value) });
   }
@@ -144,12 +146,13 @@ class LiveGame {
   }
 
   step() {
-    if (this.waiting || this.ending) return;
+    if (this.waiting || this.preparing || this.ending) return;
     this.send(this.byHand && this.wanted !== null ? { do: "step", direction: this.wanted } : { do: "step" });
   }
 
   hear(message) {
     this.waiting = false;
+    if (message.error || message.moment === 0) this.preparing = false; // not by a step that was made before
     if (message.error) {
       this.say(message.error);
       this.legibleUntil = performance.now() + LEGIBLE;
@@ -192,6 +195,7 @@ class LiveGame {
     this.bars = bars;
     this.ending = ending;
     this.endedAt = performance.now();
+    if (this.preparing) return;
     if (players) this.showStanding(players, score);
     if (ending) this.say(`${ending}: ${quantity(moment, "steps")}. Press n for a new game.`);
     else if (!(performance.now() < this.legibleUntil)) this.say("");
@@ -256,7 +260,7 @@ class LiveGame {
         before = now;
         this.step();
       }
-      const isOver = this.playing && this.ending && !this.waiting;
+      const isOver = this.playing && this.ending && !this.waiting && !this.preparing;
       if (isOver && this.goesOn?.checked && now - this.endedAt >= PAUSE) this.send({ do: "new" });
       requestAnimationFrame(next);
     };

@@ -12,6 +12,7 @@ from jaxrl.types import AgentState
 from train.host.command_line.repetition import WHERE, beginning, training_command
 from train.host.files import metrics_file, series
 from train.host.files.run_directory import BEST, RunDirectory
+from train.host.files.whole_files import finite_or_text
 from train.host.plain_config import differences, flatten, plain
 from train.host.program import Run
 from train.host.scoring import games
@@ -36,7 +37,7 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
     where = {f"run.{name}" for name in WHERE}
     changed_fields = {line.split(": ")[0] for line in differences(plain(default), config, where)}
     settings = [
-        {"name": field, "value": value, "changed": field in changed_fields}
+        {"name": field, "value": finite_or_text(value), "changed": field in changed_fields}
         for field, value in flatten(config).items()
         if field not in where
     ]
@@ -184,13 +185,18 @@ def distributions(
 
 
 def distribution(name: str, values: np.ndarray) -> dict[str, Any]:
-    """The share of games with something, or a histogram of a number."""
-    count = len(values)
+    """The share of games with something, or a histogram of those with a finite number.
+
+    `unknown` is how many have another.
+    """
     if values.dtype == bool:
-        return {"name": name, "games": count, "share": float(values.mean()) if count else None}
+        share = float(values.mean()) if len(values) else None
+        return {"name": name, "games": len(values), "share": share}
+    values, num_values = values[np.isfinite(values)], len(values)
+    count = len(values)
     low, high = (float(values.min()), float(values.max())) if count else (0.0, 0.0)
     is_whole = np.issubdtype(values.dtype, np.integer) or bool((values == np.round(values)).all())
-    if is_whole:  # bins of equally many whole numbers
+    if is_whole and max(-low, high) < 2**52:  # bins of equally many whole numbers
         width = max(1, -(-int(high - low + 1) // BINS))
         edges = np.arange(low, high + width + 0.5, width) - 0.5
     else:
@@ -198,7 +204,7 @@ def distribution(name: str, values: np.ndarray) -> dict[str, Any]:
     heights, _ = np.histogram(values, edges)
     mean = float(values.mean()) if count else None
     bins = {"edges": edges.tolist(), "counts": heights.tolist()}
-    return {"name": name, "games": count, "mean": mean, **bins}
+    return {"name": name, "games": count, "unknown": num_values - count, "mean": mean, **bins}
 
 
 def scene(run_scene: Scene, arrays: Arrays) -> dict[str, Any]:

@@ -133,10 +133,11 @@ def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
 
 def refuse_other_shape(trained_game: Game, game: Game) -> None:
     """Raises UsageError if the network would get an observation of another shape."""
-    shape = OBSERVATIONS[game.observation].shape
-    was, now = (shape(Board(x.rows, x.cols)) for x in (trained_game, game))
+    boards = [Board(x.rows, x.cols) for x in (trained_game, game)]
+    was, now = map(OBSERVATIONS[game.observation].shape, boards)
     if was != now:
-        names = ", ".join(name for name, view in OBSERVATIONS.items() if not view.is_image)
+        suited = (name for name, x in OBSERVATIONS.items() if len({*map(x.shape, boards)}) == 1)
+        names = ", ".join(suited)
         raise UsageError(
             f"{game.observation} has the shape {was} in training and {now} on "
             f"{game.rows}×{game.cols}: for other boards train with one of {names}"

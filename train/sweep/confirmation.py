@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from train.host.numbers import quantity
 from train.sweep.results.labels import plain_names, text_of
-from train.sweep.results.summary import Configuration, Member, summarise
+from train.sweep.results.summary import Configuration, Member, summarise, values_content
 
 
 class Confirmation(NamedTuple):
@@ -35,7 +35,8 @@ def confirm(chosen: Configuration, members: Sequence[Member], better: str) -> Co
 def content(result: Confirmation, score: str) -> dict[str, Any]:
     """The confirmation as plain data for JSON."""
     parts = {"chosen": result.chosen, "fresh": result.fresh}
-    header = {"score": score, "configuration": result.chosen.index, "values": result.chosen.values}
+    values = values_content(result.chosen.values)
+    header = {"score": score, "configuration": result.chosen.index, "values": values}
     fields = ("seeds", "scores", "failed", "iqm", "interval")
     summaries = {
         name: {field: getattr(part, field) for field in fields} for name, part in parts.items()

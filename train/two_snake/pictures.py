@@ -54,13 +54,13 @@ def draw_curve(directory: Path, config: AnyConfig, title: str) -> Path:
     for name in config.curriculum.opponents():
         lines = pictures.curves([won_row(row, name) for row in rows], "won", "steps")
         if lines:
-            x, mean, _ = pictures.mean_curve([(x / scale, y) for x, y in lines])
             label = "former selves" if name == RIVAL else name
-            axes.plot(x, mean, pictures.line_style(x), color=COLOURS[name], label=label)
+            lines = [(x / scale, y) for x, y in lines]
+            pictures.draw_mean(axes, lines, color=COLOURS[name], label=label)
     if lines := pictures.evaluated_curves(rows, "steps"):
-        x, mean, _ = pictures.mean_curve([(x / scale, y) for x, y in lines])
+        lines = [(x / scale, y) for x, y in lines]
         style: dict[str, Any] = {"color": pictures.VERMILLION, "markersize": 4, "linewidth": 0.8}
-        axes.plot(x, mean, ".-", label="greedily against greedy", **style)
+        pictures.draw_mean(axes, lines, ".-", label="greedily against greedy", **style)
     if evaluation := scores.read_evaluation(directory):
         _mark_tournament(axes, 1.02 * end / scale, evaluation)
     for steps, name in stage_starts(rows, list(config.curriculum.stages())):

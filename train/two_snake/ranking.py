@@ -138,7 +138,11 @@ def elo(points: np.ndarray, games: np.ndarray) -> np.ndarray:
 
     Each pair that met has drawn one more game, or a player that won all would have no limit.
     """
-    points, games = points + (games > 0) / 2, games + (games > 0)
+    return likeliest(points + (games > 0) / 2, games + (games > 0))
+
+
+def likeliest(points: np.ndarray, games: np.ndarray) -> np.ndarray:
+    """Strengths `[P]` with which points `[P, P]` from so many games are likeliest."""
     strength, won = np.ones(len(points)), points.sum(1)
     for _ in range(ROUNDS):
         strength = won / (games / (strength[:, None] + strength[None])).sum(1)
@@ -158,10 +162,21 @@ def sum_points(
 
 
 def intervals(results: dict[tuple[int, int], np.ndarray], count: int) -> np.ndarray:
-    """The 95 % interval of each strength `[2, P]`, from games drawn again with replacement."""
+    """The 95 % interval of each strength `[2, P]`, by the Bayesian bootstrap (Rubin 1981).
+
+    Games are weighted at random, the drawn one that `elo` adds among them: so whoever has won all
+    has an interval, too, which is wider the fewer games there were.
+    """
     rng = np.random.default_rng(0)
-    resample = lambda: {pair: rng.choice(x, len(x)) for pair, x in results.items()}
-    samples = [elo(*sum_points(resample(), count)) for _ in range(RESAMPLES)]
+
+    def reweigh(points: np.ndarray) -> np.ndarray:
+        points = np.append(points, 0.5)
+        return rng.dirichlet(np.ones(len(points))) * len(points) * points
+
+    samples = []
+    for _ in range(RESAMPLES):
+        points, games = sum_points({pair: reweigh(x) for pair, x in results.items()}, count)
+        samples.append(likeliest(points, games))
     return np.quantile(samples, (0.025, 0.975), axis=0)
 
 

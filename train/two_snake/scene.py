@@ -21,6 +21,7 @@ from envs.two_snake.feature_names import NAMES
 from envs.two_snake.observations import OBSERVATIONS
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import OTHER, State
+from train.host.errors import UsageError
 from train.host.numbers import quantity
 from train.host.program import EpisodeSelection, Run
 from train.host.running import saved_runs
@@ -61,6 +62,16 @@ def live(run: Run, member: int) -> Live:
     return duel(run, member, ())
 
 
+def _load_other(name: str) -> trained.Player:
+    """A trained snake. Raises UsageError, which names the scripts, too, if there is none."""
+    try:
+        return trained.load(name)
+    except UsageError as error:
+        if Path(name).exists():
+            raise
+        raise UsageError(f"{error}, or a script ({', '.join(OPPONENTS)})") from error
+
+
 def duel(run: Run, member: int, against: Sequence[str]) -> Live:
     """A game of the trained snake against the first of others by name, on its own board.
 
@@ -69,7 +80,7 @@ def duel(run: Run, member: int, against: Sequence[str]) -> Live:
     """
     name = run.directory.name.removeprefix("policy-")
     itself = trained.Player(name, run.config, parameters(run.agents[member]))
-    others = [trained.load(other) for other in against if other not in OPPONENTS]
+    others = [_load_other(other) for other in against if other not in OPPONENTS]
     for player in others:
         duels.refuse_other_board(player, run.config)
     players = duels.with_scripts([itself, *others])

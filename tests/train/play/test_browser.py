@@ -157,6 +157,21 @@ def test_two_players_are_chosen_and_their_games_counted(driver, tables):
         game.resume();
     """
     standing = lambda: driver.execute_script("return game.standing.textContent.trim()")
+    driver.execute_script("""
+        const hear = game.hear.bind(game);
+        game.hear = (message) => { game.last = message; hear(message); };
+        game.step();
+    """)
+    wait_until(lambda: driver.execute_script("return Boolean(game.last)"))
+    seat_and_status = driver.execute_script("""
+        game.seats[1].value = "static";
+        game.meet();
+        game.hear(game.last); // the answer to a step of the game before
+        return [game.seats[1].value, game.status.textContent];
+    """)
+    assert seat_and_status == ["static", "Preparing the players …"]
+    wait_until(lambda: standing().endswith(" 0 : 0 static"))
+    assert driver.execute_script("return game.status.textContent") == ""
     driver.execute_script(choose, "greedy", "static")
     wait_until(lambda: standing() == "games: greedy 2 : 0 static")
     driver.execute_script(choose, "static", "static")  # an end without a move

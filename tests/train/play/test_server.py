@@ -163,7 +163,7 @@ def test_it_listens_on_this_machine_alone(live):
         (["--terminal", "--port", "7000"], "--port has no effect with --terminal: leave it out"),
         (["--policy", "snake-10x10", "x"], "not both"),
         (["--against", "greedy"], "policies of snake meet nobody: leave out --against"),
-        (["--policy", "two-snakes", "--against", "nobody"], "nobody"),
+        (["--policy", "two-snakes", "--against", "gready"], "or a script (static, random, greedy,"),
         (["--policy", "two-snakes", "--against", "snake-6x6"], "is of snake; expected players"),
     ],
 )

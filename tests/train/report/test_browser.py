@@ -165,6 +165,9 @@ def test_a_record_of_one_row_is_seen(driver, tmp_path):
     empty = "no number yet"
     expected = [["score", 0, empty], ["length", 0, empty], ["loss", 1, None]]
     assert driver.execute_script(charts) == expected
+    widths = "return [...document.querySelectorAll('.chart')].map(x => x.clientWidth)"
+    score, *panels = driver.execute_script(widths)
+    assert max(panels) < score / 3  # also one that is alone in its section
     assert "Dots" not in driver.execute_script("return document.body.innerText")
     script = (Path(report.__file__).parent / "page/charts.js").read_text()
     lone = f"{script} return lonePoints([1, null, 2, 3, undefined, NaN, 4])"

@@ -57,6 +57,15 @@ def test_a_histogram_counts_every_game_once(values):
     assert histogram["mean"] == (pytest.approx(values.mean()) if len(values) else None)
 
 
+def test_a_histogram_is_of_the_games_with_a_finite_number():
+    """An environment of one's own may report any."""
+    histogram = contents.distribution("ratio", np.array([0.5, np.nan, 2.5, np.inf], np.float32))
+    assert histogram == contents.distribution("ratio", np.array([0.5, 2.5])) | {"unknown": 2}
+    none = contents.distribution("ratio", np.array([np.nan]))
+    assert (none["games"], none["mean"], none["counts"]) == (0, None, [0])
+    assert sum(contents.distribution("cells", 2.0**53 + 2 * np.arange(3))["counts"]) == 3
+
+
 def test_what_happens_or_not_is_a_share():
     won_share = contents.distribution("won", np.array([True, False, False, True]))
     assert won_share == {"name": "won", "games": 4, "share": 0.5}
@@ -79,6 +88,8 @@ def test_the_command_repeats_the_configuration():
     bold = {row["name"] for row in description["settings"] if row["changed"]}
     assert {"agent.standardise", "run.seed", "env.rows"} <= bold
     assert "agent.discount" not in bold
+    values = {row["name"]: row["value"] for row in description["settings"]}
+    assert (values["agent.target_kl"], values["anneal_steps"]) == ("inf", config.anneal_steps)
 
 
 def test_the_preset_is_the_one_that_the_training_began_from():

@@ -21,9 +21,11 @@ from tests.train import untrained
 from tests.train.snake.snake_runs import UPDATES, make_run
 from train import evaluate, render
 from train.host.command_line import command
+from train.host.errors import UsageError
 from train.host.scoring import limits
 from train.policies import export
 from train.snake import evaluation, pictures
+from train.snake.config import Game
 from train.snake.program import PROGRAM
 from train.snake.training import make_training
 
@@ -186,6 +188,15 @@ def test_a_mistake_is_answered_in_one_line(flags: str, message: str, run, capsys
     assert message in err
     assert err.count("\n") == 1
     assert out == ""
+
+
+@pytest.mark.parametrize("view", ["board", "planes", "egocentric"])
+def test_what_suits_no_other_board_is_not_recommended_for_it(view):
+    game = Game(rows=6, cols=6, observation=view)
+    with pytest.raises(UsageError, match="for other boards train with one of") as refusal:
+        evaluation.refuse_other_shape(game, replace(game, rows=8))
+    suited = "features, flood, selective, enhanced, tail, near, far, gaps, compass"
+    assert str(refusal.value).endswith(f"one of {suited}")
 
 
 @pytest.mark.slow

@@ -60,6 +60,10 @@ def test_whoever_wins_all_has_a_limit_and_an_interval(few_resamples):
     assert (low <= strengths).all()
     assert (strengths <= high).all()
     assert high[1] > low[1]
+    assert low[0] < strengths[0] - 100  # of 40 games won, nine of ten may be as likely
+    assert high[0] > strengths[0] + 100
+    surer_low, _ = ranking.intervals({pair: np.repeat(x, 10) for pair, x in mixed.items()}, 3)
+    assert surer_low[0] > low[0] + 100
 
 
 @pytest.mark.slow
@@ -93,7 +97,7 @@ def test_players_with_other_networks_and_algorithms_meet(order: int, few_resampl
     [
         ([], "got 0 players"),
         (["two-snakes"], "got 1 player; give at least two"),
-        (["nowhere", "nobody"], "nowhere"),
+        (["nowhere", "nobody"], "two-snakes), or a run directory"),
         (["snake-10x10", "snake-10x10"], "expected players of train.two_snake"),
         (["a", "b", "--games", "0"], "games is 0"),
     ],

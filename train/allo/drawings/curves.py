@@ -157,8 +157,8 @@ def draw_component(axes: Axes, lines: Sequence[Curve], colour) -> None:
     """Draws the mean of the seeds, from three seeds on with its interval."""
     if not lines:
         return
+    pictures.draw_mean(axes, lines, color=colour, linewidth=1.4)
     x, mean, margin = pictures.mean_curve(lines)
-    axes.plot(x, mean, pictures.line_style(x), color=colour, linewidth=1.4)
     if np.isfinite(margin).any():
         axes.fill_between(x, mean - margin, mean + margin, color=colour, alpha=0.2, linewidth=0)
 

@@ -77,8 +77,8 @@ def draw_arrivals(rows: Sequence[pictures.Row], arms: Sequence[str], path: Path)
     colours = curves.component_colours(len(arms))
     for arm, lines, colour in zip(arms, components, colours, strict=False):
         if lines:
-            x, mean, _ = pictures.mean_curve(lines)
-            axes.plot(x / scale, mean, pictures.line_style(x), color=colour, label=arm)
+            lines = [(x / scale, y) for x, y in lines]
+            pictures.draw_mean(axes, lines, color=colour, label=arm)
     axes.set_ylim(0, 1.02)
     if any(components):
         axes.legend(frameon=False)

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -55,11 +55,22 @@ def write_whole(path: str | Path, text: str) -> None:
 
 def finite_or_null(value: Any) -> Any:
     """`value` with null for NaN and infinity, which JSON does not have."""
+    return _replace_nonfinite(value, lambda number: None)
+
+
+def finite_or_text(value: Any) -> Any:
+    """`value` with infinity as "inf", as a flag takes it: null stands for no value."""
+    return _replace_nonfinite(value, str)
+
+
+def _replace_nonfinite(value: Any, replacement: Callable[[float], Any]) -> Any:
+    """`value` with `replacement` of each number that JSON does not have."""
     if isinstance(value, dict):
-        return {key: finite_or_null(item) for key, item in value.items()}
+        return {key: _replace_nonfinite(item, replacement) for key, item in value.items()}
     if isinstance(value, list):
-        return [finite_or_null(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return [_replace_nonfinite(item, replacement) for item in value]
+    is_lost = isinstance(value, float) and not math.isfinite(value)
+    return replacement(value) if is_lost else value
 
 
 def refuse_no_file(path: Path) -> None:

@@ -77,6 +77,10 @@ def load_source(source: str | Path, best: bool = False) -> Run:
             f"{source} is a compiled program: jax.export reads it (docs/policies.md); expected a "
             "run directory, a .safetensors file or the name of a policy"
         )
+    try:
+        policy_files.file_of(source)
+    except UsageError as error:
+        raise UsageError(f"{error}, or a run directory") from error
     return as_run(source)
 
 

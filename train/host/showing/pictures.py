@@ -127,7 +127,7 @@ def evaluated_curves(rows: Sequence[Row], x: str) -> list[Curve]:
 
 
 def mean_curve(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`(x, mean, margin)`, each `[K]`, over the range of x that all seeds cover.
+    """`(x, mean, margin)`, each `[K]`, over the range of x that all seeds cover, if there is one.
 
     Seeds are interpolated linearly. The margin is half the 95 % interval of the mean, NaN below
     three seeds.
@@ -137,6 +137,17 @@ def mean_curve(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarr
     x = x[(first <= x) & (x <= last)]
     y = np.stack([np.interp(x, *line) for line in lines])  # [S, K]
     return x, y.mean(0), interval(y)
+
+
+def draw_mean(axes: Axes, lines: Sequence[Curve], *format_: str, **style: Any) -> None:
+    """Draws the mean of seeds; where no x is one of all of them, each seed by itself.
+
+    The line is solid, or a dot if it is a single point, unless `format_` says otherwise.
+    """
+    x, mean, _ = mean_curve(lines)
+    for line in [(x, mean)] if len(x) else lines:
+        axes.plot(*line, *(format_ or (line_style(line[0]),)), **style)
+        style = {**style, "label": None}  # one entry of the legend
 
 
 def interval(samples: np.ndarray) -> np.ndarray:
@@ -196,7 +207,7 @@ def _panel(
         draw_lines(axes, lines)
     if score_curves:
         style = {"color": VERMILLION, "markersize": 3, "label": games_label}
-        axes.plot(*mean_curve(score_curves)[:2], "o-", **style)
+        draw_mean(axes, score_curves, "o-", **style)
     if not lines and not score_curves:
         say_empty(axes, no_score(rows))
     _mark(axes, (1.02 * end if place is None else place) / scale, final)
@@ -235,7 +246,8 @@ def draw_lines(axes: Axes, lines: Sequence[Curve]) -> None:
         label = f"training, {quantity(len(lines), 'seeds')}" if i == 0 else None
         axes.plot(*line, line_style(line[0]), color=BLUE, linewidth=0.7, alpha=0.45, label=label)
     x, mean, margin = mean_curve(lines)
-    axes.plot(x, mean, line_style(x), color=BLUE, linewidth=2, label="their mean")
+    if len(x):
+        axes.plot(x, mean, line_style(x), color=BLUE, linewidth=2, label="their mean")
     if np.isfinite(margin).any():
         band = {"color": BLUE, "alpha": 0.15, "linewidth": 0, "label": "95 % interval of the mean"}
         axes.fill_between(x, mean - margin, mean + margin, **band)

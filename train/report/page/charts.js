@@ -146,7 +146,7 @@ function stack(title, x, parts, options = {}) {
 }
 
 /** Bars of a histogram, the mean marked. */
-function histogram(title, { edges, counts, mean, games }) {
+function histogram(title, { edges, counts, mean, games, unknown }) {
   const { svg, place } = axes([edges[0], edges.at(-1)], [0, ...counts], { least: 1 });
   svg.setAttribute("aria-label", `${title}, a histogram of ${quantity(games, "games")}`);
   counts.forEach((count, i) => {
@@ -156,5 +156,6 @@ function histogram(title, { edges, counts, mean, games }) {
   });
   const [x, top] = place(mean, Math.max(...counts)), [, bottom] = place(mean, 0);
   svg.append(drawn("line", { class: "mark", x1: x, x2: x, y1: top, y2: bottom }));
-  return element("figure", { class: "chart", style: "margin:0" }, element("h3", {}, `${title}, mean ${short(mean)}`), svg);
+  return element("figure", { class: "chart", style: "margin:0" }, element("h3", {}, `${title}, mean ${short(mean)}`), svg,
+    unknown ? element("p", { class: "note" }, `without ${quantity(unknown, "games")} in which it is not finite`) : "");
 }

@@ -55,7 +55,7 @@ function curveNote(charts) {
 function learning() {
   const scores = [...new Set(REPORT.runs.map((run) => run.score))].filter((name) => REPORT.records.some((record) => record?.series[name]));
   if (!scores.length) return "";
-  const charts = scores.map((name) => element("div", { class: "charts" }, chart(words(name), curvesOf(name), chartSize(260))));
+  const charts = scores.map((name) => element("div", { class: "charts whole" }, chart(words(name), curvesOf(name), chartSize(260))));
   return section("Learning", legend(), ...charts, ...endings(), element("p", { class: "note" }, curveNote(charts)));
 }
 
@@ -74,7 +74,7 @@ function endings() {
     const heading = REPORT.runs.length > 1 ? `How games ended: ${run.name}` : "How games ended";
     return [stack(heading, known.map((k) => record.steps[k]), parts, chartSize(220))];
   });
-  return charts.map((x) => element("div", { class: "charts" }, x));
+  return charts.map((x) => element("div", { class: "charts whole" }, x));
 }
 
 function legend() {

@@ -48,7 +48,8 @@ def curves(
 
     `rows` are those of `metrics.jsonl` with the key "member". The best configurations and the
     default have colours and, from three seeds on, a 95 % bootstrap band at each point by itself.
-    Lines cover what all members that did not fail cover; those that failed end at a cross.
+    Lines cover what all members that did not fail cover, or else are those of each member; those
+    that failed end at a cross.
     """
     rows_by_member = _rows_by_member(rows, score)
     figure = pictures.titled_figure((9.5, 5.4), title)
@@ -107,13 +108,17 @@ def _split_curves(
 def _draw(
     axes: Axes, lines: Sequence[pictures.Curve], scale: float, style: dict[str, Any], band: bool
 ) -> list[np.ndarray]:
-    """Draws the interquartile mean of curves; returns the heights that should be seen."""
+    """Draws the interquartile mean of curves; returns the heights that should be seen.
+
+    Where no x is one of all curves, each is drawn by itself.
+    """
     x, y = align_curves(lines)
-    middle = middle_half(y)
+    shown_lines = [(x, middle_half(y))] if len(x) else lines
     order = 2.5 if band else 1.5
-    axes.plot(x / scale, middle, pictures.line_style(x), **style, zorder=order)
-    if not band or len(y) < 3:
-        return [middle] if band else [middle[-1:]]
+    for place, height in shown_lines:
+        axes.plot(place / scale, height, pictures.line_style(place), **style, zorder=order)
+    if not band or len(y) < 3 or not len(x):
+        return [height if band else height[-1:] for _, height in shown_lines]
     resamples = np.random.default_rng(0).integers(len(y), size=(500, len(y)))
     low, high = np.percentile(middle_half(y[resamples]), [2.5, 97.5], axis=0)
     axes.fill_between(x / scale, low, high, color=style["color"], alpha=0.15, linewidth=0)

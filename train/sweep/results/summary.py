@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl.numerics import comparison, statistics
+from train.host.files.whole_files import finite_or_text
 from train.sweep.results.labels import distinct_values, plain_names
 
 STATES = ("done", "failed", "unfinished")
@@ -101,12 +102,17 @@ def content(
             row["improvement"] = configuration.improvement._asdict()
         if configuration.interval is not None:
             row["interval"] = list(configuration.interval)
-        row["values"] = {
-            name: value.item() if hasattr(value, "item") else value
-            for name, value in configuration.values.items()
-        }
+        row["values"] = values_content(configuration.values)
         rows.append(row)
     return {"score": score, "better": better, "default": default, "configurations": rows}
+
+
+def values_content(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a configuration varied as plain data for JSON, infinity as the text "inf"."""
+    return {
+        name: finite_or_text(value.item() if hasattr(value, "item") else value)
+        for name, value in values.items()
+    }
 
 
 def has_failed(member: Member) -> bool:
@@ -138,7 +144,8 @@ def find_identical(members: Sequence[Member], fingerprints: Mapping[int, str]) -
 def no_effect_message(members: Sequence[Member], group: Sequence[int], most: int = 6) -> str:
     """One line about a group of `find_identical`: what differs between them had no effect.
 
-    Of members and of values at most `most` are named.
+    They are named by their configurations, as in the table, and seeds. Of members and of values at
+    most `most` are named.
     """
     chosen = [member for member in members if member.member in set(group)]
     names = dict.fromkeys(name for member in chosen for name in member.values)
@@ -149,10 +156,18 @@ def no_effect_message(members: Sequence[Member], group: Sequence[int], most: int
     differing = [
         f"{name} ({_join(values, most, ', ')})" for name, values in kinds.items() if values[1:]
     ]
-    start = f"members {_join([str(x) for x in group], most, ' and ')} came out identical"
+    start = f"{_places(chosen, most)} came out identical"
     if not differing:
         return f"{start}: they have the same values and the same seed"
-    return f"{start}: {_join(differing, len(differing), ' and ')} had no effect"
+    return f"{start}: {_join(differing, len(differing), ' and ')} had no effect there"
+
+
+def _places(members: Sequence[Member], most: int) -> str:
+    """Configuration and seed of each of the members; a seed that they share is said once."""
+    if len({x.seed for x in members}) > 1:
+        return _join([f"#{x.configuration} with seed {x.seed}" for x in members], most, " and ")
+    names = _join([f"#{x.configuration}" for x in members], most, " and ")
+    return f"{names} with seed {members[0].seed}"
 
 
 def _join(items: Sequence[str], most: int, last: str) -> str:

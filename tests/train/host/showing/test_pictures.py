@@ -154,6 +154,19 @@ def test_the_mean_is_over_all_seeds_where_all_are_known():
     np.testing.assert_allclose((mean - margin, mean + margin), (low, high))
 
 
+def test_seeds_that_share_no_steps_are_drawn_each_by_itself():
+    lines = [(np.array([1.0, 2.0]), np.array([3.0, 4.0])), (np.array([5.0]), np.array([6.0]))]
+    assert not len(pictures.mean_curve(lines)[0])
+    figure = pictures.titled_figure((4, 3), "")
+    left, right = figure.subplots(1, 2)
+    pictures.draw_mean(left, lines, color="red", label="seeds")
+    assert [line.get_xdata().tolist() for line in left.lines] == [[1.0, 2.0], [5.0]]
+    assert [line.get_marker() for line in left.lines] == ["None", "."]  # or it would not be seen
+    pictures.draw_lines(right, lines)
+    for axes, label in ((left, "seeds"), (right, "training, 2 seeds")):
+        assert axes.get_legend_handles_labels()[1] == [label]  # of no mean that there is not
+
+
 def test_two_seeds_have_no_interval():
     line = (np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     assert np.isnan(pictures.mean_curve([line, line])[2]).all()

@@ -97,6 +97,19 @@ def test_a_curve_is_the_interquartile_mean_of_seeds_that_did_not_fail(tmp_path):
     assert len(crosses) == 1
 
 
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_seeds_that_share_no_steps_are_drawn_each_by_itself(tmp_path, seeds):
+    members, rows = sweep([{"rate": 1}], seeds)
+    rows = [row for row in rows if row["steps"] in ((1000, 2000), (5000,), (4000,))[row["member"]]]
+    with saved_figures() as figures:
+        arguments = (tmp_path / "curves.png", "points", "A sweep")
+        pictures.curves(rows, members, summarise(members), *arguments)
+    (axes,) = figures[0].axes
+    assert sorted(heights(x).size for x in axes.lines) == [1] * (seeds - 1) + [2]
+    low, high = axes.get_ylim()
+    assert all(low < y < high for line in axes.lines for y in heights(line))
+
+
 def test_seeds_are_aligned_where_all_are_known():
     lines = [(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0]))]
     lines.append((np.array([2.0, 6.0]), np.array([0.0, 4.0])))

@@ -8,6 +8,7 @@ from rich.console import Console
 from scipy import stats
 
 from tests.train.sweep.results.sweeps import member, sweep
+from train.host.files.whole_files import finite_or_null
 from train.sweep import confirmation
 from train.sweep.results import labels, summary
 from train.sweep.results.summary import Member, find_identical, no_effect_message, summarise
@@ -160,6 +161,15 @@ def test_the_content_is_json():
     assert second["interval"] is None
 
 
+def test_infinity_is_not_as_no_value_in_the_json():
+    members = [member(0, 0, 0, 2.0, a=np.inf), member(1, 1, 0, 1.0, a=None)]
+    chosen, other = summarise(members)
+    content = finite_or_null(summary.content([chosen, other], "points"))
+    assert [x["values"] for x in content["configurations"]] == [{"a": "inf"}, {"a": None}]
+    confirmed = confirmation.content(confirmation.confirm(chosen, members[:1], "higher"), "points")
+    assert finite_or_null(confirmed)["values"] == {"a": "inf"}
+
+
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_table_has_a_row_each_and_cuts_no_number(width):
     names = ["agent.learning_rate", "agent.clip", "loop.steps_of_a_very_long_name", "run.kind"]
@@ -217,16 +227,18 @@ def test_what_had_no_effect_is_said_in_one_line():
         member(3, 2, 0, 1.0, rate=0.1000001, clip=2),
         member(4, 3, 0, 1.0, rate=0.1, clip=1),
     ]
-    start = "members 0 and {} came out identical: "
-    assert no_effect_message(members, [0, 1]) == start.format(1) + "the seed (0, 1) had no effect"
-    assert no_effect_message(members, [0, 2]) == start.format(2) + "clip (1, 2) had no effect"
+    assert no_effect_message(members, [0, 1]) == (
+        "#0 with seed 0 and #0 with seed 1 came out identical: the seed (0, 1) had no effect there"
+    )
+    start = "#0 and #{} with seed 0 came out identical: "  # numbers as in the table
+    assert no_effect_message(members, [0, 2]) == start.format(1) + "clip (1, 2) had no effect there"
     message = no_effect_message(members, [0, 3])
-    assert message == start.format(3) + "rate (0.1, 0.1000001) and clip (1, 2) had no effect"
+    assert message == start.format(2) + "rate (0.1, 0.1000001) and clip (1, 2) had no effect there"
     assert no_effect_message(members, [0, 4]).endswith("the same values and the same seed")
     many = [member(i, i, 0, 1.0, rate=i) for i in range(9)]
     assert no_effect_message(many, range(9)) == (
-        "members 0, 1, 2, 3, 4, 5 and 3 more came out identical: "
-        "rate (0, 1, 2, 3, 4, 5 and 3 more) had no effect"
+        "#0, #1, #2, #3, #4, #5 and 3 more with seed 0 came out identical: "
+        "rate (0, 1, 2, 3, 4, 5 and 3 more) had no effect there"
     )
 
 
