@@ -86,7 +86,8 @@ def test_a_row_of_several_updates_has_the_counts_after_the_last_one():
     report = Report(LoopMetrics(jnp.zeros(4), {}, measures), jnp.ones((4, 1), bool))
     agent = agent_means(report, 0)
     assert agent["stopped_at"] == [[100, 200]]
-    assert agent["fits"] == [[2, 0]] and agent["error"] == [[1, 0.75]]
+    assert agent["fits"] == [[2, 0]]
+    assert agent["error"] == [[1, 0.75]]
     assert agent["invalid_plans"] == [[14, 0]]  # counted since the start
     config = Config(policies=("random", "off"), stop_gain=0.1)
     config = replace(config, run=replace(config.run, num_seeds=1))
