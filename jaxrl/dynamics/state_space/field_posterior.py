@@ -49,11 +49,23 @@ class Prior:
     linear: Positive = 1.0
     """Of A and c, in units of the state: weak, since the state has a variance near 1."""
     effect: Positive = 10.0
-    """Of B and of the last layer of a network of inputs, per unit of input."""
+    """Of B, per `input_unit` of an input, and of the last layer of a network of inputs."""
+    input_unit: Positive = 1.0
+    """That unit, one number or one for each input: see `unit_of_inputs`."""
     log_process: Positive = 1.0
     """Of log q."""
     channels: Positive = 10.0
     """Of C and b, in units of a channel's noise."""
+
+
+def unit_of_inputs(size: jax.Array) -> jax.Array:
+    """The power of 100 nearest to inputs of this size `[m]`; 1 for those that are always 0.
+
+    The prior of their effect is weak, so that only its order of magnitude matters.
+    """
+    has_size = (size > 0) & jnp.isfinite(size)
+    exponent = jnp.round(jnp.log10(jnp.where(has_size, size, 1.0)) / 2)
+    return jnp.where(has_size, 100.0**exponent, 1.0)
 
 
 class FieldPosterior(NamedTuple):
@@ -114,7 +126,9 @@ def prior_deviations(
     values = parameters(model, params, with_channels)
     edges = (model.num_features, model.num_features + model.dims + 1)
     row = jnp.arange(len(values.move))[:, None]
-    linear = jnp.where(row < edges[1], prior.linear, prior.effect)
+    units = jnp.broadcast_to(jnp.asarray(prior.input_unit), (model.num_inputs,))
+    units = jnp.pad(units, (edges[1], len(row) - edges[1] - len(units)), constant_values=1.0)
+    linear = jnp.where(row < edges[1], prior.linear, prior.effect / units[:, None])
     move = jnp.where(row < edges[0], prior.weights, linear) * jnp.ones_like(values.move)
     channel_deviations = jnp.full_like(values.channels, prior.channels)
     process_deviations = jnp.full_like(values.log_process, prior.log_process)
