@@ -126,15 +126,21 @@ def prior_deviations(
     values = parameters(model, params, with_channels)
     edges = (model.num_features, model.num_features + model.dims + 1)
     row = jnp.arange(len(values.move))[:, None]
-    units = jnp.broadcast_to(jnp.asarray(prior.input_unit), (model.num_inputs,))
-    units = jnp.pad(units, (edges[1], len(row) - edges[1] - len(units)), constant_values=1.0)
-    linear = jnp.where(row < edges[1], prior.linear, prior.effect / units[:, None])
+    units = regressor_units(model, prior, len(row))[:, None]
+    linear = jnp.where(row < edges[1], prior.linear, prior.effect / units)
     move = jnp.where(row < edges[0], prior.weights, linear) * jnp.ones_like(values.move)
     channel_deviations = jnp.full_like(values.channels, prior.channels)
     process_deviations = jnp.full_like(values.log_process, prior.log_process)
     return jnp.concatenate(
         [x.ravel() for x in Parameters(channel_deviations, process_deviations, move)]
     )
+
+
+def regressor_units(model: StateSpace, prior: Prior, rows: int) -> jax.Array:
+    """The units `[R]` of all R = `rows` regressors of the move: 1 but for the inputs."""
+    before, units = model.num_features + model.dims + 1, jnp.asarray(prior.input_unit)
+    units = jnp.broadcast_to(units, (model.num_inputs,))
+    return jnp.pad(units, (before, rows - before - len(units)), constant_values=1.0)
 
 
 def read_out_basis(params: Params, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
