@@ -51,7 +51,8 @@ class Prior:
     effect: Positive = 10.0
     """Of B, per `input_unit` of an input, and of the last layer of a network of inputs."""
     input_unit: Positive = 1.0
-    """That unit, one number or one for each input: see `unit_of_inputs`."""
+    """That unit, one number or one for each input. Learners take the power of 100 that is nearest
+    to the bounds of an input, as an effect is larger where inputs are smaller."""
     log_process: Positive = 1.0
     """Of log q."""
     channels: Positive = 10.0
