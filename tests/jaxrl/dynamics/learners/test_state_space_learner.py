@@ -185,8 +185,8 @@ def test_the_agent_keeps_the_contract():
 def test_the_prior_of_an_effect_is_in_the_unit_of_the_bounds():
     """So that what is learned does not depend on what inputs are measured in."""
     bounds = jnp.array([2e-6, 300.0])
-    known = KNOWN._replace(low=0 * bounds, high=bounds)
-    agent = state_space_learner.make(CONFIG, MODELS[:1], known)
+    constants = KNOWN._replace(low=0 * bounds, high=bounds)
+    agent = state_space_learner.make(CONFIG, MODELS[:1], constants)
     state = jax.jit(agent.init)(jax.random.key(0), jnp.zeros(CHANNELS))
     (candidate,) = state.params.choice.candidates
     deviations = np.diagonal(candidate.posterior.root).reshape(-1, 2)
