@@ -58,6 +58,20 @@ class Quotient(NamedTuple):
         return self.part.shape[:-1]
 
 
+class Latest(NamedTuple):
+    """A measure of the agent of which a row has the value after the last update of its chunk.
+
+    Such as a count since the start, or the place of what has been chosen: a mean is neither.
+    """
+
+    value: jax.Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the measure."""
+        return self.value.shape
+
+
 class Score(NamedTuple):
     """What of agents is shown as their score, and what is said of it and of their games."""
 
@@ -85,7 +99,8 @@ class Training:
     init: Callable[..., RunState]
     """`key -> state`; `(key, numbers) -> state` for members of a sweep."""
     update: Callable[[Any], tuple[Any, LoopMetrics]]
-    """`state -> (state, metrics)`: one training update; the agent's measures may be `Quotient`s."""
+    """`state -> (state, metrics)`: one training update; the agent's measures may be `Quotient`s or
+    `Latest`."""
     evaluate: Callable[[*TrainedAgents], Evaluation]
     """`(agent_states, seeds, keys) -> Evaluation`, an entry of each list per seed.
     `games.of_player` and `games.of_episodes` make one for games, whose `fields` are also `games`,

@@ -161,7 +161,9 @@ class Online:
     effect: Literal["linear", "mlp", "state_mlp"] = "linear"
     """How inputs move the state: by a matrix, with a network beside it, or one that also depends on
     the state; of a network only the last layer is learned."""
-    agent: state_space_learner.Config = field(default_factory=state_space_learner.Config)
+    agent: Annotated[
+        state_space_learner.Config, never("the bounds of inputs set it").of("prior.input_unit")
+    ] = field(default_factory=state_space_learner.Config)
     """How it learns; samples of a whole run are stored."""
 
 

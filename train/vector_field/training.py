@@ -13,7 +13,7 @@ from jaxrl.types import AgentState
 from train.host import device_presets
 from train.host.files import snapshots
 from train.host.program import Run
-from train.host.training import Quotient, Score, Training
+from train.host.training import Latest, Quotient, Score, Training
 from train.vector_field.config import SAMPLES_PER_UPDATE, Config
 from train.vector_field.config_checks import check
 from train.vector_field.experiment import experiments, scores
@@ -30,6 +30,8 @@ MEASURES = (
     *("goal_distance", "stopped_at", "fits", "kind"),
 )
 """What a learner of each field and policy measures."""
+COUNTED = ("invalid_plans", "fits", "kind")
+"""Of these counts since the start, and the place of what is chosen: a row has the latest."""
 STOPPED = "all_stopped"
 """1 once every experiment of a seed has stopped."""
 
@@ -76,11 +78,10 @@ def make_training(config: Config) -> Training:
     def update(state: State) -> tuple[State, LoopMetrics]:
         progress = state.experiments, state.reachable
         agents, (running, reachable), scored = laboratory.advance(state.agent, progress)
-        measures: dict[str, Any] = dict(scored)
-        measures[scores.SCORE] = jnp.mean(measures["error"][:, 0])
+        measures = of_rows(scored)
+        measures[scores.SCORE] = jnp.mean(scored["error"][:, 0])
         if config.stop_gain:
-            measures[STOPPED] = jnp.all(measures["stopped_at"] > 0).astype(jnp.float32)
-            measures["stopped_at"] = of_stopped(measures["stopped_at"])
+            measures[STOPPED] = jnp.all(scored["stopped_at"] > 0).astype(jnp.float32)
         state = State(agents, running, reachable, state.key, state.updates + 1)
         return state, LoopMetrics(jnp.zeros((), jnp.int32), {}, measures)
 
@@ -97,6 +98,14 @@ def make_training(config: Config) -> Training:
         converged_metric=STOPPED if config.stop_gain else "",
         budget_shapes_learning=config.learner == "state_space",  # which has room for all samples
     )
+
+
+def of_rows(scored: dict[str, jax.Array]) -> dict[str, Any]:
+    """Measures `[F, P]`, such that a row of several updates has what they say of all of them."""
+    measures: dict[str, Any] = {k: Latest(x) if k in COUNTED else x for k, x in scored.items()}
+    if "stopped_at" in scored:
+        measures["stopped_at"] = of_stopped(scored["stopped_at"])
+    return measures
 
 
 def of_stopped(stopped_at: jax.Array) -> Quotient:

@@ -84,7 +84,7 @@ def make(config: Config, system: System, constants: Constants) -> Agent:
     # Learning takes transitions one by one: the field first, then the networks of novelty.
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         transitions = jax.tree.map(
-            lambda x: x.reshape(-1, *x.shape[2:]),
+            lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]),
             (rollout.extras.belief, rollout.action, rollout.next_obs),
         )
 

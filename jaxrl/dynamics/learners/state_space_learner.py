@@ -28,6 +28,7 @@ from jaxrl.dynamics.learners.state_space_acting import (
 from jaxrl.dynamics.learners.state_space_config import Config, check_config
 from jaxrl.dynamics.planning import distillation
 from jaxrl.dynamics.planning.stimulation import Constants, Extras
+from jaxrl.dynamics.state_space.field_posterior import unit_of_inputs
 from jaxrl.dynamics.state_space.filter import Record, predict
 from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.state_space.online import candidates, choice
@@ -57,6 +58,9 @@ def make(config: Config, models: Sequence[StateSpace], constants: Constants) -> 
     """
     models = tuple(models)
     check_config(config, models)
+    largest = jnp.maximum(jnp.abs(constants.low), jnp.abs(constants.high))
+    prior = config.prior.replace(input_unit=unit_of_inputs(largest))  # pyright: ignore
+    config = config.replace(prior=prior)  # pyright: ignore
     policies = make_policies(config, models, constants.low, constants.high)
     d = models[0].dims
 

@@ -112,7 +112,7 @@ def random_input(config: Config, key: jax.Array, low: jax.Array, high: jax.Array
     centre = (low + high) / 2
     inside = jax.random.uniform(inside_key, low.shape, centre.dtype, minval=-1.0)
     direction = jax.random.normal(edge_key, low.shape, centre.dtype)
-    at_edge = direction / jnp.max(jnp.abs(direction))
+    at_edge = direction / jnp.max(jnp.abs(direction), initial=0.0)  # there may be no input
     drawn = centre + jnp.where(config.at_edge, at_edge, inside) * (high - low) / 2
     none = jnp.clip(jnp.zeros_like(centre), low, high)  # the centre of a box from 0 on is an input
     return config.strength * drawn + (1 - config.strength) * none
@@ -143,7 +143,10 @@ def directions(num_inputs: int) -> jax.Array:
     """Zero, and sixteen directions to the edge of the unit box and halfway: `[33, m]`.
 
     Of a single input, where there are only two directions, 17 even steps from -1 to 1: `[17, 1]`.
+    Without inputs there is one candidate, of none: `[1, 0]`.
     """
+    if num_inputs == 0:
+        return jnp.zeros((1, 0))
     if num_inputs == 1:
         return jnp.linspace(-1.0, 1.0, 17)[:, None]
     if num_inputs == 2:

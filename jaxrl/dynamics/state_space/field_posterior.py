@@ -49,11 +49,24 @@ class Prior:
     linear: Positive = 1.0
     """Of A and c, in units of the state: weak, since the state has a variance near 1."""
     effect: Positive = 10.0
-    """Of B and of the last layer of a network of inputs, per unit of input."""
+    """Of B, per `input_unit` of an input, and of the last layer of a network of inputs."""
+    input_unit: Positive = 1.0
+    """That unit, one number or one for each input. Learners take the power of 100 that is nearest
+    to the bounds of an input, as an effect is larger where inputs are smaller."""
     log_process: Positive = 1.0
     """Of log q."""
     channels: Positive = 10.0
     """Of C and b, in units of a channel's noise."""
+
+
+def unit_of_inputs(size: jax.Array) -> jax.Array:
+    """The power of 100 nearest to inputs of this size `[m]`; 1 for those that are always 0.
+
+    The prior of their effect is weak, so that only its order of magnitude matters.
+    """
+    has_size = (size > 0) & jnp.isfinite(size)
+    exponent = jnp.round(jnp.log10(jnp.where(has_size, size, 1.0)) / 2)
+    return jnp.where(has_size, 100.0**exponent, 1.0)
 
 
 class FieldPosterior(NamedTuple):
@@ -114,13 +127,21 @@ def prior_deviations(
     values = parameters(model, params, with_channels)
     edges = (model.num_features, model.num_features + model.dims + 1)
     row = jnp.arange(len(values.move))[:, None]
-    linear = jnp.where(row < edges[1], prior.linear, prior.effect)
+    units = regressor_units(model, prior, len(row))[:, None]
+    linear = jnp.where(row < edges[1], prior.linear, prior.effect / units)
     move = jnp.where(row < edges[0], prior.weights, linear) * jnp.ones_like(values.move)
     channel_deviations = jnp.full_like(values.channels, prior.channels)
     process_deviations = jnp.full_like(values.log_process, prior.log_process)
     return jnp.concatenate(
         [x.ravel() for x in Parameters(channel_deviations, process_deviations, move)]
     )
+
+
+def regressor_units(model: StateSpace, prior: Prior, rows: int) -> jax.Array:
+    """The units `[R]` of all R = `rows` regressors of the move: 1 but for the inputs."""
+    before, units = model.num_features + model.dims + 1, jnp.asarray(prior.input_unit)
+    units = jnp.broadcast_to(units, (model.num_inputs,))
+    return jnp.pad(units, (before, rows - before - len(units)), constant_values=1.0)
 
 
 def read_out_basis(params: Params, weight: jax.Array) -> tuple[jax.Array, jax.Array]:

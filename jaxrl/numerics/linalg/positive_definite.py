@@ -20,6 +20,8 @@ def solve_positive(positive: jax.Array, right: jax.Array) -> jax.Array:
     Gauss-Jordan elimination, which needs no pivoting for such matrices.
     """
     size = len(positive)
+    if size == 0:
+        return right
     if size == 1:
         return right / positive
     if size == 2:

@@ -9,7 +9,7 @@ import numpy as np
 
 from train.host.compilation.compiled import Report
 from train.host.machine.members import Members
-from train.host.training import Quotient
+from train.host.training import Latest, Quotient
 
 EXTREMES = {"min": np.min, "max": np.max}
 """What the last part of a measure's name makes of its values in a chunk; others have a mean."""
@@ -113,7 +113,8 @@ def _mean_of_finite(sums: np.ndarray, episodes: np.ndarray) -> Any:
 
 def agent_means(report: Report, s: int) -> dict[str, Any]:
     """Means over the updates that were kept; of minima, `*_min`, and maxima, `*_max`, the
-    smallest and the largest; quotients of sums where `training.Quotient` asks for them."""
+    smallest and the largest; quotients of sums, or the latest, where `training.Quotient` and
+    `training.Latest` ask for them."""
     is_finite = report.finite[:, s]
     measures = jax.tree.map(lambda x: np.asarray(x[is_finite, s], np.float64), report.metrics.agent)
     return {
@@ -121,9 +122,11 @@ def agent_means(report: Report, s: int) -> dict[str, Any]:
     }
 
 
-def _reduce_updates(name: str, values: np.ndarray | Quotient) -> Any:
-    """The mean, smallest or largest value of a measure `[U, ...]` over its updates, as numbers and
-    lists; None where it is a quotient of which nothing was measured."""
+def _reduce_updates(name: str, values: np.ndarray | Quotient | Latest) -> Any:
+    """The mean, smallest, largest or latest value of a measure `[U, ...]` over its updates, as
+    numbers and lists; None where it is a quotient of which nothing was measured."""
+    if isinstance(values, Latest):
+        return values.value[-1].tolist()
     if isinstance(values, Quotient):
         part, whole = values.part.sum(axis=0), values.whole.sum(axis=0)
         count = np.sum(whole > 0, axis=-1)

@@ -75,9 +75,13 @@ def learning_curve(
 def titled_figure(
     figsize: tuple[float, float], title: str, layout: Any = "constrained", **style: Any
 ) -> Figure:
-    """A figure with a bold title at its upper left corner; `style` is that of the title."""
+    """A figure with a bold title at its upper left corner; `style` is that of the title.
+
+    A title that is wider than the figure has several lines.
+    """
     figure = Figure(figsize=figsize, dpi=150, layout=layout)
-    figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False, **style)
+    place = {"x": 0.01, "ha": "left", "weight": "bold"}
+    figure.suptitle(title, wrap=True, parse_math=False, **place, **style)
     return figure
 
 

@@ -10,6 +10,8 @@ USUAL = (1e-3, 1e3)
 LARGEST_WHOLE = 2**24
 """Whole numbers from here on are rounded by float32."""
 SHOWN_CHANNELS = 8
+FAR = 10.0
+"""Standard deviations from 0 beyond which a mean is named, if it is not of order 1 itself."""
 
 
 def oddities(data: Data, noise: str = "gaussian") -> list[str]:
@@ -32,17 +34,27 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
 
 
 def unusual_scales(data: Data) -> list[str]:
-    """Which of y and u are far from numbers of order 1, a line each; u may be constant."""
+    """Which of y and u are far from numbers of order 1, or from 0, a line each; either may be
+    constant."""
     lines = []
     valid = np.arange(data.u.shape[1]) < data.lengths[:, None]
     for name, array in (("y", data.y[valid]), ("u", data.u[valid])):
         samples = np.where(data.observed[valid], array, np.nan) if name == "y" else array
         has_values = ~np.isnan(samples).all(0)
-        scale = float(np.nanstd(samples[:, has_values], axis=0, dtype=float).max())
+        samples = samples[:, has_values]
+        deviation = np.nanstd(samples, axis=0, dtype=float)
+        scale, mean = float(deviation.max()), np.nanmean(samples, axis=0, dtype=float)
         if scale and not USUAL[0] <= scale <= USUAL[1]:
             lines.append(
                 f"{name} has a standard deviation of {scale:.2g}; learning expects numbers of "
                 "order 1: rescale them"
+            )
+        is_far = (np.abs(mean) > FAR * np.maximum(deviation, 1)) & (deviation > 0)
+        if is_far.any():
+            k = int(np.argmax(np.where(is_far, np.abs(mean) / np.maximum(deviation, 1), 0)))
+            lines.append(
+                f"{name} has a mean of {mean[k]:.3g} beside a standard deviation of "
+                f"{deviation[k]:.2g}; learning expects numbers around 0: subtract it"
             )
     return lines
 

@@ -21,6 +21,7 @@ from jaxrl.dynamics.state_space.field_posterior import (
     Prior,
     field_posterior,
     predictive_model,
+    unit_of_inputs,
 )
 from jaxrl.dynamics.state_space.filter import (
     FilteredStates,
@@ -28,6 +29,7 @@ from jaxrl.dynamics.state_space.filter import (
     filter_states,
     first_belief,
 )
+from jaxrl.dynamics.state_space.fitting.units import units_of
 from jaxrl.dynamics.state_space.information import gather_all
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, step
 from jaxrl.dynamics.state_space.smoother import smooth_states
@@ -101,8 +103,11 @@ def posterior_of(config: Config, problem: Problem, params: Params) -> FieldPoste
     )
     gather = partial(gather_all, problem.model, prediction=prediction_of(config))
     gather = jax.jit(gather, compiler_options=cpu_kernels.small_products())
-    information = gather(params, state_space.record_of(newest))
+    record = state_space.record_of(newest)
+    information = gather(params, record)
+    size = units_of(record, problem.model.is_count, problem.model.effect).input_size
     prior = Prior(weights=config.state_space.prior)
+    prior = prior.replace(input_unit=unit_of_inputs(size))  # pyright: ignore
     return jax.jit(partial(field_posterior, problem.model, prior=prior))(params, information)
 
 

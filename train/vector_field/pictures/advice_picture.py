@@ -107,8 +107,10 @@ def _gains(axes: Axes, random: np.ndarray, gain: float, quiet_gain: float) -> No
     axes.axvline(gain, color=VERMILLION, linewidth=2.2)
     top = axes.get_ylim()[1]
     axes.set_ylim(0, 1.25 * top)
-    for x, text, colour in ((gain, "advised", VERMILLION), (quiet_gain, "none", GREY)):
+    # Each at a height of its own, as both may be at the same place.
+    labels = (gain, 1.22, "advised", VERMILLION), (quiet_gain, 1.12, "none", GREY)
+    for x, height, text, colour in labels:
         side = "right" if x > np.mean(axes.get_xlim()) else "left"
-        axes.text(x, 1.22 * top, f" {text} {x:.2f} ", color=colour, ha=side, va="top", size=8)
+        axes.text(x, height * top, f" {text} {x:.2f} ", color=colour, ha=side, va="top", size=8)
     axes.set(xlabel="expected information (nats)", ylabel="random plans")
     axes.set_title("what they teach", loc="left", size=10)

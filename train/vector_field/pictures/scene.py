@@ -192,13 +192,14 @@ def _episode(
     is_aligned: bool,
     dimension: int,
 ) -> Episode:
-    """One experiment. `look` `[T]` is the newest snapshot of the learned field at each sample.
+    """One experiment. `look` `[T]` is the newest snapshot of the learned field after each sample.
 
     `expected` `[T, n]` is what the learner, as it is at the end, forecasts of each sample.
     `is_aligned`: the learner's belief has the coordinates of the true state, of so many dimensions.
     """
     count = len(samples["z"])
-    look = np.searchsorted(looks.updates * SAMPLES_PER_UPDATE, np.arange(count), side="right") - 1
+    after = np.arange(1, count + 1)  # so that the last one shows what was learned from all
+    look = np.searchsorted(looks.updates * SAMPLES_PER_UPDATE, after, side="right") - 1
     velocity = looks.arrays["velocity"].astype(np.float32)  # [K, G, G, 2]
     deviation = looks.arrays["deviation"].astype(np.float32)  # [K, G, G]
     errors = np.sqrt(((velocity - true) ** 2).sum((1, 2, 3)) / (true**2).sum())

@@ -1,8 +1,8 @@
 """Forecasts that any model must beat: persistence, ARX and a linear-Gaussian state-space model.
 
 Fitted to the same training data as the model, the newest of them if there are many, and scored on
-the same held-out data. Channels and inputs are divided by their standard deviations in the training
-data, which changes no R².
+the same held-out data. Channels and inputs are taken less their means and over their standard
+deviations in the training data, which changes no R².
 Axes: E episodes, T steps, n channels, m inputs, p steps of the past, K steps ahead.
 """
 
@@ -32,6 +32,8 @@ ROUNDS, TOLERANCE = 60, 1e-5
 """Of the fit of the linear-Gaussian model: forecasts are as good long before its parameters."""
 RIDGE = 1e-9
 """Of ARX, relative to the mean square of a regressor."""
+CHANCE = 3
+"""Standard errors within which the mean of an input may be 0: then nothing is subtracted."""
 NAMES = {"persistence": "persistence", "arx": "ARX", "linear_gaussian": "linear-Gaussian"}
 _log = logging.getLogger(__name__)
 
@@ -100,6 +102,7 @@ class Scales(NamedTuple):
     mean: np.ndarray  # [n]
     deviation: np.ndarray  # [n], 1 where a channel is constant
     effect: np.ndarray  # [m] deviation of the inputs, 1 where one is constant
+    input_mean: np.ndarray | float = 0.0  # [m] of the inputs, 0 where it is that but for chance
 
 
 def scales(data: Data) -> Scales:
@@ -108,16 +111,29 @@ def scales(data: Data) -> Scales:
     mean = data.y.sum((0, 1), dtype=float) / count
     square = np.where(data.observed, (data.y - mean) ** 2, 0).sum((0, 1)) / count
     valid = np.arange(data.u.shape[1]) < data.lengths[:, None]
-    effect = data.u[valid].std(0, dtype=float)
+    inputs = data.u[valid]
     unit = lambda x: np.where(x > 0, x, 1)
-    return Scales(mean, unit(np.sqrt(square)), unit(effect))
+    effect = unit(inputs.std(0, dtype=float))
+    return Scales(mean, unit(np.sqrt(square)), effect, mean_beyond_chance(inputs))
+
+
+def mean_beyond_chance(u: np.ndarray) -> np.ndarray:
+    """The mean `[m]` of inputs `[N, m]`; 0 where it is within `CHANCE` standard errors of that.
+
+    Steps over which an input is held are one draw. The linear-Gaussian model has no constant
+    beside its inputs: it would learn their mean by that of its states, in hundreds of rounds.
+    """
+    mean, draws = u.mean(0, dtype=float), 1 + np.sum(u[1:] != u[:-1], axis=0)
+    error = u.std(0, dtype=float) / np.sqrt(draws)
+    return np.where(np.abs(mean) > CHANCE * error, mean, 0)
 
 
 def standardise(data: Data, reference: Data) -> Data:
     """`data`, less the mean and over the deviation of each channel and input of `reference`."""
-    mean, deviation, effect = scales(reference)
+    mean, deviation, effect, input_mean = scales(reference)
     y = np.where(data.observed, (data.y - mean) / deviation, 0)
-    return data._replace(y=y.astype(np.float32), u=(data.u / effect).astype(np.float32))
+    u = (data.u - input_mean) / effect
+    return data._replace(y=y.astype(np.float32), u=u.astype(np.float32))
 
 
 def last_observations(data: Data) -> np.ndarray:

@@ -97,7 +97,7 @@ def make_training(config: Config) -> Training:
     """The training of a fit; raises ValueError, in one line, for files that cannot be used."""
     problem, dynamics = dynamics_problem.problem_of(config), config.state_space
     record = state_space.record_of(problem.training)
-    units = units_of(record, problem.model.is_count)
+    units = units_of(record, problem.model.is_count, problem.model.effect)
     record = scale_record(record, units)
     fit = trials.fit_config(problem.model, dynamics, dynamics.steps)
     guess = make_guess(problem, units, fit, dynamics.starts)

@@ -27,7 +27,7 @@ def scaled_sessions(training: Data, units: Units) -> list[Session]:
     for s, part in enumerate(parts_of(training)):
         channels = training.sessions.channels(s)
         record = state_space.record_of(baselines.newest(part, trials.MOST_STEPS))
-        own = Units(units.mean[channels], units.deviation[channels], units.input_size)
+        own = units._replace(mean=units.mean[channels], deviation=units.deviation[channels])
         sessions.append(Session(scale_record(record, own), channels))
     first = longest_session(training)
     return [sessions[first], *sessions[:first], *sessions[first + 1 :]]

@@ -18,7 +18,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.dynamics.state_space import channels, move
-from jaxrl.dynamics.state_space.field_posterior import Prior, prior_deviations, read_out_basis
+from jaxrl.dynamics.state_space.field_posterior import (
+    Prior,
+    prior_deviations,
+    read_out_basis,
+    regressor_units,
+)
 from jaxrl.dynamics.state_space.filter import FilteredStates, Prediction, Record, filter_states
 from jaxrl.dynamics.state_space.information import Information, gather
 from jaxrl.dynamics.state_space.model import Params, StateSpace
@@ -30,7 +35,7 @@ LENGTHS = (1.0, 0.4, 0.1, 0.0)
 LARGEST_CHANGE = 0.7
 """Of the logarithm of a deviation in a step."""
 LEAST_CURVATURE = 1e-3
-"""Added to an information, so that a parameter without any stays where it is."""
+"""Added to an information, in the units of inputs: a parameter without any stays where it is."""
 
 
 class Step(NamedTuple):
@@ -99,7 +104,9 @@ def _move_step(
     flat = lambda x: jnp.concatenate([x.log_process, x.move.ravel()])
     precision = 1 / _deviations(model, params, prior) ** 2
     precision = jnp.concatenate([jnp.zeros(model.dims), precision])
-    curvature = information.matrix + jnp.diag(precision + LEAST_CURVATURE)
+    squares = jnp.repeat(regressor_units(model, prior, len(values.move)) ** 2, model.dims)
+    least = LEAST_CURVATURE * jnp.concatenate([jnp.ones(model.dims), squares])
+    curvature = information.matrix + jnp.diag(precision + least)
     uphill = flat(slopes) - precision * flat(values)
     unit = jax.lax.rsqrt(jnp.diagonal(curvature))
     scaled = curvature * unit[:, None] * unit[None]

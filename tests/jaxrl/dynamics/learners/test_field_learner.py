@@ -378,6 +378,23 @@ def test_forecasts_are_rollouts_from_what_is_seen():
             z = z + DT * (bumps(z) @ mean + input_effect(u, z))
 
 
+def test_a_system_without_inputs_is_learned():
+    """What is known of the field depends on the states alone."""
+    nothing = Constants(jnp.array(DT), jnp.zeros(0), jnp.zeros(0), single(PUSH[:, :0]))
+    config = replace(EXACT, policy=stimulation.Config(kind="myopic"))
+    agent, few = field_learner.make(config, BUMPS, nothing), 20
+    state = agent.init(jax.random.key(0), single(PATH.z[0]))
+    action, _, _ = agent.act(state, agent.memory(), single(PATH.z[0]), jax.random.key(1))
+    assert action.shape == (0,)
+    rollout = rollout_of(PATH)._replace(action=jnp.zeros((T, 1, 0)))
+    rollout = jax.tree.map(lambda x: x[:few], rollout)
+    information = agent.update(state, rollout, jax.random.key(2))[1]["information"]
+    variance = batch_of_bumps(Q)[2]
+    rows = DT * bumps(PATH.z[:few])
+    expected = np.linalg.slogdet(np.eye(25) + variance * rows.T @ rows)[1] * D / 2
+    np.testing.assert_allclose(information, expected, rtol=1e-3)
+
+
 def test_what_does_not_fit_together_is_refused():
     for config, system, message in (
         (replace(EXACT, prior_speed=0.0), BUMPS, "prior_speed is 0.0, expected a number above 0.0"),

@@ -182,6 +182,17 @@ def test_the_agent_keeps_the_contract():
     agent_checker.agent_checker(agent, ENV, PARAMS, num_envs=1)
 
 
+def test_the_prior_of_an_effect_is_in_the_unit_of_the_bounds():
+    """So that what is learned does not depend on what inputs are measured in."""
+    bounds = jnp.array([2e-6, 300.0])
+    constants = KNOWN._replace(low=0 * bounds, high=bounds)
+    agent = state_space_learner.make(CONFIG, MODELS[:1], constants)
+    state = jax.jit(agent.init)(jax.random.key(0), jnp.zeros(CHANNELS))
+    (candidate,) = state.params.choice.candidates
+    deviations = np.diagonal(candidate.posterior.root).reshape(-1, 2)
+    np.testing.assert_allclose(deviations[-2:, 0], [10 / 1e-6, 10 / 100], rtol=1e-4)
+
+
 def test_several_streams_and_other_sizes_are_refused():
     with pytest.raises(ValueError, match="no model to learn"):
         state_space_learner.make(CONFIG, (), KNOWN)

@@ -134,11 +134,11 @@ def test_myopic_goes_where_least_is_known(price):
     assert len(np.unique(best, axis=0)) > 3
 
 
-@pytest.mark.parametrize(("num_inputs", "number"), [(1, 17), (2, 33), (3, 33)])
+@pytest.mark.parametrize(("num_inputs", "number"), [(0, 1), (1, 17), (2, 33), (3, 33)])
 def test_candidates_are_nothing_and_directions_to_the_edge_and_half_way(num_inputs, number):
     directions = np.asarray(stimulation.directions(num_inputs))
     assert len(np.unique(directions, axis=0)) == len(directions) == number
-    sizes = np.abs(directions).max(axis=1)
+    sizes = np.abs(directions).max(axis=1, initial=0)
     assert sizes.min() == 0
     if num_inputs > 1:
         np.testing.assert_allclose(np.sort(sizes), [0] + [0.5] * 16 + [1] * 16, atol=1e-6)

@@ -10,7 +10,12 @@ from scipy import linalg
 
 from jaxrl.dynamics.bases import Grid, Polynomial
 from jaxrl.dynamics.state_space import field_posterior as posteriors
-from jaxrl.dynamics.state_space.field_posterior import Prior, field_posterior
+from jaxrl.dynamics.state_space.field_posterior import (
+    Prior,
+    field_posterior,
+    prior_deviations,
+    unit_of_inputs,
+)
 from jaxrl.dynamics.state_space.information import gather, zero_information
 from jaxrl.dynamics.state_space.model import displacement
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
@@ -120,6 +125,19 @@ def test_before_any_data_it_is_the_prior(with_channels):
     np.testing.assert_allclose(posterior.root, np.diag(deviations(9, 0)[2:]), rtol=1e-4)
     np.testing.assert_allclose(posterior.information, 0, atol=1e-3)
     assert posterior.relative_noise == 1
+
+
+@pytest.mark.parametrize("effect", ["linear", "mlp"])
+def test_the_prior_of_an_effect_is_in_the_unit_of_its_input(effect):
+    model, params = random_model(Grid(3, 2, 2.0), effect=effect)
+    sizes = jnp.array([250.0, 2e-6])
+    assert unit_of_inputs(sizes).tolist() == pytest.approx([100, 1e-6], rel=1e-5)
+    assert unit_of_inputs(jnp.array([0.0, 0.11, 9.0, jnp.inf])).tolist() == [1, 1, 1, 1]
+    prior = PRIOR.replace(input_unit=unit_of_inputs(sizes))  # pyright: ignore
+    row = np.asarray(prior_deviations(model, params, prior))[2:].reshape(-1, 2)
+    own = np.array(prior_deviations(model, params, PRIOR))[2:].reshape(-1, 2)
+    own[12:14] /= [[100], [1e-6]]  # behind 9 functions and a linear part; no unit behind
+    np.testing.assert_allclose(row, own, rtol=1e-5)
 
 
 @pytest.mark.slow

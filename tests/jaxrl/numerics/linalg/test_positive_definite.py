@@ -41,6 +41,12 @@ def test_positive_matrices_are_factorised_together(size):
         np.testing.assert_allclose(factor, np.linalg.cholesky(exact), rtol=1e-4, atol=1e-5)
 
 
+def test_equations_without_unknowns_have_a_solution_without_numbers():
+    for batch in ((), (2,)):
+        solution = linalg.solve_positive(jnp.zeros((*batch, 0, 0)), jnp.zeros((*batch, 0, 3)))
+        assert solution.shape == (*batch, 0, 3)
+
+
 @pytest.mark.parametrize("size", [2, 5])
 def test_root_of_a_semidefinite_matrix(size):
     row = (

@@ -288,6 +288,16 @@ def test_a_score_is_marked_where_its_agents_were(tmp_path, monkeypatch):
     assert marks == pytest.approx([*end, *end, 1_000 * thousands, 3.0])
 
 
+def test_a_title_that_is_wider_than_its_figure_has_several_lines():
+    figure = pictures.titled_figure((3, 3), "What is still uncertain: seed 0, the first of 2")
+    axes = figure.subplots()
+    figure.draw_without_rendering()
+    (title,) = figure.texts
+    box = title.get_window_extent()
+    assert box.x1 <= figure.bbox.width
+    assert axes.get_window_extent().y1 < box.y0
+
+
 def test_an_empty_picture_says_why():
     assert pictures.no_score([]) == "no score yet"
     assert pictures.no_score([{"episodes": 3}, {"episodes": 0}]) == "no score yet"

@@ -30,6 +30,10 @@ def test_what_is_unusual_is_named():
     (line,) = unusual_scales(data(y, 1e-6 * u))
     assert line.startswith("u has a standard deviation of")
     assert "rescale" in line
+    (line,) = unusual_scales(data(y, u + 295))
+    assert line.startswith("u has a mean of 295 beside a standard deviation of")
+    assert "subtract" in line
+    assert unusual_scales(data(y, 0 * u + 295)) == []  # a constant is one
     counts = data(np.round(abs(y)), u)
     (line,) = oddities(counts)
     assert "y holds counts" in line

@@ -14,7 +14,7 @@ from train.host.compilation.compiled import Report
 from train.host.files.rows import agent_means
 from train.vector_field.config import Config
 from train.vector_field.experiment import scores
-from train.vector_field.training import of_stopped
+from train.vector_field.training import of_rows
 
 FIELDS = ["double_limit_cycle", "duffing"]
 
@@ -77,16 +77,22 @@ def test_deviations_of_samples_taken_are_those_of_a_sample():
     assert numbers == ["533", f"{statistics.stdev([200, 500, 900]):.0f}", "2", "3"]
 
 
-def test_an_experiment_that_stops_within_a_chunk_took_the_samples_until_then():
+def test_a_row_of_several_updates_has_the_counts_after_the_last_one():
     counts = jnp.array([[0, 0], [100, 0], [100, 0], [100, 200]], jnp.float32)  # of four updates
-    measures = {"stopped_at": jax.vmap(of_stopped)(counts[:, None])}
+    places = jnp.array([[0, 1], [0, 1], [2, 1], [2, 0]], jnp.float32)
+    scored = {"stopped_at": counts, "fits": places, "invalid_plans": 7 * places, "error": places}
+    measures = jax.vmap(of_rows)({name: x[:, None] for name, x in scored.items()})
     measures = jax.tree.map(lambda x: x[:, None], measures)  # one seed
     report = Report(LoopMetrics(jnp.zeros(4), {}, measures), jnp.ones((4, 1), bool))
     agent = agent_means(report, 0)
     assert agent["stopped_at"] == [[100, 200]]
+    assert agent["fits"] == [[2, 0]]
+    assert agent["error"] == [[1, 0.75]]
+    assert agent["invalid_plans"] == [[14, 0]]  # counted since the start
     config = Config(policies=("random", "off"), stop_gain=0.1)
     config = replace(config, run=replace(config.run, num_seeds=1))
     row = {"seed": 0, "steps": 200, "agent": agent}
+    assert scores.invalid_plans([row], config) == {"random": 14}
     assert scores.stops([row], config).tolist() == [[[100], [200]]]
     agent["stopped_at"][0][0] = None  # as of one that goes on
     assert scores.stops([row], config).tolist() == [[[200], [200]]]

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tests.train.images import assert_drawn, saved_figures, size_alone, words_fit
 from tests.train.vector_field.pictures.drawn_runs import SMALL, evaluation_of
 from train.host.files.snapshots import SavedArrays
-from train.vector_field.config import Config
+from train.vector_field.config import SAMPLES_PER_UPDATE, Config
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment import experiments
 from train.vector_field.look.facts import Spectrum
@@ -184,12 +184,14 @@ def test_a_spectrum_of_channels_that_never_change_says_so():
 def test_the_error_on_a_plane_of_the_state_is_told_from_that_of_the_scores(
     dimension, name, monkeypatch, tmp_path
 ):
-    pair = np.zeros((5, 2), np.float32)
+    pair = np.zeros((SAMPLES_PER_UPDATE, 2), np.float32)
     samples = {"z": pair, "push": pair, "u": pair, "y": pair, "belief": pair}
-    grid = {"velocity": np.zeros((1, 3, 3, 2)), "deviation": np.ones((1, 3, 3))}
-    looks, true = SavedArrays(np.array([0]), grid), np.ones((3, 3, 2))
+    grid = {"velocity": np.zeros((2, 3, 3, 2)), "deviation": np.ones((2, 3, 3))}
+    grid["velocity"][1] = 0.75  # at the end
+    looks, true = SavedArrays(np.array([0, 1]), grid), np.ones((3, 3, 2))
     episode = scene._episode("off", samples, looks, true, None, True, dimension)
-    assert episode.title == f"off, {name} 1.00"
+    assert episode.title == f"off, {name} 0.25"
+    np.testing.assert_array_equal(episode.frames["look"], [0] * (len(pair) - 1) + [1])
     assert name.replace("error", "error of the field") in episode.lines
     captions = []
     monkeypatch.setattr(film, "repeat_experiment", lambda *_: (true, []))

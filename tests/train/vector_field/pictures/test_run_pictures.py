@@ -165,7 +165,7 @@ def test_the_report_shows_each_experiment(finished_run, tmp_path):
     np.testing.assert_array_equal(
         first.frames["push"], join_samples(finished_run)["u"][1, 0, 0, :70]
     )
-    np.testing.assert_array_equal(first.frames["look"], [0] * 50 + [1] * 20)
+    np.testing.assert_array_equal(first.frames["look"], [0] * 49 + [1] * 21)
     assert first.lines["error of the field"][0] > first.lines["error of the field"][-1]
     assert (
         scene.show(run._replace(directory=tmp_path), EpisodeSelection(1, jax.random.key(0), 5))

@@ -189,15 +189,28 @@ def test_baselines_cover_what_they_should_of_counts():
     assert np.isfinite(scores["persistence"].gain)
 
 
+def test_inputs_count_from_their_mean_unless_it_is_0_but_for_chance():
+    """So that none of the simple models has to learn it."""
+    rng = np.random.default_rng(0)
+    y, u = rng.normal(size=(400, 3)), np.repeat(rng.choice([-1.0, 1.0], (20, 2)), 20, axis=0)
+    around = lambda mean: recordings.join_episodes([(y, u + mean), (y[:90], u[:90] + mean)])
+    assert u.mean() != 0  # by chance
+    scaled = baselines.standardise(around(0), around(0))
+    deviation = np.concatenate([u, u[:90]]).std(0)
+    np.testing.assert_allclose(scaled.u[0], u / deviation, rtol=1e-6)
+    for mean in (3.0, -1e3):
+        other = baselines.standardise(around(mean), around(mean))
+        centred = u - np.concatenate([u, u[:90]]).mean(0)
+        np.testing.assert_allclose(other.u[0], centred / deviation, atol=1e-4)
+
+
 def test_linear_forecasts_are_those_of_a_kalman_filter():
     """One state, one channel, in plain arithmetic: mean, place and density k steps ahead."""
     a, b, q, c, d, r = 0.9, 0.4, 0.2, 1.5, 0.3, 0.8
     full = lambda x: jnp.full((1, 1), x)
     first = Belief(jnp.zeros(1), full(1.0))
     params = Params(full(a), full(b), full(q), full(c), jnp.array([d]), jnp.array([r]), first)
-    data = recordings.join_episodes(
-        [(np.random.default_rng(0).normal(2, 3, (70, 1)), np.ones((70, 1)))]
-    )
+    data = recordings.join_episodes([tuple(np.random.default_rng(0).normal(2, 3, (2, 70, 1)))])
     scales = baselines.scales(data)
     target = baseline_forecasts.Target(data, scales, np.array([False]), 10)
     scaled = baselines.standardise(data, data)

@@ -79,7 +79,7 @@ def problem_of(config: Config, training: Data) -> Problem:
     starts = starts_of(inner, AHEAD)
     is_count = count_channels(training, config.env.noise)
     record = record_of(inner_training)
-    units = units_of(record, jnp.asarray(is_count))
+    units = units_of(record, jnp.asarray(is_count), config.state_space.effect)
     chosen = np.linspace(0, len(starts.step) - 1, min(MOST_STARTS, len(starts.step))).astype(int)
     return Problem(
         config.state_space,

@@ -87,6 +87,13 @@ def test_a_step_keeps_the_read_out_of_the_state(dims):
     assert np.abs(change[0]).max() > 1e-3
     for each in change:
         np.testing.assert_allclose(columns.T @ each, 0, atol=2e-3 * np.abs(columns).max())
+    # Nor does it depend on what inputs are measured in, if the prior has their unit.
+    other = params._replace(effect=params.effect / 1e-6), record._replace(u=record.u * 1e-6)
+    prior = PRIOR.replace(input_unit=1e-6)  # pyright: ignore
+    other_step = improve(model, *other, prior=prior)
+    own, other_effect = step.params.effect, 1e-6 * other_step.params.effect
+    np.testing.assert_allclose(other_effect, own, rtol=1e-3, atol=1e-3)
+    assert np.abs(own - params.effect).max() > 0.02
 
 
 @pytest.mark.slow
