@@ -33,7 +33,10 @@ from tests.envs.gymnasium_adapter.environments import SNAKE
             "autoreset_mode is 'Never'; expected one of NextStep, SameStep, Disabled",
         ),
         (lambda: GymnasiumVectorEnv(SNAKE, 2).step([0, 0]), "there are no episodes to step in"),
-        (lambda: GymnasiumVectorEnv(SNAKE, 2).reset(seed=1.5), "seed is 1.5; expected an integer"),
+        (
+            lambda: GymnasiumVectorEnv(SNAKE, 2).reset(seed=1.5),  # type: ignore
+            "seed is 1.5; expected an integer",
+        ),
         (lambda: GymnasiumVectorEnv(SNAKE, 2).reset(seed=[1]), "got 1 of 2 seeds; expected all"),
         (
             lambda: GymnasiumVectorEnv(SNAKE, 2).reset(options={"reset_mask": [True, True]}),

@@ -205,7 +205,7 @@ def test_a_batch_of_which_nothing_is_finite_is_not_counted():
     for batch in batches:
         statistics = normalisation.add_batch(statistics, jnp.asarray(batch, jnp.float32))
     counted = np.stack([batches[0], batches[2]])
-    np.testing.assert_allclose(statistics, (12, counted.mean(), counted.var()), rtol=1e-6)
+    np.testing.assert_allclose(np.stack(statistics), (12, counted.mean(), counted.var()), rtol=1e-6)
 
 
 def test_rewards_of_another_number_of_environments_are_refused():
