@@ -11,6 +11,7 @@ from tests.train.vector_field.pictures.drawn_runs import SEEDS, SMALL, FinishedR
 from train.host.compilation import compiled
 from train.host.files import metrics_file
 from train.host.scoring import scores
+from train.host.training import Latest
 from train.vector_field.experiment import experiments
 from train.vector_field.pictures import run_pictures
 from train.vector_field.training import make_training
@@ -28,7 +29,10 @@ def finished_run(tmp_path_factory) -> FinishedRun:
             state, metrics = update(states[-1])
             states.append(state)
             for seed in (0, 1):
-                measures = {name: x[seed].tolist() for name, x in metrics.agent.items()}
+                measures = {
+                    name: (x.value if isinstance(x, Latest) else x)[seed].tolist()
+                    for name, x in metrics.agent.items()
+                }
                 rows.append({"seed": seed, "steps": steps, "updates": steps, "agent": measures})
     with metrics_file.MetricsFile(directory) as record:
         record.append(rows)
