@@ -121,8 +121,8 @@ def begin_all(setting: Setting, key: jax.Array) -> tuple[PyTree, PyTree]:
     agents, experiments = {}, {}
     for group in setting.groups:
         keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
-        body_of = lambda ways: partial(begin, setting, ways)
-        run = map_ways(body_of, group, (False, False, False), fields, setting.in_turns)
+        body, by_policy = partial(begin, setting), (False, False, False)
+        run = map_ways(body, group, by_policy, fields, setting.in_turns)
         initial = run(params, within, keys)
         agents[group.policies[0]], experiments[group.policies[0]] = initial
     return agents, (experiments, within)
@@ -136,8 +136,8 @@ def advance_all(
     agents, experiments, policy_scores = dict(agents), dict(experiments), {}
     for group in setting.groups:
         name = group.policies[0]
-        body_of, by_policy = lambda ways: partial(advance, setting, ways), (True, True, False)
-        run = map_ways(body_of, group, by_policy, len(setting.env.fields), setting.in_turns)
+        body, by_policy = partial(advance, setting), (True, True, False)
+        run = map_ways(body, group, by_policy, len(setting.env.fields), setting.in_turns)
         agents[name], experiments[name], group_scores = run(agents[name], experiments[name], within)
         for i, policy in enumerate(group.policies):
             policy_scores[policy] = {

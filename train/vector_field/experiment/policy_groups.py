@@ -125,14 +125,14 @@ def map_group(
 
 
 def map_ways(
-    body_of: Callable, group: Group, by_policy: Sequence[bool], fields: int, in_turns: bool
+    body: Callable, group: Group, by_policy: Sequence[bool], fields: int, in_turns: bool
 ) -> Callable:
-    """`map_group` of `body_of(ways)`, which chooses inputs in one of these ways.
+    """`map_group` of `body`, which takes the ways to choose inputs first, for all in the group.
 
     Side by side all ways would be taken for every experiment, so each has a program of its own.
     """
     if in_turns:
-        return map_group(body_of(group.ways), group, by_policy, fields, in_turns)
+        return map_group(partial(body, group.ways), group, by_policy, fields, in_turns)
     parts = [np.flatnonzero(group.way == i) for i in range(len(group.ways))]
     order = np.argsort(np.concatenate(parts))
 
@@ -140,9 +140,9 @@ def map_ways(
         numbers, kinds = without_keys(arguments)
         results = []
         for rows, way in zip(parts, group.ways, strict=True):
-            body, part = body_of((way,)), _part(group, rows, way)
+            of_way, part = partial(body, (way,)), _part(group, rows, way)
             of_part = with_keys(_rows(numbers, rows, by_policy), kinds)
-            results.append(map_group(body, part, by_policy, fields, in_turns)(*of_part))
+            results.append(map_group(of_way, part, by_policy, fields, in_turns)(*of_part))
         trees, result_kinds = zip(*map(without_keys, results), strict=True)
         joined = jax.tree.map(lambda *x: jnp.concatenate(x)[order], *trees)
         return with_keys(joined, result_kinds[0])
