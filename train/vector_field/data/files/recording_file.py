@@ -5,10 +5,11 @@ from pathlib import Path
 
 from train.host.errors import in_one_line
 from train.vector_field.data import matlab_versions, packed
-from train.vector_field.data.files import matlab, nwb, tables
+from train.vector_field.data.files import matlab, nwb
 from train.vector_field.data.files.content import Content
 from train.vector_field.data.files.held_inputs import Series
 from train.vector_field.data.files.names import Names
+from train.vector_field.data.files.tables import csv_file
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 UTF_16 = b"\xff\xfe", b"\xfe\xff"
@@ -49,7 +50,7 @@ def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple
     try:
         if packed.is_packed(path):
             _refuse_packed_arrays(path)
-            return tables.read(path, names, bin_width, series)
+            return csv_file.read(path, names, bin_width, series)
         is_matlab = matlab_versions.is_readable(head)
         if is_matlab or head.startswith(HDF5):
             if inputs:
@@ -59,7 +60,7 @@ def _read(path: str, names: Names, bin_width: float, inputs: str, version: tuple
             return (matlab if is_matlab else nwb).read(path, names, bin_width)
         if not _is_text(head):
             raise ValueError("its bytes are of no known format")
-        return tables.read(path, names, bin_width, series)
+        return csv_file.read(path, names, bin_width, series)
     except (ValueError, OSError, KeyError, RuntimeError) as error:
         # h5py raises the last three for a file that is cut off or damaged
         raise ValueError(f"{path} cannot be read ({in_one_line(error)}); {EXPECTED}") from None
@@ -77,7 +78,7 @@ def _is_text(head: bytes) -> bool:
 
 def _input_series(path: str, names: Names) -> Series:
     try:
-        return tables.series_of(path, names)
+        return csv_file.series_of(path, names)
     except (ValueError, OSError) as error:
         raise ValueError(
             f"the inputs in {path} cannot be read ({in_one_line(error)}); expected a CSV file with "

@@ -10,7 +10,7 @@ import numpy as np
 from train.host.machine.progress import print_once
 from train.host.numbers import listing, quantity
 from train.vector_field.data.files.content import Content
-from train.vector_field.data.files.text_cells import in_order
+from train.vector_field.data.files.tables.text_cells import in_order
 from train.vector_field.data.spike_times import num_units
 
 Arrays = dict[str, np.ndarray]
