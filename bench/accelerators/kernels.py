@@ -5,6 +5,7 @@ loop as often as it goes round, of a conditional those of its largest branch.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ OPERANDS = re.compile(r"%([\w.\-]+)")
 COMPARISON = re.compile(r"ROOT .* compare\(%[\w.\-]+, %([\w.\-]+)\), direction=LT")
 CONSTANT = re.compile(r"%([\w.\-]+) = [su]\d+\[\]\S* constant\((\d+)\)")
 FUSED = re.compile(r"calls=%?([\w.\-]+)")
+PARAMETER = re.compile(r"\bparameter\((\d+)\)")
 LAUNCHES = re.compile(
     "fusion|custom-call|copy|sort|convolution|dot|reduce|scatter|gather|rng-bit-generator|"
     "dynamic-update-slice|dynamic-slice|concatenate|transpose|pad|select-and-scatter|"
@@ -50,68 +52,88 @@ def count(text: str) -> Counts:
     bodies, entry = traffic.computations(text)
     if not entry:
         raise ValueError("the text of a compiled program names its ENTRY; this one does not")
+    return Computations(bodies).counts(entry)
 
-    @cache
-    def of_computation(name: str) -> Counts:
+
+class Instruction(NamedTuple):
+    """A line of a computation, taken apart."""
+
+    line: str
+    name: str
+    kind: str
+    operands: list[str]
+    written: int  # bytes of the result
+
+
+class Computations:
+    """The computations of a compiled program, of which each is counted once."""
+
+    def __init__(self, bodies: dict[str, list[str]]):
+        self.bodies = bodies
+        self.counts = cache(self._counts)
+        self.sliced_parameters = cache(self._sliced_parameters)
+
+    def instructions(self, name: str) -> Iterator[Instruction]:
+        """Those of a computation, in order."""
+        for line in self.bodies[name]:
+            if parts := INSTRUCTION.match(line):
+                operands = OPERANDS.findall(parts[4].split("), ")[0])
+                yield Instruction(line, parts[1], parts[3], operands, sum(traffic.sizes(parts[2])))
+
+    def _counts(self, name: str) -> Counts:
+        """Counts of one execution of a computation."""
         total, sizes = Counts(), {}
-        for line in bodies[name]:
-            if not (instruction := INSTRUCTION.match(line)):
-                continue
-            result, kind, rest = instruction[2], instruction[3], instruction[4]
-            sizes[instruction[1]] = sum(traffic.sizes(result))
-            total += of_instruction(line, kind, rest, sizes, sizes[instruction[1]])
+        for instruction in self.instructions(name):
+            sizes[instruction.name] = instruction.written
+            total += self.counts_of_instruction(instruction, sizes)
         return total
 
-    def of_instruction(
-        line: str, kind: str, rest: str, sizes: dict[str, int], written: int
-    ) -> Counts:
+    def counts_of_instruction(self, instruction: Instruction, sizes: dict[str, int]) -> Counts:
+        """Counts of one instruction; `sizes` are the bytes of the results before it."""
+        line, kind = instruction.line, instruction.kind
         if kind == "while":
-            return of_loop(line)
+            return self.counts_of_loop(line)
         if kind == "conditional":
-            counts = sorted(map(of_computation, traffic.branches(line)), key=lambda x: x.kernels)
+            counts = sorted(map(self.counts, traffic.branches(line)), key=lambda x: x.kernels)
             others = sum(x.kernels + x.branches for x in counts[:-1])
             return counts[-1] + Counts(branches=others)
         if kind == "call" and (call := traffic.CALL.search(line)):
-            return of_computation(call[1])
+            return self.counts(call[1])
         if traffic.EXCHANGE.search(line):
             return Counts(exchanges=1)
         if not LAUNCHES.fullmatch(kind) or ALLOCATIONS in line:
             return Counts()
-        return Counts(kernels=1, bytes=written + read_bytes(line, kind, rest, sizes, written))
+        return Counts(kernels=1, bytes=instruction.written + self.read_bytes(instruction, sizes))
 
-    def of_loop(line: str) -> Counts:
+    def counts_of_loop(self, line: str) -> Counts:
+        """Counts of all rounds of a loop, or of one where their number is not known."""
         condition, body = traffic.LOOP.search(line).groups()  # pyright: ignore
-        rounds = known_rounds(line, bodies[condition])
+        rounds = known_rounds(line, self.bodies[condition])
         if rounds is None:
-            return of_computation(body) + of_computation(condition) + Counts(open_loops=1)
-        return of_computation(body).times(rounds) + Counts(rounds=rounds)  # nothing is compared
+            return self.counts(body) + self.counts(condition) + Counts(open_loops=1)
+        return self.counts(body).times(rounds) + Counts(rounds=rounds)  # nothing is compared
 
-    def read_bytes(line: str, kind: str, rest: str, sizes: dict[str, int], written: int) -> int:
-        operands = OPERANDS.findall(rest.split("), ")[0])
-        call = FUSED.search(line)
-        sliced = sliced_parameters(call[1]) if call and call[1] in bodies else frozenset()
-        whole = kind not in PARTIAL
+    def read_bytes(self, instruction: Instruction, sizes: dict[str, int]) -> int:
+        """Bytes that a kernel reads: of what it slices or gathers no more than it writes."""
+        call = FUSED.search(instruction.line)
+        sliced = self.sliced_parameters(call[1]) if call and call[1] in self.bodies else frozenset()
+        is_partial = instruction.kind in PARTIAL
         read = 0
-        for i, name in enumerate(operands):
+        for i, name in enumerate(instruction.operands):
             size = sizes.get(name, 0)
-            read += size if whole and i not in sliced else min(size, written)
+            read += min(size, instruction.written) if is_partial or i in sliced else size
         return read
 
-    @cache
-    def sliced_parameters(name: str) -> frozenset[int]:
+    def _sliced_parameters(self, name: str) -> frozenset[int]:
         """Parameters of a fused computation that only slices and gathers use, of which they read
         no more than they need."""
         numbers, users = {}, {}
-        for line in bodies[name]:
-            if not (instruction := INSTRUCTION.match(line)):
-                continue
-            if instruction[3] == "parameter":
-                numbers[instruction[1]] = int(instruction[4].split(")")[0])
-            for operand in OPERANDS.findall(instruction[4].split("), ")[0]):
-                users.setdefault(operand, set()).add(instruction[3])
+        for instruction in self.instructions(name):
+            if instruction.kind == "parameter":
+                numbers[instruction.name] = int(PARAMETER.search(instruction.line)[1])  # pyright: ignore
+            for operand in instruction.operands:
+                users.setdefault(operand, set()).add(instruction.kind)
         return frozenset(i for x, i in numbers.items() if users.get(x, {""}) <= PARTIAL)
-
-    return of_computation(entry)
 
 
 def known_rounds(line: str, condition: list[str]) -> int | None:
