@@ -1,11 +1,9 @@
 """How fast Durotaxis is: `python -m bench.durotaxis_speed` prints tables.
 
 Environment: many colonies side by side in one `lax.scan`, automatic reset, a policy that keeps the
-number of nodes steady. `hold` lets the colony double until it is large, then deletes half on every
-step, which leaves N = 5/8 C; `small` deletes 55 per cent from the start, which leaves N = 6.
-Children of `directed` colonies go far, at a random angle drawn beforehand, so an episode lasts
-about 40 steps. `unseen` reads neither observation nor info, and the compiler leaves them out;
-`local` and `full` write the observation to memory, as an agent would find it, and add it up.
+number of nodes steady (`bench.durotaxis_cases`). `unseen` reads neither observation nor info, and
+the compiler leaves them out; `local` and `full` write the observation to memory, as an agent would
+find it, and add it up.
 
 With JAX_NUM_CPU_DEVICES=2 there are rows where two cores share the colonies, each a device.
 
@@ -17,58 +15,23 @@ original was not run beside ours: `BEFORE` holds what it was once measured at.
 """
 
 import argparse
-import dataclasses
 import math
 import os
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jax.sharding import AxisType
-from jax.sharding import PartitionSpec as P
 
+from bench.durotaxis_cases import SEEN, Case, step_cases, training_case
 from bench.snake_speed import LEAST_SECONDS, append, machine
-from envs.durotaxis.env import Durotaxis
-from train.durotaxis.config import Config
-from train.durotaxis.training import make_training
-from train.host.compilation import compiled
 
 RESULTS = Path(__file__).parent / "results" / "durotaxis_speed.json"
 BEFORE = {"last version, N = 76": 2.66, "reference version, N = 11": 11.8}
 """Environment steps per second, with policy and without learning, of one colony, which is all that
 the original can step: its commits f93f3d6 and f1e7ee9, one run of 90 s each, measured before on
 another machine, of two cores."""
-SEEN = {"unseen": "local", "local": "local", "full": "full"}
-"""What is read of a step, and the `observation` of the environment."""
-
-
-class Policy(NamedTuple):
-    """Numbers, so that both policies are one compilation."""
-
-    grow_below: np.float32  # share of the capacity; with fewer nodes nobody is deleted
-    ratio: np.float32  # share of the nodes to delete, otherwise
-
-
-POLICIES = {
-    "hold": Policy(np.float32(50 / 128), np.float32(0.5)),
-    "small": Policy(np.float32(0), np.float32(0.55)),
-}
-
-
-class Case(NamedTuple):
-    """One row: a compiled program that is run over and over on its own state."""
-
-    name: str
-    colonies: int
-    capacity: int
-    steps: int  # environment steps of all colonies in one call
-    compile_s: float
-    run: Callable[[], Any]  # blocks until done; gives the mean number of nodes, or nothing
 
 
 class Timing(NamedTuple):
@@ -76,111 +39,6 @@ class Timing(NamedTuple):
     runs: list[float]  # environment steps per second
     cpu: list[float]  # µs of processor time per step, of all cores together
     nodes: float  # mean number of nodes; 0 where unknown
-
-
-def step_cases(
-    observation: str,
-    colonies: int,
-    capacity: int,
-    spawning: str,
-    steps: int,
-    policies: list[str],
-    cores: int = 1,
-) -> list[Case]:
-    """The environment alone, under each of the policies; `cores` share the colonies equally."""
-    # the environment of one core's share of the colonies
-    share, remainder = divmod(colonies, cores)
-    if remainder:
-        raise ValueError(f"{cores} cores cannot share {colonies} colonies equally")
-    form = "global" if spawning == "directed" else "ratio"
-    env = Durotaxis(capacity, spawning=spawning, action=form, observation=SEEN[observation])
-    params = dataclasses.replace(env.default_params, threshold_nodes=100 * capacity / 128)
-
-    # young colonies grow until they reach the size of the policy, then it deletes a share
-    def act(policy: Policy, state: Any, theta: jax.Array) -> jax.Array:
-        is_young = state.colony.num_nodes < policy.grow_below * capacity
-        ratio = jnp.where(is_young, 0.0, policy.ratio)
-        return jnp.stack([ratio, 15.0, 0.5, 0.5, theta] if form == "global" else [ratio])
-
-    # all steps of one call; the sum keeps the compiler from leaving anything out
-    def scan(policy: Policy, carry: tuple) -> tuple:
-        def one(carry, theta):
-            state, key, total = carry
-            key, step_key = jax.random.split(key)
-            action = jax.vmap(act, (None, 0, 0))(policy, state, theta)
-            obs, state, reward, terminated, _, _ = jax.vmap(env.step, (0, 0, 0, None))(
-                jax.random.split(step_key, share), state, action, params
-            )
-            total += jnp.mean(reward + terminated)
-            if observation != "unseen":
-                total += checksum(jax.lax.optimization_barrier(obs)) / share
-            return (state, key, total), jnp.mean(state.colony.num_nodes.astype(jnp.float32))
-
-        state, key, total = carry
-        key, angle_key = jax.random.split(key)
-        angles = jax.random.uniform(angle_key, (steps, share), minval=-0.5, maxval=0.5)
-        carry, nodes = jax.lax.scan(one, (state, key, total), angles)
-        return carry, jnp.mean(nodes)
-
-    def start(key: jax.Array) -> tuple:
-        place_key, key = jax.random.split(key)
-        keys = jax.random.split(place_key, share)
-        return jax.vmap(env.reset, (0, None))(keys, params)[1], key, jnp.zeros(())
-
-    def on_cores(function: Callable, *whole: P) -> Callable:
-        """Maps a function of one core's share to one of all shares, which the first axis counts."""
-        mesh = jax.make_mesh((cores,), ("core",), axis_types=(AxisType.Auto,))
-        first = lambda tree: jax.tree.map(lambda x: x[0], tree)
-        one = lambda *arguments: jax.tree.map(
-            lambda x: x[None], function(*arguments[:-1], first(arguments[-1]))
-        )
-        specs = {"in_specs": (*whole, P("core")), "out_specs": P("core")}
-        return jax.jit(jax.shard_map(one, mesh=mesh, check_vma=False, **specs))
-
-    # one compilation serves all policies, which are numbers
-    carry = on_cores(start)(jax.random.split(jax.random.key(0), cores))
-    policy = POLICIES["hold"]
-    started = time.perf_counter()
-    program = on_cores(scan, P()).lower(policy, carry).compile()
-    compile_s = time.perf_counter() - started
-
-    # each case goes on with a state of its own
-    def case(name: str) -> Case:
-        latest_carry = [carry]
-
-        def run() -> Any:
-            latest_carry[0], nodes = jax.block_until_ready(program(POLICIES[name], latest_carry[0]))
-            return jnp.mean(nodes)
-
-        title = f"{spawning} {observation}, {name}" + (f", {cores} cores" if cores > 1 else "")
-        return Case(title, colonies, capacity, steps * colonies, compile_s, run)
-
-    return [case(name) for name in policies]
-
-
-def checksum(tree: Any) -> jax.Array:
-    return sum((jnp.sum(leaf.astype(jnp.float32)) for leaf in jax.tree.leaves(tree)), jnp.zeros(()))
-
-
-def training_case(torso: str, updates: int) -> Case:
-    """The default configuration of `train.durotaxis`, with this torso."""
-    config = Config()
-    config = dataclasses.replace(config, network=dataclasses.replace(config.network, torso=torso))
-    training = make_training(config)
-    started = time.perf_counter()
-    start = compiled.trace_init(training.init, jnp.asarray(0))
-    traced = compiled.trace(start, training.update, updates, skip=False)
-    program = traced.compile()
-    compile_s = time.perf_counter() - started
-    latest_state = [program.init(jnp.asarray(0))]
-
-    def run() -> None:
-        latest_state[0], report = program.chunk(latest_state[0], np.int32(updates))
-        jax.block_until_ready(report)
-
-    loop = config.loop
-    steps = updates * training.steps_per_update
-    return Case(f"training, {torso}", loop.num_envs, config.env.capacity, steps, compile_s, run)
 
 
 def measure(cases: list[Case], repeats: int) -> list[Timing]:

@@ -5,14 +5,15 @@ import json
 import pytest
 
 from bench import durotaxis_speed as bench
+from bench.durotaxis_cases import step_cases
 
 
 @pytest.mark.bench
 def test_tables_are_made(tmp_path, monkeypatch, capsys):
     def few_cases(colonies, steps, updates):
         policies = ["hold", "small"]
-        cases = bench.step_cases("local", colonies[0], 128, "directed", steps, policies)
-        return cases + bench.step_cases("unseen", colonies[0], 64, "directed", steps, ["hold"])
+        cases = step_cases("local", colonies[0], 128, "directed", steps, policies)
+        return cases + step_cases("unseen", colonies[0], 64, "directed", steps, ["hold"])
 
     monkeypatch.setattr(bench, "all_cases", few_cases)
     out = tmp_path / "speed.json"
