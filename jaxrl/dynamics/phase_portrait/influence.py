@@ -62,16 +62,6 @@ def changes_between(portraits: Sequence[Portrait]) -> tuple[Change, ...]:
     )
 
 
-def portraits_under(
-    step: Step, states: Any, inputs: Any, effort: Effort | None = None
-) -> tuple[Portrait, ...]:
-    """The portrait under each of the constant `inputs` `[K, m]`; states `[N, d]` are starts of all.
-
-    Raises ValueError as `portrait_of` does.
-    """
-    return tuple(portrait_of(step, states, u, effort) for u in np.asarray(inputs, float))
-
-
 def narrow(
     step: Step, states: Any, change: Change, halvings: int, effort: Effort | None = None
 ) -> Change:
