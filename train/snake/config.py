@@ -17,7 +17,7 @@ from jaxrl.dependent_fields import needs, never, sets, unless
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
-from jaxrl.networks.mirror import MirrorActorCritic
+from jaxrl.networks.mirror import MirrorActorCritic, have_pairs
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent
 from train.host import schedules
@@ -187,8 +187,8 @@ def check(config: AnyConfig) -> None:
             "network.mask finds no danger forward, left and right in env.observation "
             f"{config.env.observation}: choose one of {names}, or leave it out"
         )
-    if reflection(config) and any(width % 2 for width in network.hidden):
-        raise ValueError("network.equivariant needs even widths in network.hidden")
+    if reflection(config) and not have_pairs(network.hidden):
+        raise ValueError("network.equivariant needs even widths in network.hidden, one at least")
     if (network.noisy or network.atoms > 1) and not isinstance(config, DQN):
         raise ValueError("network.noisy and network.atoms need a preset of dqn: leave them out")
     if isinstance(config, DQN) and config.agent.categorical != (network.atoms > 1):
