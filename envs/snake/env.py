@@ -68,8 +68,8 @@ class Snake(Environment):
     played on a board of its own, whose rows and columns are drawn from so many to `rows` and
     `cols`, with `square_boards` as many rows as columns: see `envs.snake.starts.sizes`. With
     `late_starts`, `step` begins a share of the games where an earlier game of the same environment
-    was late: see `envs.snake.starts.late`. Without any of them, the compiled program is that of a
-    game that knows none.
+    was late: see `envs.snake.starts.late`; their `score` counts as that of grown ones. Without any
+    of them, the compiled program is that of a game that knows none.
 
     Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
     never lands under the head, a time-out is a truncation with its final observation, and

@@ -69,10 +69,11 @@ class Game:
     mirror: bool = False
     """In training, mirror half of the games, left for right."""
     grown_share: Share = 0.0
-    """In training, share of the games that start with a snake of random length."""
+    """In training, share of the games that start with a snake of random length. Their score, in the
+    record and the learning curve, counts the cells that it begins with, too."""
     late_share: Share = 0.0
     """In training, share of the games that begin where an earlier one was late, with a tenth to
-    half of the cells free."""
+    half of the cells free. Their score counts as that of grown ones."""
     smallest_side: CountOrZero = 0
     """In training, draw the rows of each game from this number to `rows`, and the columns from it
     to `cols`; 0: all games have `rows` and `cols`."""
