@@ -29,6 +29,11 @@ def check_name(what: str, name: str, names: Collection[str]) -> None:
         raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(names)}")
 
 
+def plain(number: Any) -> Any:
+    """An integer of NumPy as one of Python, which has as many bits as it needs; others stay."""
+    return number.item() if isinstance(number, np.integer) else number
+
+
 def is_traced(tree: Any) -> bool:
     """Whether any number of a pytree is unknown until a compiled program runs."""
     return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))

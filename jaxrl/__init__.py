@@ -18,12 +18,13 @@ def train(
     `steps` are those of all N environments together, rounded up to U whole updates. Returns the
     state of the agent and the metrics of each update, `[U]` and `[U, ...]`; the mean return of the
     episodes that ended in each is `metrics.finished["return"] / metrics.episodes`. `vmap` it over
-    seeds for many runs side by side. `jaxrl.agent_checker` checks an agent of your own first.
+    seeds for many runs side by side. `jaxrl.agent_checker` checks an agent of your own first, and
+    `envs.checker` an environment.
 
-    Raises ValueError for what is no environment, agent or `Config`, and for sizes that are out of
-    range or do not fit together; and FloatingPointError for rollouts or parameters that are not
-    finite. Under `vmap` it cannot know of these: where a rollout was not finite, `metrics.origin`
-    says so.
+    Raises ValueError for what is no environment, agent or `Config`, for a step of an environment
+    that breaks its contract, and for sizes that are out of range or do not fit together; and
+    FloatingPointError for rollouts or parameters that are not finite. Under `vmap` it cannot know
+    of these: where a rollout was not finite, `metrics.origin` says so.
     """
     import jax
 

@@ -14,6 +14,7 @@ from jaxrl.types import (
     Transition,
     act_parts,
     fresh_memory,
+    step_parts,
     where_tree,
 )
 
@@ -76,7 +77,8 @@ def step(
     The totals (return, length, outcome) are those of a whole episode where one ended with this
     step; there the world after it has fresh memory and sums of 0. Raises ValueError, when traced,
     for actions of another shape or kind than the environment takes, for another memory than `act`
-    was given, and for outcomes that cannot be reported (`outcomes.check`).
+    was given, for a step that breaks the contract of environments (`types.step_parts`), and for
+    outcomes that cannot be reported (`outcomes.check`).
     """
     num_envs = world.episode.length.shape[0]
     key, act_key, env_key = jax.random.split(world.key, 3)
@@ -86,9 +88,12 @@ def step(
     )
     action, memory, extras = act_parts(act_output, world.memory)
     check_action(env, env_params, jax.tree.map(lambda x: x[0], action))
-    obs, env_state, reward, terminated, truncated, info = jax.vmap(
-        env.step, in_axes=(0, 0, 0, None)
-    )(jax.random.split(env_key, num_envs), world.env, action, env_params)
+    step_output = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
+        jax.random.split(env_key, num_envs), world.env, action, env_params
+    )
+    obs, env_state, reward, terminated, truncated, info = step_parts(
+        step_output, world.obs, world.env
+    )
     reward = jnp.asarray(reward, jnp.float32)
     reward_parts = jnp.asarray(info.get("components", reward), jnp.float32)  # [N, K], or [N]
     transition = Transition(

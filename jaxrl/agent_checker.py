@@ -88,7 +88,8 @@ def agent_checker(
         action, _, _ = act_parts(act_output, memory)
         acting.check_action(env, env_params, action)
     check_env_step(env, env_params, action, first[1], reset_key)
-    world, rollout = play(agent, env, env_params, state, world, num_steps)
+    with value_errors_as_breaches():  # of the environment's step, too
+        world, rollout = play(agent, env, env_params, state, world, num_steps)
     require_finite("action", rollout.action)
     check_choices(acting.action_space(env, env_params), rollout.action)
     update_output = trace_update(agent, state, rollout, update_key)

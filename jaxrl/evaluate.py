@@ -17,7 +17,7 @@ from jaxrl.acting import World
 from jaxrl.checks import Count, CountOrZero, Range
 from jaxrl.cycle_skipping import Anchor, make_anchor
 from jaxrl.numerics.precision import in_float32, narrow
-from jaxrl.types import Agent, Environment, PyTree
+from jaxrl.types import Agent, Environment, PyTree, check_parts
 
 
 class Episodes(NamedTuple):
@@ -94,7 +94,7 @@ def evaluate(
     Stops when all are complete, or after `max_steps` steps of every environment. To score without
     exploration, make the agent with `greedy=True`. Say with `deterministic` that it draws no random
     numbers: then games that go round in circles end sooner (see `jaxrl.cycle_skipping`). Raises
-    ValueError for a size below 1.
+    ValueError for a size below 1, and for what is no environment or agent.
     """
     checks.value("max_steps", Annotated[float, Range(least=1, finite=False)], max_steps)
     sizes, window = (num_envs, games_per_env, 0), Watch(0, 0, max_steps, True)
@@ -136,8 +136,12 @@ def start(
     num_steps: int = 0,
     deterministic: bool = False,
 ) -> EvaluationState:
-    """The evaluation of `watch` at its start; jittable. Raises ValueError for bad sizes."""
+    """The evaluation of `watch` at its start; jittable.
+
+    Raises ValueError for bad sizes, and for what is no environment or agent.
+    """
     checks.config(Sizes(num_envs, games_per_env, num_steps))
+    check_parts(env, agent)
     env_params = narrow(env_params)
     playing = begin(env, env_params, agent, key, num_envs, deterministic)
     ended, state_and_action = jax.eval_shape(

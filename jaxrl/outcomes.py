@@ -39,7 +39,17 @@ def kinds(env: Any) -> dict[str, str]:
 
 
 def check(env: Any, outcome: Mapping[str, Any]) -> None:
-    """Raises ValueError for kinds of what is not there, and for a name that would hide another."""
+    """Raises ValueError for kinds of what is not there, and for a name that would hide another.
+
+    Also for what is no dict of scalars, `[N]` of N environments.
+    """
+    if not isinstance(outcome, Mapping):
+        raise ValueError(f"info['outcome'] is a {type(outcome).__name__}; expected a dict")
+    for name, x in outcome.items():
+        if len(shape := getattr(x, "shape", ())) > 1:
+            raise ValueError(
+                f"info['outcome'] has {name!r} of shape {list(shape[1:])}; expected scalars"
+            )
     declared = kinds(env)
     names = [report_name(name, declared) for name in outcome]
     for name in declared:

@@ -212,6 +212,38 @@ def act_parts(output: Any, memory: Memory) -> tuple[Action, Memory, PyTree]:
     return output
 
 
+def step_parts(output: Any, obs: Observation, env_state: PyTree) -> tuple[Any, ...]:
+    """The six parts that `step` of N environments returned, which showed `obs` and had that state.
+
+    Raises ValueError for anything else: another kind of observation or state, a reward with axes,
+    flags that are not bool, and an `info` without the true successor.
+    """
+    if not has_parts(output, 6):
+        raise ValueError(
+            f"the environment's step returns {describe(output)}; expected (observation, state, "
+            "reward, terminated, truncated, info)"
+        )
+    next_obs, next_state, reward, *flags, info = output
+    for name, flag in zip(("terminated", "truncated"), flags, strict=True):
+        _check_number_of_step(name, flag, "a bool")
+    _check_number_of_step("reward", reward, "a number")
+    check_same("observation", "the environment's step", next_obs, obs)
+    check_same("environment's state", "its step", next_state, env_state)
+    if not isinstance(info, dict) or "final_observation" not in info:
+        raise ValueError("the environment's info has no final_observation, the true successor")
+    check_same("final_observation", "the environment's step", info["final_observation"], obs)
+    return output
+
+
+def _check_number_of_step(name: str, x: Any, expected: str) -> None:
+    """Raises ValueError unless a part `[N]` of a step is a number of each, or a bool."""
+    shape = getattr(x, "shape", None)
+    if shape is not None and len(shape) == 1 and (expected == "a number" or x.dtype == bool):
+        return
+    returned = describe(x) if shape is None else f"{x.dtype}{list(shape[1:])}"
+    raise ValueError(f"the environment's step returns {returned} as {name}; expected {expected}")
+
+
 def update_parts(output: Any, state: AgentState) -> tuple[AgentState, Metrics]:
     """The state and metrics that `update` returned, which was given `state`.
 

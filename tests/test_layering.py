@@ -152,6 +152,14 @@ def test_every_module_has_a_row():
     assert [name for name in names if place(name) is None] == []
 
 
+def test_the_reference_tells_the_rows():
+    """The first page of `docs/api`, of packages of `jaxrl` that have a row of their own."""
+    page = (ROOT / "docs/api/index.md").read_text()
+    lines = re.findall(r"\| `(jaxrl\.[\w.]+)` \|.*\| (\S+) \|$", page, re.MULTILINE)
+    assert len(lines) == 6
+    assert [row for _, row in lines] == [str(place(name)[1]) for name, _ in lines]  # pyright: ignore
+
+
 def test_no_hall():
     """No folder has more modules than a reader takes in at once."""
     counts = Counter(path.parent for _, path in sources())

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.arguments import check_name
+from envs.arguments import check_name, plain
 from envs.base import Environment
 from envs.snake import bitboard, rewards, rules
 from envs.snake.bitboard import Board
@@ -68,8 +68,8 @@ class Snake(Environment):
     played on a board of its own, whose rows and columns are drawn from so many to `rows` and
     `cols`, with `square_boards` as many rows as columns: see `envs.snake.starts.sizes`. With
     `late_starts`, `step` begins a share of the games where an earlier game of the same environment
-    was late: see `envs.snake.starts.late`. Without any of them, the compiled program is that of a
-    game that knows none.
+    was late: see `envs.snake.starts.late`; their `score` counts as that of grown ones. Without any
+    of them, the compiled program is that of a game that knows none.
 
     Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
     never lands under the head, a time-out is a truncation with its final observation, and
@@ -98,6 +98,9 @@ class Snake(Environment):
         late_starts: bool = False,
     ):
         super().__init__()
+        rows, cols, obstacles, foods, smallest_side = map(
+            plain, (rows, cols, obstacles, foods, smallest_side)
+        )
         sizes.check_sides(rows, cols)
         check_name("observation", observation, OBSERVATIONS)
         check_name("actions", actions, ("relative", "absolute"))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.arguments import check_name
+from envs.arguments import check_name, plain
 from envs.base import Environment
 from envs.snake import rules as snake
 from envs.snake.bitboard import Board
@@ -99,16 +99,17 @@ class TwoSnake(Environment):
         snakes: int = 2,
     ):
         super().__init__()
+        rows, cols, snakes = map(plain, (rows, cols, snakes))
         for name, size, least in (("rows", rows, SMALLEST), ("cols", cols, NARROWEST)):
             if not (isinstance(size, int) and least <= size <= LARGEST):
-                raise ValueError(f"{name} is {size}; expected {least} to {LARGEST} cells")
+                raise ValueError(f"{name} is {size!r}; expected {least} to {LARGEST} cells")
         check_name("observation", observation, OBSERVATIONS)
         if isinstance(opponents, str) or not opponents:
             raise ValueError(f"opponents is {opponents!r}; expected a tuple of one name or more")
         for opponent in opponents:
             check_name("opponent", opponent, (*OPPONENTS, *MOVED) if rival else OPPONENTS)
         if not (isinstance(snakes, int) and 2 <= snakes <= MOST_SNAKES):
-            raise ValueError(f"snakes is {snakes}; expected 2 to {MOST_SNAKES}")
+            raise ValueError(f"snakes is {snakes!r}; expected 2 to {MOST_SNAKES}")
         self.board = Board(rows, cols)
         self.snakes = snakes
         self.observation = observation

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 from flax import struct
 from gymnax.environments import environment
 
@@ -137,5 +138,5 @@ class Wrapper(Environment):
 
 def check_count(name: str, count: int) -> None:
     """Raises ValueError unless a count is an integer of at least 1."""
-    if isinstance(count, bool) or not (isinstance(count, int) and count >= 1):
+    if isinstance(count, bool) or not (isinstance(count, int | np.integer) and count >= 1):
         raise ValueError(f"{name} is {count!r}; expected an integer of at least 1")

@@ -23,6 +23,7 @@ from jaxrl.losses import exploration, n_step
 from jaxrl.losses.distributions.continuous import SquashedNormal
 from jaxrl.losses.n_step import Batch
 from jaxrl.networks import continuous
+from jaxrl.numerics import precision
 from jaxrl.replay import uniform as replay
 from jaxrl.types import Agent, Metrics, PyTree, Transition, check_network
 
@@ -141,9 +142,13 @@ def make(
     def init(key: jax.Array, obs: PyTree) -> State:
         actor_key, critic_key = jax.random.split(key)
         actor_params = actor.init(actor_key, obs)
-        action = continuous.example_action(jax.eval_shape(actor.apply, actor_params, obs))
+        policy = jax.eval_shape(actor.apply, actor_params, obs)
+        action = continuous.example_action(policy)
         critic_params = critic.init(critic_key, obs, action)
-        continuous.check_critic(jax.eval_shape(critic.apply, critic_params, obs, action))
+        q = jax.eval_shape(critic.apply, critic_params, obs, action)
+        continuous.check_critic(q)
+        for name, output in (("actor", policy), ("critic", q)):
+            precision.refuse_narrow(output, obs, name)
         log_temperature = jnp.log(jnp.asarray(config.initial_temperature, jnp.float32))
         params = Parts(actor_params, critic_params, log_temperature)
         # A copy: the same buffer twice in a state could not be donated.

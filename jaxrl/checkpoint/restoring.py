@@ -25,10 +25,11 @@ def restore(
     `template` has the expected tree, shapes, dtypes and, where its leaves have one, sharding: a
     state, or the result of `jax.eval_shape`. Damaged checkpoints are skipped with a warning.
 
-    Raises CheckpointError if none is left, and for one of another format or that holds another
-    state.
+    Raises CheckpointError if none is left or there is none of `step`, and for one of another format
+    or that holds another state.
     """
     directory = Path(directory).resolve()
+    _check_step(directory, step)
     reason = ""
     for candidate in _newest_first(directory, step):
         path = directory / f"{candidate:010d}"
@@ -51,10 +52,19 @@ def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
     Raises CheckpointError if there is none that can be read.
     """
     directory = Path(directory).resolve()
+    _check_step(directory, step)
     for candidate in _newest_first(directory, step):
         with contextlib.suppress(Damaged):
             return read_record(directory / f"{candidate:010d}")["meta"]
     raise CheckpointError(f"{directory} holds no checkpoint that can be read")
+
+
+def _check_step(directory: Path, step: int | None) -> None:
+    """Raises CheckpointError for a step that is not among those saved."""
+    saved = steps(directory)
+    if step is not None and step not in saved:
+        others = f" of step {step}, only of {', '.join(map(str, saved))}" if saved else ""
+        raise CheckpointError(f"{directory} holds no checkpoint{others}")
 
 
 def _newest_first(directory: Path, step: int | None) -> Iterator[int]:

@@ -5,9 +5,12 @@ are deleted after that. So the newest complete checkpoint survives a crash at an
 """
 
 import errno
+import json
+import operator
 import os
 import shutil
 from pathlib import Path
+from typing import Any, SupportsIndex
 
 import jax
 import numpy as np
@@ -26,18 +29,23 @@ from jaxrl.shards import wait_for_all
 from jaxrl.types import PyTree
 
 
-def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int = 2) -> Path:
+def save(
+    directory: str | Path, step: SupportsIndex, state: PyTree, meta: dict, keep: int = 2
+) -> Path:
     """Writes `state` (arrays, typed keys included) and `meta` (plain JSON) as step `step`.
 
     Keeps the newest `keep` checkpoints up to this step. Later ones are deleted too: a run that
     saves an earlier step was resumed from before them. Of several processes, which share the file
     system, all must save: each writes its parts of the arrays. Raises OSError, with a file name,
-    for what the file system refuses, TypeError for a leaf of the state that is no array and
-    ValueError unless `keep` is 1 or more; older checkpoints are still there then.
+    for what the file system refuses, TypeError for a leaf of the state that is no array and for
+    `meta` that is no JSON, and ValueError unless `step` is an integer from 0 on and `keep` is 1 or
+    more; older checkpoints are still there then.
     """
     if keep < 1:
         raise ValueError(f"keep is {keep}, expected 1 or more: how many checkpoints stay")
+    step = _plain_step(step)
     leaves_of(state)  # before anything is written
+    _check_meta(meta)
     directory = Path(directory).resolve()
     target = directory / f"{step:010d}"
     partial = target.with_name(f".{target.name}.partial")
@@ -58,6 +66,24 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
         _replace(target, partial, step, keep)
     wait_for_all(f"{target} is saved")
     return target
+
+
+def _plain_step(step: Any) -> int:
+    """The integer of Python that a step is, also one of NumPy or of a state; or ValueError."""
+    try:
+        number = operator.index(step)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"step is {step!r}, expected an integer from 0 on")
+    return number
+
+
+def _check_meta(meta: dict) -> None:
+    try:
+        json.dumps(meta, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"meta is no plain JSON: {error}; give numbers, texts and lists") from None
 
 
 def _begin(partial: Path) -> None:

@@ -17,6 +17,7 @@ from jaxrl.checks import NonNegative, Positive, Share
 from jaxrl.dependent_fields import unless
 from jaxrl.losses import returns
 from jaxrl.losses.distributions.distribution import Distribution
+from jaxrl.numerics import precision
 from jaxrl.types import PyTree, Transition
 
 
@@ -73,7 +74,7 @@ def check_output(output: Any, obs: PyTree, names: tuple[str, ...] = ("policy", "
 
     `output` is what it returned, or its shapes, with a part for each of `names`. Actions may be a
     number or a vector, or one number for each node of a graph; values `[]`, or `[K]` of the
-    components of the reward.
+    components of the reward. Real numbers have 32 bits.
     """
     shapes_of = lambda tree: jax.tree.map(lambda x: list(jnp.shape(x)), tree)
     has_parts = isinstance(output, tuple | list) and len(output) == len(names)
@@ -84,6 +85,7 @@ def check_output(output: Any, obs: PyTree, names: tuple[str, ...] = ("policy", "
             "losses.distributions: put heads on it, such as networks.mlp.ActorCritic"
         )
     policy, value, *_ = output
+    precision.refuse_narrow((policy, value), obs)
     shape, entropy = jnp.shape(value), jax.eval_shape(lambda x: x.entropy(), policy).shape
     if len(shape) > 1 or entropy:
         raise ValueError(
@@ -99,10 +101,17 @@ def advantages(
     """Advantages `[T, N]` of a rollout and targets of its critic `[T, N]`, or `[T, N, K]`.
 
     `value` and `next_value` are V(obs) and V(next_obs), `[T, N]` or `[T, N, K]`; the sum of all
-    components is the reward of a critic with one value.
+    components is the reward of a critic with one value. Raises ValueError, when traced, for values
+    of other components than the reward has.
     """
     # one value, or one of each component
     reward = rollout.total_reward if value.ndim == rollout.terminated.ndim else rollout.reward
+    if reward.shape != value.shape:
+        raise ValueError(
+            f"the network returns values of shape {list(value.shape[2:])} for one observation, the "
+            f"reward of a step has the shape {list(reward.shape[2:])}: return one value, as "
+            "networks.mlp.ActorCritic does, or one for each component of the reward"
+        )
     broadcast = lambda ended: jnp.broadcast_to(
         ended.reshape(ended.shape + (1,) * (reward.ndim - ended.ndim)), reward.shape
     )

@@ -41,7 +41,12 @@ class Conv(nn.Module):
         x = jnp.asarray(x, jnp.float32)
         for i, channels in enumerate(self.features):
             layer = Convolution(channels, self.kernel, self.strides, self.padding, name=f"Conv_{i}")
-            x = layer(x)
+            shape, x = x.shape[-3:-1], layer(x)
+            if 0 in x.shape[-3:-1]:
+                raise ValueError(
+                    f"Conv leaves nothing of {shape[0]} rows and {shape[1]} columns by a kernel of "
+                    f"{self.kernel}: use padding SAME, a smaller kernel or fewer layers"
+                )
             x = nn.LayerNorm(reduction_axes=(-3, -2, -1))(x) if self.layer_norm else x
             x = activate(x)
         return x.reshape(*x.shape[:-3], -1)

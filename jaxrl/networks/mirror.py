@@ -28,7 +28,7 @@ class MirrorActorCritic(nn.Module):
     """A policy over forward, left and right, and a value, on one torso of dense layers."""
 
     features: tuple[int, ...]
-    """Width of each layer; even numbers."""
+    """Width of each layer, one at least; even numbers."""
     reflect: Callable[[jax.Array], jax.Array]
     """`obs [D] -> [D]` of the mirrored game: entries change places or signs, and doing it twice
     undoes it."""
@@ -39,9 +39,9 @@ class MirrorActorCritic(nn.Module):
     def __call__(self, obs: jax.Array) -> tuple[Categorical, jax.Array]:
         """`(policy with logits [..., 3], value [...])` of observations `[..., D]`.
 
-        Raises ValueError for an odd width.
+        Raises ValueError for an odd width, and without a layer.
         """
-        if any(width % 2 for width in self.features):
+        if not have_pairs(self.features):
             raise ValueError(f"features are {self.features}: pairs of units need even widths")
         first, *others = (width // 2 for width in self.features)
         pair = MirrorDense(first, self.reflect, name="first")(jnp.asarray(obs, jnp.float32))
@@ -77,6 +77,11 @@ class MirrorDense(nn.Module):
         image = jax.vmap(self.reflect, in_axes=1, out_axes=1)(kernel)
         own, other = jnp.split(x @ jnp.concatenate([kernel, image], axis=1), 2, axis=-1)
         return own + align_axes(bias, own), other + align_axes(bias, other)
+
+
+def have_pairs(widths: tuple[int, ...]) -> bool:
+    """Whether units of layers of these widths come in pairs; there is one layer at least."""
+    return bool(widths) and not any(width % 2 for width in widths)
 
 
 def sum_and_difference(one: jax.Array, other: jax.Array) -> tuple[jax.Array, jax.Array]:

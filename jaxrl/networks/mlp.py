@@ -52,6 +52,11 @@ class MLP(nn.Module):
                 "envs.wrappers.FlattenObservation"
             )
         x = jnp.asarray(x, jnp.float32)
+        if not x.ndim:
+            raise ValueError(
+                "the network is given a single number, expected a vector [D]: make it one, such as "
+                "jax.nn.one_hot of a category or x[None] of a quantity"
+            )
         for width in self.features:
             x = dense(width, math.sqrt(2), None, self.noisy, self.weight_init)(x)
             x = nn.LayerNorm()(x) if self.layer_norm else x

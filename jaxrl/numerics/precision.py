@@ -40,3 +40,18 @@ def narrow(tree: PyTree) -> PyTree:
             return x.astype(jax.dtypes.canonicalize_dtype(x.dtype))
 
     return jax.tree.map(narrow_leaf, tree)
+
+
+def refuse_narrow(output: PyTree, obs: PyTree, network: str = "network") -> None:
+    """Raises ValueError for real numbers of less than 32 bits in what a network returns for `obs`.
+
+    `output` is that, or its shapes. Layers below may have fewer bits.
+    """
+    for x in jax.tree.leaves(output):
+        dtype = jnp.result_type(x)
+        if jnp.issubdtype(dtype, jnp.inexact) and dtype.itemsize < 4:
+            obs_shape = jax.tree.map(lambda x: list(jnp.shape(x)), obs)
+            raise ValueError(
+                f"the {network} returns {dtype} for one observation of shape {obs_shape}, expected "
+                "float32: give its last layers that dtype, those below may keep theirs"
+            )

@@ -227,11 +227,16 @@ def check_rollout(replay: Replay, rollout: PyTree) -> None:
         jax.tree.leaves_with_path(replay.data), jax.tree.leaves(rollout), strict=True
     ):
         name = jax.tree_util.keystr(path)
+        if len(new.shape) > 1 and new.shape[1] != num_envs:
+            raise ValueError(
+                f"the replay is for {num_envs} environments, the rollout has {new.shape[1]}: make "
+                f"the replay for {new.shape[1]} environments, that of an agent by "
+                f"num_envs={new.shape[1]}"
+            )
         if new.shape[1:] != ring.shape[1:] or new.dtype != ring.dtype:
             raise ValueError(
                 f"replay{name} holds rows {ring.dtype}{list(ring.shape[1:])}, the rollout brings "
-                f"{new.dtype}{list(new.shape[1:])}: make the replay for {new.shape[1]} "
-                "environments and this observation"
+                f"{new.dtype}{list(new.shape[1:])}: make the replay for such rows"
             )
         if new.shape[0] > capacity:
             raise ValueError(

@@ -178,6 +178,7 @@ def refuse(step):
         ("reset", lambda x: x[0], "reset returns float32[2]; expected (observation, state)"),
         ("step", lambda x: (*x[:2], "much", *x[3:]), "step returns a str at [2]; expected arrays"),
         ("step", lambda x: (*x[:2], None, *x[3:]), "step returns a NoneType as reward; expected"),
+        ("step", lambda x: (*x[:2], x[2][None], *x[3:]), "step returns float32[1] as reward; expe"),
         ("step", lambda x: x[:5], "step returns 5 values; expected (observation, state, reward, t"),
         ("step", lambda x: (*x[:5], {}), "info has no final_observation, the true successor"),
         ("step", refuse, "step raises TypeError: the action is float32[], expected int32[]"),

@@ -242,6 +242,32 @@ def test_one_checkpoint_at_least_is_kept(tmp_path: Path, keep: int):
     assert steps(tmp_path) == [1]
 
 
+@pytest.mark.parametrize(
+    ("step", "meta", "kind", "message"),
+    [
+        (-1, {}, ValueError, "step is -1, expected an integer from 0 on"),
+        (2.0, {}, ValueError, "step is 2.0, expected an integer from 0 on"),
+        (2, {"loss": np.float32(0.5)}, TypeError, "meta is no plain JSON: Object of type float32"),
+    ],
+)
+def test_what_cannot_be_recorded_leaves_all_as_it_was(tmp_path: Path, step, meta, kind, message):
+    save(tmp_path, 1, make_state(1), {})
+    with pytest.raises(kind, match=message):
+        save(tmp_path, step, make_state(2), meta)
+    assert [path.name for path in tmp_path.iterdir()] == ["0000000001"]
+
+
+def test_steps_may_be_integers_of_arrays(tmp_path: Path):
+    with pytest.raises(CheckpointError, match=r"holds no checkpoint$"):
+        restore(tmp_path, make_state(0), step=7)
+    for step in (np.int64(3), jnp.int32(4)):
+        save(tmp_path, step, make_state(3), {})
+    assert restore(tmp_path, make_state(0), step=3)[2] == 3
+    for read in (lambda: restore(tmp_path, make_state(0), step=7), lambda: read_meta(tmp_path, 7)):
+        with pytest.raises(CheckpointError, match="no checkpoint of step 7, only of 3, 4"):
+            read()
+
+
 def test_a_later_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(saving, "FORMAT", 3)
     save(tmp_path, 1, make_state(1), {})

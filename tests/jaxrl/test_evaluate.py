@@ -106,3 +106,15 @@ def test_unfinished_games_are_marked():
 def test_games_that_cannot_be_played_are_refused(sizes, message):
     with pytest.raises(ValueError, match=message):
         evaluate.evaluate(toy.ConstantReward(), (), random_agent(2), (), jax.random.key(0), *sizes)
+
+
+@pytest.mark.parametrize(
+    ("env", "agent", "message"),
+    [
+        (toy.ConstantReward, random_agent(2), "environment is the class ConstantReward, expected"),
+        (toy.ConstantReward(), "PPO", "the agent is a str, expected an object with init, memory"),
+    ],
+)
+def test_what_is_no_environment_or_agent_is_refused(env, agent, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate.evaluate(env, (), agent, (), jax.random.key(0), 1, 1, 1)

@@ -182,6 +182,39 @@ def test_the_front_door_refuses_what_is_no_training_in_one_line(changes, message
     assert "\n" not in str(error.value)
 
 
+class Broken(toy.ActionReward):
+    """What its step returns is changed before anything is made of it."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def step(self, key, state, action, params):
+        return self.change(super().step(key, state, action, params))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: x[:4] + x[5:], r"step returns 5 values; expected \(observation, "),
+        (lambda x: (x[0][:0], *x[1:]), r"observation is float32\[2, 0\] after the env"),
+        (lambda x: (x[0], x[1]._replace(time=1.0), *x[2:]), r"state.time is float32\[2\] aft"),
+        (lambda x: (*x[:2], x[2][None], *x[3:]), r"float32\[1\] as reward; expected a number"),
+        (lambda x: (*x[:2], None, *x[3:]), "a NoneType as reward; expected a number"),
+        (lambda x: (*x[:3], 1, *x[4:]), r"int32\[\] as terminated; expected a bool"),
+        (lambda x: (*x[:5], {}), "info has no final_observation, the true successor"),
+        (lambda x: (*x[:5], x[5] | {"outcome": jnp.zeros(2)}), "outcome'] is .*; expected a dict"),
+        (
+            lambda x: (*x[:5], x[5] | {"outcome": {"place": jnp.zeros(2)}}),
+            r"outcome'\] has 'place' of shape \[2\]; expected scalars",
+        ),
+    ],
+)
+def test_a_step_that_breaks_the_contract_is_told_in_one_line(change, message):
+    with pytest.raises(ValueError, match=message) as error:
+        jaxrl.train(Broken(change), (), counting_agent(2), SIZES, 6)
+    assert "\n" not in str(error.value)
+
+
 class Choosing(toy.ActionReward):
     """An environment that says which actions it takes."""
 

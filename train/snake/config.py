@@ -17,7 +17,7 @@ from jaxrl.dependent_fields import needs, never, sets, unless
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
-from jaxrl.networks.mirror import MirrorActorCritic
+from jaxrl.networks.mirror import MirrorActorCritic, have_pairs
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent
 from train.host import schedules
@@ -69,10 +69,11 @@ class Game:
     mirror: bool = False
     """In training, mirror half of the games, left for right."""
     grown_share: Share = 0.0
-    """In training, share of the games that start with a snake of random length."""
+    """In training, share of the games that start with a snake of random length. Their score, in the
+    record and the learning curve, counts the cells that it begins with, too."""
     late_share: Share = 0.0
     """In training, share of the games that begin where an earlier one was late, with a tenth to
-    half of the cells free."""
+    half of the cells free. Their score counts as that of grown ones."""
     smallest_side: CountOrZero = 0
     """In training, draw the rows of each game from this number to `rows`, and the columns from it
     to `cols`; 0: all games have `rows` and `cols`."""
@@ -187,8 +188,8 @@ def check(config: AnyConfig) -> None:
             "network.mask finds no danger forward, left and right in env.observation "
             f"{config.env.observation}: choose one of {names}, or leave it out"
         )
-    if reflection(config) and any(width % 2 for width in network.hidden):
-        raise ValueError("network.equivariant needs even widths in network.hidden")
+    if reflection(config) and not have_pairs(network.hidden):
+        raise ValueError("network.equivariant needs even widths in network.hidden, one at least")
     if (network.noisy or network.atoms > 1) and not isinstance(config, DQN):
         raise ValueError("network.noisy and network.atoms need a preset of dqn: leave them out")
     if isinstance(config, DQN) and config.agent.categorical != (network.atoms > 1):

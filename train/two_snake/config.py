@@ -14,6 +14,7 @@ from jaxrl.agents import dqn, ppo
 from jaxrl.checks import Count, Range
 from jaxrl.dependent_fields import needs, never, sets
 from jaxrl.loop import Config as LoopConfig
+from jaxrl.networks.mirror import have_pairs
 from jaxrl.wrappers import self_play
 from train.host import schedules
 from train.host.device_presets import wide_preset
@@ -150,8 +151,8 @@ def check(config: AnyConfig) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
     checks.config(config)
     check_curriculum(config.curriculum)
-    if reflection(config) and any(width % 2 for width in config.network.hidden):
-        raise ValueError("network.equivariant needs even widths in network.hidden")
+    if reflection(config) and not have_pairs(config.network.hidden):
+        raise ValueError("network.equivariant needs even widths in network.hidden, one at least")
     if isinstance(config, DQN) and config.network.mask:
         raise ValueError("network.mask needs a preset of PPO: leave it out")
     if isinstance(config, DQN) and config.agent.categorical:

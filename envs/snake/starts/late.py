@@ -49,7 +49,8 @@ def start_after(
 ) -> State:
     """The game after one that ended in `last`: `fresh` or, with probability `share`, a late one.
 
-    A position in which a game that was then lost began is given up: there may be no way to win.
+    The position that is kept is given up after a late game that was lost, also where that game was
+    kept in its turn: there may be no way to win.
     Consumes uint32 `[2]` random words, and one for each piece of food.
     """
     practice = last.practice

@@ -31,11 +31,11 @@ def check(board: Board, obstacles: int, foods: int, grown_starts: bool = False) 
     size, most = f"a {board.rows}×{board.cols} board", most_obstacles(board)
     if not (isinstance(obstacles, int) and 0 <= obstacles <= most):
         raise ValueError(
-            f"obstacles is {obstacles}; {size} takes 0 to {most}: more might cut it apart"
+            f"obstacles is {obstacles!r}; {size} takes 0 to {most}: more might cut it apart"
         )
     room = board.num_cells - START_LENGTH - obstacles
     if not (isinstance(foods, int) and 1 <= foods <= room):
-        raise ValueError(f"foods is {foods}; {size} has room for 1 to {room}")
+        raise ValueError(f"foods is {foods!r}; {size} has room for 1 to {room}")
     if obstacles and grown_starts:
         raise ValueError(
             "a snake that begins grown lies on a tour of all cells, which obstacles block: leave "

@@ -22,7 +22,7 @@ def check_sides(rows: int, cols: int) -> None:
     """Raises ValueError for a board that is too small or too large."""
     for name, size in (("rows", rows), ("cols", cols)):
         if not (isinstance(size, int) and SMALLEST <= size <= LARGEST):
-            raise ValueError(f"{name} is {size}; expected {SMALLEST} to {LARGEST} cells")
+            raise ValueError(f"{name} is {size!r}; expected {SMALLEST} to {LARGEST} cells")
 
 
 def check(
@@ -41,7 +41,7 @@ def check(
         return
     if not (isinstance(smallest_side, int) and SMALLEST <= smallest_side <= most):
         raise ValueError(
-            f"smallest_side is {smallest_side}; expected {SMALLEST} to {most} cells, the shorter "
+            f"smallest_side is {smallest_side!r}; expected {SMALLEST} to {most} cells, the shorter "
             "side of the board, or 0"
         )
     if obstacles or foods > 1 or grown_starts:

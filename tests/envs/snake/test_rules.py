@@ -6,6 +6,7 @@ that the state in which each game ended is compared as well.
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -265,7 +266,13 @@ def test_random_starts_are_uniform_over_all_that_fit():
     )
 
 
-# What cannot be built
+# What can be built, and what cannot
+
+
+def test_sizes_may_be_integers_of_numpy():
+    ten: Any = np.int64(10)
+    env = Snake(ten, ten, obstacles=ten // 3, foods=ten // 5)
+    assert all(type(x) is int for x in (env.board.rows, env.board.cols, env.obstacles, env.foods))
 
 
 @pytest.mark.parametrize(
@@ -274,6 +281,7 @@ def test_random_starts_are_uniform_over_all_that_fit():
         ({"rows": 3}, "rows is 3"),
         ({"cols": 33}, "cols is 33"),
         ({"rows": 10.0}, "rows is 10.0"),
+        ({"rows": "10"}, "rows is '10'; expected 4 to 32 cells"),
         ({"observation": "radar"}, "radar"),
         ({"rules": "baroque"}, "baroque"),
         ({"actions": "both"}, "both"),

@@ -196,6 +196,12 @@ def test_the_actions_and_views_of_two_have_spaces():
         assert space.shape == shape
 
 
+def test_sizes_may_be_integers_of_numpy():
+    nine: Any = np.int64(9)
+    env = TwoSnake(nine, nine, snakes=nine // 3)
+    assert all(type(x) is int for x in (env.board.rows, env.board.cols, env.snakes))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

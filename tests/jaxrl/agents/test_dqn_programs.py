@@ -123,5 +123,5 @@ def test_clear_words_for_what_does_not_fit():
     with pytest.raises(ValueError, match=r"returns \[2\] for one .*, expected \[A, K\] of"):
         init_state(dqn.make(Mlp(), dqn.Config(categorical=True)))
     agent = dqn.make(Mlp(), TINY, num_envs=2)
-    with pytest.raises(ValueError, match="make the replay for 4 environments"):
+    with pytest.raises(ValueError, match=r"rollout has 4: .* that of an agent by num_envs=4"):
         agent.update(init_state(agent), random_rollout(0), jax.random.key(0))

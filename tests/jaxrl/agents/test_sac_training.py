@@ -295,5 +295,5 @@ def test_actor_and_critic_are_told_apart():
 def test_a_rollout_of_other_environments_is_refused():
     one = agent(TINY, num_envs=2)
     state = one.init(jax.random.key(0), jnp.zeros(D))
-    with pytest.raises(ValueError, match="make the replay for 4 environments"):
+    with pytest.raises(ValueError, match=r"rollout has 4: .* that of an agent by num_envs=4"):
         one.update(state, random_rollout(0), jax.random.key(0))

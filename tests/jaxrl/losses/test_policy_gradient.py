@@ -189,6 +189,19 @@ def test_weights_for_other_components_are_refused():
         policy_gradient.advantages(*rollout(), Config(component_weights=(1.0,)))
 
 
+@pytest.mark.parametrize(
+    ("num_components", "value_shape", "text"), [(0, (1,), r"\[\]"), (K, (3,), r"\[2\]")]
+)
+def test_values_of_other_components_are_refused(num_components, value_shape, text):
+    parts, value, _ = rollout()
+    if not num_components:
+        parts = parts._replace(reward=parts.reward[..., 0])
+    values = jnp.zeros((*value.shape[:2], *value_shape))
+    message = rf"values of shape \[{value_shape[0]}\] for one .*, the reward of a step .* {text}: "
+    with pytest.raises(ValueError, match=message):
+        policy_gradient.advantages(parts, values, values, Config())
+
+
 def test_steps_are_those_of_adam_on_clipped_gradients():
     config = Config(max_grad_norm=0.5, adam_epsilon=1e-3)
     params = {"w": jnp.array([1.0, -2.0]), "b": jnp.array([0.5])}

@@ -74,6 +74,7 @@ def test_units_keep_the_norm_of_observations_at_the_start(key):
     np.testing.assert_allclose(size * 128, 28, rtol=0.1)
 
 
-def test_an_odd_width_is_refused(key):
-    with pytest.raises(ValueError, match=r"features are \(5, 4\): pairs of units need even widths"):
-        MirrorActorCritic((5, 4), reflect_tail).init(key, jnp.zeros(28))
+@pytest.mark.parametrize(("widths", "text"), [((5, 4), r"\(5, 4\)"), ((), r"\(\)")])
+def test_what_has_no_pairs_is_refused(widths, text, key):
+    with pytest.raises(ValueError, match=rf"features are {text}: pairs of units need even widths"):
+        MirrorActorCritic(widths, reflect_tail).init(key, jnp.zeros(28))

@@ -299,7 +299,7 @@ def test_a_convolution_is_that_of_flax(padding, kernel, strides):
 def test_conv_sizes():
     for network, size in [
         (Conv((3, 4)), 4 * 6 * 4),
-        (Conv((3, 4), padding="VALID"), 0 * 2 * 4),
+        (Conv((3,), padding="VALID"), 2 * 4 * 3),
         (Conv((3,), kernel=2, padding="VALID"), 3 * 5 * 3),
         (Conv((3,), strides=2), 2 * 3 * 3),
     ]:
@@ -344,6 +344,16 @@ def test_dueling_network_is_v_plus_centred_advantages():
 def test_impossible_networks_are_refused(network, message):
     with pytest.raises(ValueError, match=message):
         jax.eval_shape(network.init, jax.random.key(0), jnp.zeros(D))
+
+
+def test_images_of_which_nothing_is_left_are_refused():
+    with pytest.raises(ValueError, match="nothing of 2 rows and 4 columns by a kernel of 3: use"):
+        Conv((3, 4), padding="VALID").init(jax.random.key(0), jnp.zeros(BOARD))
+
+
+def test_a_single_number_is_refused(key):
+    with pytest.raises(ValueError, match=r"given a single number, expected a vector \[D\]: make"):
+        MLP((4,)).init(key, jnp.int32(3))
 
 
 def test_parts_of_an_observation_are_refused_with_the_wrapper_that_joins_them(key):

@@ -9,7 +9,9 @@ import pytest
 
 from jaxrl import evaluate, loop
 from jaxrl.agent_checker import agent_checker
-from jaxrl.agents import ppo
+from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
+from jaxrl.losses.distributions.continuous import Normal, SquashedNormal
+from jaxrl.losses.distributions.discrete import Categorical
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.numerics import precision
 from jaxrl.types import Agent, where_tree
@@ -84,3 +86,44 @@ def test_arrays_of_64_bits_are_rounded_and_nothing_else_is_touched():
     assert (narrow["x"].dtype, narrow["n"].dtype) == (np.float32, np.int32)
     np.testing.assert_array_equal(narrow["x"], np.array([1 / 3], np.float32))
     assert (narrow["key"], narrow["f"]) == (arrays["key"], "text")
+
+
+class Narrow:
+    """A network for each kind of agent, with an output that has 16 bits."""
+
+    def __init__(self, output: Any):
+        self.output = output
+
+    init = lambda self, key, obs, *others: {}
+    apply = lambda self, params, obs, *others, **named: self.output
+    initial_memory = lambda self: ()
+
+
+HALF = jnp.zeros(2, jnp.bfloat16)
+UNIT_BOX = SquashedNormal(Normal(HALF, HALF), -jnp.ones(2), jnp.ones(2))
+WIDE_BOX = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), UNIT_BOX)
+
+
+@pytest.mark.parametrize(
+    ("agent", "network"),
+    [
+        (ppo.make(Narrow((Categorical(jnp.zeros(2)), HALF[0])), ppo.Config()), "network"),
+        (ppo.make(Narrow((Categorical(HALF), jnp.zeros(()))), ppo.Config()), "network"),
+        (
+            recurrent_ppo.make(
+                Narrow((Categorical(HALF), jnp.zeros(()), ())), recurrent_ppo.Config()
+            ),
+            "network",
+        ),
+        (dqn.make(Narrow(HALF), dqn.Config()), "network"),
+        (pqn.make(Narrow(HALF), pqn.Config()), "network"),
+        (sac.make(Narrow(UNIT_BOX), Narrow(jnp.zeros(2)), sac.Config()), "actor"),
+        (sac.make(Narrow(WIDE_BOX), Narrow(HALF), sac.Config()), "critic"),
+    ],
+)
+def test_a_network_that_returns_16_bits_is_refused_in_one_line(agent: Agent, network: str):
+    """Losses and their metrics are float32."""
+    message = rf"the {network} returns bfloat16 for one observation of shape \[3\], expected float"
+    with pytest.raises(ValueError, match=message) as error:
+        agent.init(jax.random.key(0), jnp.zeros(3))
+    assert "\n" not in str(error.value)

@@ -266,7 +266,7 @@ def test_clear_words_for_what_does_not_fit():
         r"\.name holds rows int32\[3\], the rollout brings float32\[3\]": steps._replace(
             name=steps.name.astype(np.float32)
         ),
-        r"the rollout brings int32\[2\].*2 environments": Step(*(x[:, :2] for x in steps)),
+        rf"for {N} environments, .* has 2: .* by num_envs=2": Step(*(x[:, :2] for x in steps)),
         "store what init saw": steps._replace(pixels=None),
         "a rollout of 5 steps does not fit a replay of 4 rows": rollout(0, np.zeros((5, N), int)),
     }

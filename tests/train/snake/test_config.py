@@ -76,9 +76,10 @@ def test_left_and_right_are_alike_where_the_game_has_a_mirror(env, network, is_e
 
 def test_pairs_of_units_need_even_widths():
     config = PRESETS["ppo"].config
-    config = replace(config, network=replace(config.network, hidden=(7, 8), equivariant=True))
-    with pytest.raises(ValueError, match=r"needs even widths in network\.hidden"):
-        check(config)
+    for widths in ((), (7, 8)):
+        config = replace(config, network=replace(config.network, hidden=widths, equivariant=True))
+        with pytest.raises(ValueError, match=r"needs even widths in network\.hidden, one at least"):
+            check(config)
     check(replace(config, env=replace(config.env, observation="flood")))
 
 

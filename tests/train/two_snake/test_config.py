@@ -33,9 +33,11 @@ def test_the_mirror_needs_an_observation_and_a_network_that_have_one(
 
 def test_odd_widths_are_refused_only_where_units_come_in_pairs():
     config = PPO()
-    odd = replace(config, network=replace(config.network, hidden=(128, 5)))
-    with pytest.raises(ValueError, match="even widths"):
-        check(odd)
+    no_pairs = lambda widths: replace(config, network=replace(config.network, hidden=widths))
+    for widths in ((), (128, 5)):
+        with pytest.raises(ValueError, match="even widths"):
+            check(no_pairs(widths))
+    odd = no_pairs((128, 5))
     check(replace(odd, network=replace(odd.network, equivariant=False)))
     check(DQN(network=replace(DQN().network, hidden=(5,))))
 
