@@ -211,13 +211,15 @@ def test_what_advice_is_compared_with_is_called_what_it_is(least, name):
     model: Any = SimpleNamespace(dims=2, dt=0.5, velocity=lambda z: -z, predict=move)
     model.deviation, model.trail = lambda z: jnp.ones(z.shape[:-1]), np.zeros((0, 2))
     quiet = np.full((3, 2), least, np.float32)
-    shown = advice.information_map(model, np.ones((4, 2), np.float32), quiet[-1])
-    axis = shown["axis"]
+    maps = advice.information_map(model, np.ones((4, 2), np.float32), quiet[-1])
+    axis = maps["axis"]
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
-    np.testing.assert_allclose(shown["field"], least - grid, atol=1e-4)
+    np.testing.assert_allclose(maps["field"], least - grid, atol=1e-4)
     nats = np.arange(2.0)
-    given = advice.Advice(quiet, 2.0, quiet[None], nats, quiet, 1.0, None)
-    (names, _) = (list(column.cells) for column in advice.table(given, StepTime(0.5, "")).columns)
+    recommendation = advice.Advice(quiet, 2.0, quiet[None], nats, quiet, 1.0, None)
+    (names, _) = (
+        list(column.cells) for column in advice.table(recommendation, StepTime(0.5, "")).columns
+    )
     assert names[-1] == name
 
 

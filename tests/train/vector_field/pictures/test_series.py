@@ -32,12 +32,12 @@ def test_the_channels_that_vary_most_are_shown_in_their_order():
 
 def test_inputs_of_other_units_are_all_seen():
     light, heat, none = np.arange(8.0) % 2, np.linspace(290, 300, 8), np.zeros(8)
-    shown, text = series.in_one_scale(np.stack([light, heat, none], axis=1))
-    np.testing.assert_allclose(shown, np.stack([light, np.linspace(0, 1, 8), none], axis=1))
+    rows, text = series.in_one_scale(np.stack([light, heat, none], axis=1))
+    np.testing.assert_allclose(rows, np.stack([light, np.linspace(0, 1, 8), none], axis=1))
     assert text == ", each over its range"
     for alike in (np.stack([light, 9 * light, none], axis=1), none[:, None]):
-        shown, text = series.in_one_scale(alike)
-        np.testing.assert_array_equal(shown, alike)
+        rows, text = series.in_one_scale(alike)
+        np.testing.assert_array_equal(rows, alike)
         assert not text
 
 
