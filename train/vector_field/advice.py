@@ -1,8 +1,8 @@
 """`python -m train.vector_field advise RUN`: what to try next, of what the rig allows.
 
 From where the record ended it searches for the inputs of the largest expected information about
-the learned field, and says how much that is beside no input and random ones. Writes `advice.json`,
-`advice.npz` and `advice.png`.
+the learned field, and says how much that is beside no input, or as little as is allowed, and random
+ones. Writes `advice.json`, `advice.npz` and `advice.png`.
 """
 
 import json
@@ -218,8 +218,9 @@ def arrays_of(model: FittedModel, question: Question, advice: Advice) -> dict[st
         "observations": np.asarray(expected),
         "random_inputs": advice.random,
         "random_nats": advice.random_gains,
+        "inputs_without": advice.quiet,
         "states_without": np.asarray(states_without),
-        **information_map(model, np.asarray(states)),
+        **information_map(model, np.asarray(states), advice.quiet[-1]),
     }
 
 
@@ -227,11 +228,13 @@ def _finite_or_none(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def information_map(model: FittedModel, states: np.ndarray) -> dict[str, np.ndarray]:
+def information_map(
+    model: FittedModel, states: np.ndarray, quiet: np.ndarray
+) -> dict[str, np.ndarray]:
     """`field` `[25, 25, d]` and its standard deviation `deviation` `[25, 25]` on `axis` × `axis`.
 
     In the first two latent dimensions, the others as they are now; as far as states went or will.
-    Of a single dimension `[25, 1]` and `[25]`.
+    Of a single dimension `[25, 1]` and `[25]`. The field is that with the input `quiet` `[m]`.
     """
     all_states = np.concatenate([states, model.trail]) if len(model.trail) else states
     reach = 1.1 * max(float(np.abs(all_states[:, :2]).max()), 1e-3)
@@ -239,8 +242,16 @@ def information_map(model: FittedModel, states: np.ndarray) -> dict[str, np.ndar
     plane = np.meshgrid(*[axis] * min(states.shape[1], 2), indexing="ij")
     others = [np.full_like(plane[0], x) for x in states[0, 2:]]
     points = np.stack([*plane, *others], -1)
-    field, deviation = model.velocity(points), model.deviation(points)
+    field, deviation = velocity_with(model, points, quiet), model.deviation(points)
     return {"axis": axis, "field": np.asarray(field), "deviation": np.asarray(deviation)}
+
+
+def velocity_with(model: FittedModel, points: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """The field at `points` `[..., d]` with what the input `u` `[m]` adds to it."""
+    if not u.any():
+        return np.asarray(model.velocity(points))
+    after = jax.vmap(lambda z: model.predict(z, u[None])[0][1])(points.reshape(-1, model.dims))
+    return (np.asarray(after).reshape(points.shape) - points) / model.dt
 
 
 def table(advice: Advice, time: StepTime) -> Table:
@@ -254,5 +265,6 @@ def table(advice: Advice, time: StepTime) -> Table:
     gain_table.add_row(f"best of {len(advice.random)} random", f"{advice.random_gains.max():.3f}")
     spread = f"{advice.random_gains.mean():.3f} ± {advice.random_gains.std(ddof=1):.3f}"
     gain_table.add_row("random, mean ± sd", spread)
-    gain_table.add_row("none", f"{advice.quiet_gain:.3f}")
+    least = "as little as allowed" if advice.quiet.any() else "none"
+    gain_table.add_row(least, f"{advice.quiet_gain:.3f}")
     return gain_table

@@ -19,11 +19,11 @@ SAMPLES_PER_UPDATE = 50
 BASES = ("grid", "fourier", "polynomial")
 # When fields have an effect (`jaxrl.dependent_fields`).
 NOT_OF_CARTS = unless("is_cart_pole", why="a cart_pole has its own")
-OF_DATA = needs("data", why="it needs --data")
-OF_EXPERIMENTS = unless("data", why="--data are learned from without experiments")
+OF_DATA = needs("is_of_data", why="it needs --data")
+OF_EXPERIMENTS = unless("is_of_data", why="--data are learned from without experiments")
 VAE = "it needs learner sequence_vae"
 NOT_OF_STATE_SPACE = unless("learner", "state_space", why=VAE)
-OF_VAE = needs("learner", "sequence_vae", why=VAE) | needs("data")
+OF_VAE = needs("learner", "sequence_vae", why=VAE) | needs("is_of_data")
 OF_BAYESIAN = needs("learner", "bayesian", "family", why="it needs another learner")
 OF_WAVES = "model.field or its grid sets it"
 
@@ -74,14 +74,15 @@ class World:
 
 @dataclass(frozen=True)
 class Budget(settings.Config):
-    """How long, how often and where. Steps are samples of each experiment."""
+    """How long, how often and where. Steps are samples of each experiment; with data, of the
+    gradient."""
 
     num_seeds: Seeds = 10
     """Independent repetitions side by side, with the seeds seed, seed + 1, …"""
     total_steps: Count = 2_000
-    """Samples of each experiment."""
+    """Samples of each experiment; with data, gradient steps."""
     chunk_steps: Count = 50
-    """Samples between two rows of the record."""
+    """Samples, or gradient steps, between two rows of the record."""
 
 
 @dataclass(frozen=True)
@@ -192,8 +193,8 @@ class Config:
     env: Annotated[
         World,
         OF_EXPERIMENTS.of(*OF_WORLDS),
-        (NOT_OF_STATE_SPACE | unless("data", why=VAE)).of("observation", "dt"),
-        (needs("env.noise", "poisson", why="it needs env.noise poisson") | needs("data")).of(
+        (NOT_OF_STATE_SPACE | unless("is_of_data", why=VAE)).of("observation", "dt"),
+        (needs("env.noise", "poisson", why="it needs env.noise poisson") | needs("is_of_data")).of(
             "bin_width"
         ),
     ] = World()
@@ -268,6 +269,12 @@ class Config:
     validation_share: Annotated[float, Range(above=0.0, below=1.0), OF_DATA] = 0.2
     """With data: the share at the end that is held out to score forecasts."""
     run: Budget = field(default_factory=Budget)
+
+    @property
+    def is_of_data(self) -> bool:
+        """Whether recorded data are learned from, or will be once they are named."""
+        can_fit = self.learner in ("state_space", "sequence_vae")
+        return bool(self.data) or (can_fit and self.env.noise == "auto")
 
     def __post_init__(self):
         if isinstance(self.data, str):  # as it was saved when there was one file at most

@@ -204,6 +204,25 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
     assert "for 5 s" in output
 
 
+@pytest.mark.parametrize(("least", "name"), [(0.0, "none"), (30.0, "as little as allowed")])
+def test_what_advice_is_compared_with_is_called_what_it_is(least, name):
+    """And the map shows the field with it: a temperature is never 0."""
+    move = lambda z, u: (jnp.stack([z, z + 0.5 * (u[0] - z)]), None)
+    model: Any = SimpleNamespace(dims=2, dt=0.5, velocity=lambda z: -z, predict=move)
+    model.deviation, model.trail = lambda z: jnp.ones(z.shape[:-1]), np.zeros((0, 2))
+    quiet = np.full((3, 2), least, np.float32)
+    maps = advice.information_map(model, np.ones((4, 2), np.float32), quiet[-1])
+    axis = maps["axis"]
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
+    np.testing.assert_allclose(maps["field"], least - grid, atol=1e-4)
+    nats = np.arange(2.0)
+    recommendation = advice.Advice(quiet, 2.0, quiet[None], nats, quiet, 1.0, None)
+    (names, _) = (
+        list(column.cells) for column in advice.table(recommendation, StepTime(0.5, "")).columns
+    )
+    assert names[-1] == name
+
+
 @pytest.mark.slow
 def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
     model = fitted.load(fit[0])

@@ -15,6 +15,7 @@ import pytest
 from rich.table import Table
 
 from jaxrl import checkpoint
+from jaxrl.dependent_fields import idle_fields
 from tests.train.host import crashes
 from tests.train.vector_field.presets import EXPERIMENTS
 from train.host.command_line import command
@@ -251,6 +252,15 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path,
     assert message in complaint
     assert complaint.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_the_help_of_recordings_is_of_data_before_they_are_named():
+    """And a flag of theirs is not refused for having no effect, but for want of data."""
+    idle = idle_fields(PRESETS["recordings"].config)
+    assert {"policies", "env.fields", "online.fields"} <= {*idle}
+    assert "state_space.dims" not in idle
+    auto = World(noise="auto")  # no learner of data: still one of experiments
+    assert "policies" not in idle_fields(Config(env=auto))
 
 
 # Arithmetic on records.

@@ -55,6 +55,9 @@ def changed_files(checkpoints: Path, files: dict[str, str]) -> str:
         return ""
     changes = differences(saved, files)
     advice = "since the run was saved: put back what it learned from, or begin a run of its own"
+    if any(not Path(saved[name]).is_absolute() for name in saved.keys() - files.keys()):
+        folder = "go to the folder in which the run began, where its paths begin, or "
+        advice = advice.replace("put back", f"{folder}put back")
     return f"; {'; '.join(changes)} {advice}" if changes else ""
 
 

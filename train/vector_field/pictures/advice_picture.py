@@ -44,7 +44,8 @@ def draw(
     input_axes.set_title("planned inputs", loc="left", size=10)
     if arrays["inputs"].shape[1] <= 8:
         input_axes.legend(frameon=False, fontsize=8)
-    _gains(gain_axes, arrays["random_nats"], gain, quiet_gain)
+    name = "least" if arrays["inputs_without"].any() else "none"
+    _gains(gain_axes, arrays["random_nats"], gain, quiet_gain, name)
     pictures.legend_below(figure, map_axes.get_legend_handles_labels()[0])
     pictures.save(figure, path)
 
@@ -66,7 +67,7 @@ def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
         )
     outline_effects = [Stroke(linewidth=3.2, foreground="black"), Normal()]
     style = {"color": "white", "linewidth": 1.8, "path_effects": outline_effects, "zorder": 4}
-    axes.plot(*arrays["states_without"][:, :2].T, label="without inputs", **style)
+    axes.plot(*arrays["states_without"][:, :2].T, label=_quiet_label(arrays), **style)
     axes.plot(
         *arrays["states"][:, :2].T, color=VERMILLION, linewidth=2.2, zorder=5, label="advised"
     )
@@ -84,14 +85,14 @@ def _line(axes: Axes, arrays: dict[str, np.ndarray], model: FittedModel) -> None
     axes.fill_between(axis, *edges, color="#cccccc", linewidth=0, label="field ± 2 sd")
     axes.plot(axis, field, color=GREY, linewidth=1.0)
     axes.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
-    on_field = lambda z: (z[:, 0], np.asarray(model.velocity(z))[:, 0])
+    on_field = lambda z: (z[:, 0], np.interp(z[:, 0], axis, field))
     if len(model.trail):
         style = {"color": "black", "markersize": 5, "alpha": 0.3, "label": "the record"}
         bottom = np.full(len(model.trail[-PATHS:]), 0.03)
         axes.plot(
             *(model.trail[-PATHS:, 0], bottom, "|"), transform=axes.get_xaxis_transform(), **style
         )
-    style = {"color": "black", "linewidth": 4.5, "label": "without inputs", "zorder": 4}
+    style = {"color": "black", "linewidth": 4.5, "label": _quiet_label(arrays), "zorder": 4}
     axes.plot(*on_field(arrays["states_without"]), **style)
     style = {"color": VERMILLION, "linewidth": 2.2, "label": "advised", "zorder": 5}
     axes.plot(*on_field(arrays["states"]), **style)
@@ -100,15 +101,20 @@ def _line(axes: Axes, arrays: dict[str, np.ndarray], model: FittedModel) -> None
     axes.set_title("predicted path on what is uncertain", loc="left", size=10)
 
 
-def _gains(axes: Axes, random: np.ndarray, gain: float, quiet_gain: float) -> None:
-    """A histogram of what random inputs teach, and lines for the advice and for none."""
+def _quiet_label(arrays: dict[str, np.ndarray]) -> str:
+    """What the path that the advice is compared with is called."""
+    return "least inputs allowed" if arrays["inputs_without"].any() else "without inputs"
+
+
+def _gains(axes: Axes, random: np.ndarray, gain: float, quiet_gain: float, quiet: str) -> None:
+    """A histogram of what random inputs teach, and lines for the advice and for `quiet` inputs."""
     axes.hist(random, bins=24, color="#bbbbbb")
     axes.axvline(quiet_gain, color=GREY, linestyle="--", linewidth=1.6)
     axes.axvline(gain, color=VERMILLION, linewidth=2.2)
     top = axes.get_ylim()[1]
     axes.set_ylim(0, 1.25 * top)
     # Each at a height of its own, as both may be at the same place.
-    labels = (gain, 1.22, "advised", VERMILLION), (quiet_gain, 1.12, "none", GREY)
+    labels = (gain, 1.22, "advised", VERMILLION), (quiet_gain, 1.12, quiet, GREY)
     for x, height, text, colour in labels:
         side = "right" if x > np.mean(axes.get_xlim()) else "left"
         axes.text(x, height * top, f" {text} {x:.2f} ", color=colour, ha=side, va="top", size=8)

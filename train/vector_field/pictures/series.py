@@ -20,6 +20,8 @@ STEPS = 300
 """Newest steps that are shown at most."""
 AHEAD = 10
 """Steps between a forecast that is shown and what it was made from."""
+FLAT = 0.1
+"""Share of the range of all inputs below which one of them would seem not to change."""
 
 
 def channels(
@@ -39,8 +41,9 @@ def channels(
 
     `forecasts` `[T, K + 1, n]` were made after each step, of that step and up to K later; those of
     `ahead` steps later are drawn where they are of. `time` is that of a step, and `begin` of the
-    record's steps come before these; the legend calls the inputs `inputs_name`. Writes a PNG,
-    whole or not at all. Raises ValueError for fewer steps than a forecast needs.
+    record's steps come before these; the legend calls the inputs `inputs_name`, and the row shows
+    them as `in_one_scale` does. Writes a PNG, whole or not at all. Raises ValueError for fewer
+    steps than a forecast needs.
     """
     expected = align_forecasts(forecasts, ahead)
     newest_steps = slice(max(ahead, len(observed) - STEPS), None)
@@ -56,7 +59,9 @@ def channels(
         axes.plot(moments, expected[newest_steps, channel], color=BLUE, linewidth=1.3, label=label)
         r2 = r2_score(observed[newest_steps, channel], expected[newest_steps, channel])
         _name(axes, f"channel {channel}", f"R² {r2:.2f}")
-    for k, component in enumerate(inputs[newest_steps].T):
+    inputs, scale_text = in_one_scale(inputs[newest_steps])
+    inputs_name += scale_text
+    for k, component in enumerate(inputs.T):
         style = {"color": VERMILLION, "linewidth": 1.0, "alpha": 1 / (1 + k)}
         label = inputs_name if k == 0 else None
         rows[-1].step(moments, component, where="post", label=label, **style)
@@ -77,6 +82,18 @@ def align_forecasts(forecasts: np.ndarray, ahead: int) -> np.ndarray:
         )
     nothing = np.full((ahead, forecasts.shape[2]), np.nan)
     return np.concatenate([nothing, forecasts[: steps - ahead, ahead]])
+
+
+def in_one_scale(inputs: np.ndarray) -> tuple[np.ndarray, str]:
+    """Inputs `[T, m]` that one axis can show, and what the legend adds of that.
+
+    A light of 0 or 1 beside a temperature of 290 to 300 would be a flat line, and so would that.
+    """
+    low, span = inputs.min(axis=0), np.ptp(inputs, axis=0)
+    moves = span > 0
+    if (span[moves] >= FLAT * np.ptp(inputs)).all():
+        return inputs, ""
+    return np.where(moves, (inputs - low) / np.where(moves, span, 1), 0), ", each over its range"
 
 
 def most_varied(observed: np.ndarray) -> list[int]:

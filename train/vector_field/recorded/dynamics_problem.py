@@ -83,8 +83,9 @@ def problem_of(config: Config, data: Data | None = None) -> Problem:
     """
     if selection.is_open(config) or delays.is_open(config):
         raise ValueError(
-            "state_space.dims, field, prior, steps and delay are chosen by the data first: call "
-            "dynamics_fit.complete(config)"
+            "state_space.dims, field, prior, steps and delay are chosen by the data first, where "
+            "they are 0, auto or empty: a sweep varies other values alone, as it chooses once for "
+            "all members; in Python call dynamics_fit.complete(config)"
         )
     if data is None:
         data = read_data(config)

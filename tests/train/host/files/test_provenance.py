@@ -11,7 +11,7 @@ from jaxrl import checkpoint
 from tests.train import tiny
 from train.host.command_line import command
 from train.host.errors import UsageError
-from train.host.files.provenance import files_of
+from train.host.files.provenance import changed_files, files_of
 from train.host.program import Preset
 from train.host.running import saved_runs
 
@@ -89,6 +89,16 @@ def test_a_run_that_is_loaded_says_which_file_was_changed(
     (warning,) = caplog.records
     assert warning.levelno == logging.WARNING
     assert warning.getMessage().startswith(f"data: {before} -> {after} since {run} was saved")
+
+
+@pytest.mark.parametrize(("path", "is_told"), [("data.npz", True), ("/data.npz", False)])
+def test_files_that_are_lost_by_another_folder_are_told(path, is_told, monkeypatch):
+    saved = {"files": {"data": f"{path} (crc32 00000000)", "other": "x (crc32 00000000)"}}
+    monkeypatch.setattr(checkpoint, "read_meta", lambda checkpoints: saved)
+    change = changed_files(Path(), {"other": "x (crc32 00000001)"})
+    assert f"data: {path} (crc32 00000000) -> absent" in change
+    assert ("go to the folder in which the run began" in change) == is_told
+    assert "go to" not in changed_files(Path(), {**saved["files"], "other": "y"})
 
 
 @pytest.mark.slow

@@ -30,6 +30,17 @@ def test_the_channels_that_vary_most_are_shown_in_their_order():
     assert series.most_varied(observed)[-1] == 7
 
 
+def test_inputs_of_other_units_are_all_seen():
+    light, heat, none = np.arange(8.0) % 2, np.linspace(290, 300, 8), np.zeros(8)
+    rows, text = series.in_one_scale(np.stack([light, heat, none], axis=1))
+    np.testing.assert_allclose(rows, np.stack([light, np.linspace(0, 1, 8), none], axis=1))
+    assert text == ", each over its range"
+    for alike in (np.stack([light, 9 * light, none], axis=1), none[:, None]):
+        rows, text = series.in_one_scale(alike)
+        np.testing.assert_array_equal(rows, alike)
+        assert not text
+
+
 def test_r2_is_1_for_what_was_seen_and_0_for_its_mean():
     x = RNG.normal(size=50)
     assert series.r2_score(x, x) == 1

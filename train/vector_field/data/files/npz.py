@@ -42,8 +42,8 @@ def read(path: str, names: Names) -> tuple[dict[str, np.ndarray], list[str]]:
     usual = (*_names_read(names), STEP, UNIT, time)
     unread = [x for x in headers if x not in usual and x.lower() not in RATES]
     if unread and set(headers) not in WRITTEN:
-        readable = "y or spike_times, u, lengths, t, dt, fs and time_unit, or what --names.y, "
-        readable += "--names.u and --names.time name"
+        readable = "y or spike_times, u, lengths, t (a number for each step of one episode), dt, "
+        readable += "fs and time_unit, or what --names.y, --names.u and --names.time name"
         notes.append(array_files.unread_note(unread, readable))
     return arrays, notes
 

@@ -63,6 +63,7 @@ def test_npz_arrays_that_are_not_read_are_named(tmp_path, more, names, capsys):
     recordings.load(path)
     line = capsys.readouterr().err
     assert line.startswith(f"{path}: not read: {names} read are y or" if names else "")
+    assert ("t (a number for each step of one episode), dt" in line) == bool(names)
     assert len(line.splitlines()) == bool(names)
 
 

@@ -49,7 +49,8 @@ def in_order(labels: Iterable[str]) -> tuple[str, ...]:
 def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, and the cells of each row. Raises ValueError for other texts.
 
-    A column without a name is called by its place, `column 3`, and left out if it is empty.
+    A column without a name is called by its place, `column 3`, and left out if it is empty. The
+    names may stand behind a #, as NumPy writes them.
     """
     try:
         text = read_bytes(path).decode("utf-8-sig")
@@ -60,8 +61,12 @@ def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
     if len(lines) < 2:
         raise ValueError("there are no rows")
     rows = _rows_of(lines)
+    if _are_numbers(rows[0]) and len(lines) < len(not_empty):
+        with_comment = _rows_of([not_empty[-len(lines) - 1].lstrip("# "), *lines])
+        has_names = not any(number_of(x) is not None for x in with_comment[0])
+        rows = with_comment if has_names and len(with_comment[0]) == len(rows[0]) else rows
     header = rows[0]
-    if all(number_of(x) is not None for x in header):
+    if _are_numbers(header):
         raise ValueError("its first line holds numbers: expected the names of the columns")
     for k, row in enumerate(rows):
         if len(row) != len(header):
@@ -72,6 +77,10 @@ def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
         twice = next(x for x in names if names.count(x) > 1)
         raise ValueError(f"two columns are called {twice!r}: give each a name of its own")
     return names, [[row[k] for k in filled] for row in rows[1:]]
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    return all(number_of(x) is not None for x in cells)
 
 
 def _rows_of(lines: Sequence[str]) -> list[list[str]]:

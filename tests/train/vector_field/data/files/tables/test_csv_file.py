@@ -38,6 +38,9 @@ def test_csv_of_channels(tmp_path):
         recordings.load(path, names=names).cut(slice(None), slice(10), np.array([10])),
         expected_of(tmp_path, y=Y[:10, [2, 0]], u=Y[:10, 1:2]),
     )
+    for separator in (",", " "):  # as numpy.savetxt writes names
+        text = f"# of a rig\n# {table(header, *columns, separator=separator)}"
+        assert_same(recordings.load(write(tmp_path, text)), expected)
     lines = table(header, *columns).splitlines()
     lines[3] = ",".join(["", "NaN", *lines[3].split(",")[2:]])
     data = recordings.load(write(tmp_path, "\n".join(lines)))
@@ -168,6 +171,7 @@ def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
     [
         ("a,b\n", "there are no rows"),
         ("1,2\n3,4\n", "its first line holds numbers: expected the names of the columns"),
+        ("# subject 3\n1 2\n3 4\n", "its first line holds numbers: expected the names"),
         ("a,b\n1,2,3\n", "row 1 has 3 cells where the first line has 2"),
         ("a,a\n1,2\n", "two columns are called 'a'"),
         ("a;u\n1,5;2\n2;3\n", "with points instead of decimal commas"),
