@@ -69,6 +69,11 @@ def test_only_the_secret_address_answers(server):
         assert ask(server, path)[0] == 403
     assert ask(server, f"{base}data", Host="evil.example")[0] == 403
     assert ask(server, f"{base}etc/passwd")[0] == 404
+    (server.follower.run.directory / "eval.json").write_text("no evaluation")
+    for path in (base, f"{base}data"):
+        code, line = ask(server, path)
+        assert code == 500
+        assert "eval.json is not an evaluation: delete it" in line
 
 
 @pytest.mark.slow
