@@ -97,6 +97,13 @@ def test_a_page_ends_whose_training_was_killed_before_it_was_served(follower, mo
         server.service_actions()
 
 
+def test_the_file_is_named_as_it_is(follower, capfd, tmp_path):
+    out = tmp_path / ("a" * 80) / "page[old].html"  # longer than a line, and no style of Rich
+    out.parent.mkdir()
+    assert report.main([str(follower.run.directory), "--out", str(out)]) == 0
+    assert capfd.readouterr().out.startswith(f"{out}  ")
+
+
 def test_what_a_run_without_a_checkpoint_can_show_is_said(follower, capfd):
     directory = follower.run.directory
     shutil.rmtree(directory / "checkpoints")
