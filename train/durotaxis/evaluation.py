@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
+from rich.markup import escape
 from rich.table import Table
 
 from envs.durotaxis.env import Durotaxis, Params
@@ -299,7 +300,7 @@ def write_graphs(
 
 def table(content: dict[str, Any], folder: Path) -> Table:
     """The main numbers of a summary, a column for every seed."""
-    out = Table(title=f"{folder}", title_justify="left")
+    out = Table(title=escape(str(folder)), title_justify="left")
     out.add_column("per episode: mean, median, range")
     texts = [_cells(seed) for seed in content["seeds"]]
     for seed in content["seeds"]:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import jax
 import tyro
-from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
 from train.host import abilities
@@ -83,7 +82,7 @@ def main(arguments: list[str]) -> int:
         html = build_page(runs_by_name, options)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, html)
-        Console().print(f"{out}  {out.stat().st_size / 1e3:,.0f} kB", highlight=False)
+        print(f"{out}  {out.stat().st_size / 1e3:,.0f} kB")
 
     return command(report, arguments)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
 from train.host.running import saved_policies, saved_runs
 from train.host.running.run import STARTED_BY
@@ -79,13 +80,20 @@ class _Handler(BaseHTTPRequestHandler):
         base = self.server.address.base
         if why := self.server.address.refusal(self.headers.get_all("Host", []), self.path):
             self._answer(HTTPStatus.FORBIDDEN, why, "text/plain")
-        elif self.path == base:
-            self._answer(HTTPStatus.OK, self.server.follower.page(), "text/html")
-        elif self.path == f"{base}data":
-            data = page.as_json(self.server.follower.data())
-            self._answer(HTTPStatus.OK, data, "application/json")
+        elif self.path in (base, f"{base}data"):
+            self._answer_with_run(self.path == base)
         else:
             self._answer(HTTPStatus.NOT_FOUND, "there is nothing here\n", "text/plain")
+
+    def _answer_with_run(self, whole: bool) -> None:
+        """The whole page, or what changes; a line where a file of the run cannot be read."""
+        follower = self.server.follower
+        try:
+            text = follower.page() if whole else page.as_json(follower.data())
+        except UsageError as error:  # the page looks again, and the file may be mended by then
+            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n", "text/plain")
+            return
+        self._answer(HTTPStatus.OK, text, "text/html" if whole else "application/json")
 
     def _answer(self, status: HTTPStatus, text: str, kind: str) -> None:
         content = text.encode()

@@ -16,6 +16,7 @@ import numpy as np
 import tyro
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from envs.two_snake.env import RIVAL
@@ -188,6 +189,7 @@ def table(names: Sequence[str], results: dict[tuple[int, int], np.ndarray]) -> T
     ranking_table = Table(
         title="Elo, and points of each against each, per cent", box=box.SIMPLE_HEAD
     )
+    names = [escape(name) for name in names]  # of folders: [old] is part of one, and no style
     ranking_table.add_column("player")
     for heading in ("Elo", "95 %", *(names[k] for k in order)):
         ranking_table.add_column(heading, justify="right")

@@ -116,7 +116,7 @@ def main(arguments: Sequence[str]) -> int:
         with show_activity("searching for informative inputs"):
             question, advice = choose_inputs(model, options)
         for path in write(directory, model, question, advice, options):
-            Console().print(str(path), soft_wrap=True)
+            print(path)
         Console().print(table(advice, model.time))
 
     return command(advise, arguments)

@@ -69,6 +69,11 @@ def test_only_the_secret_address_answers(server):
         assert ask(server, path)[0] == 403
     assert ask(server, f"{base}data", Host="evil.example")[0] == 403
     assert ask(server, f"{base}etc/passwd")[0] == 404
+    (server.follower.run.directory / "eval.json").write_text("no evaluation")
+    for path in (base, f"{base}data"):
+        code, line = ask(server, path)
+        assert code == 500
+        assert "eval.json is not an evaluation: delete it" in line
 
 
 @pytest.mark.slow
@@ -90,6 +95,13 @@ def test_a_page_ends_whose_training_was_killed_before_it_was_served(follower, mo
     monkeypatch.setenv(STARTED_BY, str(os.getppid()))
     with live.Server(follower) as server:
         server.service_actions()
+
+
+def test_the_file_is_named_as_it_is(follower, capfd, tmp_path):
+    out = tmp_path / ("a" * 80) / "page[old].html"  # longer than a line, and no style of Rich
+    out.parent.mkdir()
+    assert report.main([str(follower.run.directory), "--out", str(out)]) == 0
+    assert capfd.readouterr().out.startswith(f"{out}  ")
 
 
 def test_what_a_run_without_a_checkpoint_can_show_is_said(follower, capfd):

@@ -7,6 +7,7 @@ import chex
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy.optimize import minimize
 
 from tests.train import untrained
@@ -90,6 +91,13 @@ def test_players_with_other_networks_and_algorithms_meet(order: int, few_resampl
     assert ranking_table.row_count == 2
     assert len(ranking_table.columns) == 5
     assert all(list(column.cells) for column in itertools.islice(ranking_table.columns, 3))
+
+
+def test_a_player_is_named_as_its_folder_is():
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(ranking.table(["run[old]", "b"], {(0, 1): np.ones(10)}))
+    assert capture.get().count("run[old]") == 2  # in its row, and as a heading
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def main(arguments: Sequence[str]) -> int:
         except ValueError as error:
             raise UsageError(in_one_line(error)) from error
         for path in write(result, options):
-            Console().print(str(path), soft_wrap=True)
+            print(path)
         Console().print(report.text_table(result.fit, result.units))
         for line in (*result.warnings, *report.test_lines(result.tests)):
             print_line(line)

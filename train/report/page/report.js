@@ -155,12 +155,14 @@ function follow(area) {
   const look = async () => {
     try {
       const answer = await fetch("data");
-      Object.assign(REPORT, await answer.json());
-      const top = window.scrollY, open = [...area.querySelectorAll("details")].map((d) => d.open);
-      area.replaceChildren(...results());
-      area.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
-      window.scrollTo(0, top);
-      subtitle();
+      if (answer.ok) {
+        Object.assign(REPORT, await answer.json());
+        const top = window.scrollY, open = [...area.querySelectorAll("details")].map((d) => d.open);
+        area.replaceChildren(...results());
+        area.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
+        window.scrollTo(0, top);
+        subtitle();
+      } else document.getElementById("subtitle").textContent = await answer.text();  // a file of the run cannot be read
     } catch {
       document.getElementById("subtitle").textContent = "The run has ended, or the server was stopped: what is below is the last that was seen.";
       return;

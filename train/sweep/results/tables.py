@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
@@ -72,7 +73,7 @@ def _make_table(
             ends = "" if x.interval is None else " to ".join(map(text_of, x.interval))
             cells += [ends, str(len(x.seeds))]
         cells += [str(x.failed or "")] * has_failures + [_improvement(x)] * has_improvements
-        rich_table.add_row(*cells, style="bold" if x.is_default else None)
+        rich_table.add_row(*map(escape, cells), style="bold" if x.is_default else None)
     return rich_table
 
 

@@ -74,7 +74,7 @@ def main(program: Program, arguments: Sequence[str]) -> int:
         for each, folder in zip(looks, folders, strict=True):
             tell(config, each)
             for path in write(directory_of(config, folder, len(looks)), each):
-                Console().print(str(path), soft_wrap=True)
+                print(path)
 
     return command(look, arguments)
 

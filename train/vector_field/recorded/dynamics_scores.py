@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 
 from jaxrl.dynamics.state_space.fitting.sessions import session_params
@@ -182,7 +183,7 @@ def table(content: dict[str, Any]) -> Table:
         _add_row(result, name, row)
     for session in content["seeds"][0].get("sessions", {}):
         result.add_section()
-        result.add_row(f"{session}:")
+        result.add_row(f"{escape(session)}:")  # the name of a file
         for row in content["seeds"]:
             _add_row(result, f"seed {row['seed']}", row["sessions"][session])
         for name, row in content["session_baselines"][session].items():

@@ -184,6 +184,11 @@ def test_the_table_has_a_row_each_and_cuts_no_number(width):
     assert "1 more" not in text
 
 
+def test_a_value_that_looks_like_a_style_is_shown():
+    members, _ = sweep([{"env.file": "gel[old].tif"}, {"env.file": "gel.tif"}], seeds=2)
+    assert "gel[old].tif" in render_table(summarise(members))
+
+
 @pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize("failed", [(), (4,)])

@@ -251,7 +251,7 @@ def test_the_table_of_sessions_is_whole_at_80_columns():
         "nats": -1.1845,
         "coverage": {"+1": 1.0, "+10": 1.0, "+30": 1.0},
     }
-    simple, names = {name: row(-6008.478) for name in baselines.NAMES}, ("monday", "tuesday")
+    simple, names = {name: row(-6008.478) for name in baselines.NAMES}, ("monday[am]", "tuesday")
     content = {
         "step_time": 1.0,
         "time_unit": "steps",
@@ -270,7 +270,7 @@ def test_the_table_of_sessions_is_whole_at_80_columns():
         assert len(cells) == 3  # of all and of each session, in a line each
         assert all(" ".join(x).count("100 100 100") == 1 for x in cells)
     assert [line.split()[0].strip("│") for line in lines if "day" in line] == [
-        "monday:",
+        "monday[am]:",
         "tuesday:",
     ]
     assert "…" not in output.getvalue()
