@@ -13,6 +13,7 @@ from flax import linen as nn
 from scipy.sparse import csgraph
 
 from envs.grid.drawing import heat_map
+from envs.grid.layouts import Layout
 from envs.grid.space.guided import GuidedWalk, Params
 from jaxrl.spectral.control import potentials
 from jaxrl.spectral.learning import allo_state
@@ -73,6 +74,7 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
     fill = lambda potential: np.nan_to_num(heat_map(problem.layout, potential), nan=potential.min())
     maps = [fill(task.potential) for task in tasks]
     varying = {
+        **limits_of_parts(problem, layout, tasks),
         "potential": jnp.asarray(np.stack(maps), jnp.float32),
         "goal": jnp.asarray(middles[[task.goal for task in tasks]], jnp.float32),
         "radius": jnp.where(is_goal, RADIUS, -1.0),
@@ -86,6 +88,31 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
     axes: Any = Params(**{name: 0 if name in varying else None for name in names})  # pyright: ignore
     name, network = problem.layout.name, make_network(config)
     return Tasks(run, problem, env, params, axes, tasks, name, network, LIMIT, ARMS)
+
+
+def limits_of_parts(problem: Problem, layout: Layout, tasks: list[Task]) -> dict[str, jax.Array]:
+    """What keeps tasks within the parts of a space that no walk connects; nothing if it is whole.
+
+    Episodes of a goal start in its part, and options climb to the highest place of that they are
+    in. `layout` is that of the tiles, whose cells are all in one part.
+    """
+    count, part = csgraph.connected_components(problem.chain, directed=False)
+    if count == 1:
+        return {}
+    scale = problem.layout.height // layout.height
+    part_of_tile = part[problem.layout.index[tuple((scale * layout.cells).T)]]
+    cells, num_starts, highest = [], [], []
+    for task in tasks:
+        is_start = (part_of_tile == part[task.goal]) | (task.goal < 0)
+        cells.append(layout.cells[np.argsort(~is_start, kind="stable")])
+        num_starts.append(np.sum(is_start))
+        tops = np.array([task.potential[part == i].max() for i in range(count)])
+        highest.append(np.nan_to_num(heat_map(problem.layout, tops[part])))
+    return {
+        "cells": jnp.asarray(np.stack(cells), jnp.int32),
+        "num_starts": jnp.asarray(num_starts, jnp.int32),
+        "highest": jnp.asarray(np.stack(highest), jnp.float32),
+    }
 
 
 def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
