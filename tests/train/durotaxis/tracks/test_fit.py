@@ -293,3 +293,5 @@ def test_mistakes_are_told_in_one_line(line, message, capsys):
 def test_an_interval_without_an_end_is_told_as_what_it_is(name, low, high, line):
     """A direction has all of them or an interval; it has no upper end that others may lack."""
     assert report.open_line(name, report.Number(1.0, low, high, "", "")) == line
+    in_unit = report.open_line(name, report.Number(1.0, low, high, "µm", ""))
+    assert in_unit == line.replace("8.5", "8.5 µm").replace("and 2", "and 2 µm")
