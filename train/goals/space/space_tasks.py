@@ -22,7 +22,7 @@ from train.allo.maze import make_layout
 from train.allo.problem import Problem
 from train.allo.training import make_problem, network_of
 from train.goals.config import seed_of_tasks
-from train.goals.features import one_step_eigenvalues, true_nearness
+from train.goals.features import one_step_eigenvalues, true_nearness, within_reach
 from train.goals.space.space_config import ARMS, LIMIT, RADIUS, SpaceConfig, make_network
 from train.host.program import Run
 
@@ -126,19 +126,22 @@ def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
     goals = np.random.default_rng(seed_of_tasks(config)).permutation(count)[: config.goals]
     moves = csgraph.shortest_path(problem.chain, unweighted=True, indices=goals)
     nearest = true_nearness(np.atleast_2d(moves))
+    learned = jnp.asarray(features), jnp.asarray(values)
     commute = jax.jit(
-        lambda goal: potentials.from_distance(
-            potentials.commute_distance(jnp.asarray(features), jnp.asarray(values), goal)
+        lambda goal, reaches: potentials.from_distance(
+            within_reach(potentials.commute_distance(*learned, goal), reaches)
         )
     )
+    reaches = np.isfinite(np.atleast_2d(moves))
     tasks = []
     for i, goal in enumerate(goals):
         apart = problem.layout.cells - problem.layout.cells[goal]
         line = np.linalg.norm(apart, axis=1)
+        line = np.minimum(line, line[reaches[i]].max())
         of_arm = {
             "none": np.zeros(count),
             "straight line": -line / line.max(),
-            "learned distance": np.asarray(commute(goal)),
+            "learned distance": np.asarray(commute(goal, reaches[i])),
             "fewest moves": nearest[i],
         }
         tasks += [Task(of_arm[arm], int(goal), arm, f"goal {i + 1}, {arm}") for arm in ARMS]
