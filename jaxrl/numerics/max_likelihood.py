@@ -100,7 +100,9 @@ def maximise(terms: Terms, data: Any, start: jax.Array, bounds: Bounds) -> jax.A
         candidate = jnp.where(bounds.free, jnp.clip(candidate, bounds.low, bounds.high), theta)
         gain = jnp.sum(terms(candidate, data) - terms(theta, data))
         is_better = gain > 0  # false for NaN
-        is_done = (jnp.abs(gain) < SMALL_GAIN) & (damping < 0.1)
+        # Where the log-likelihood bends upwards the step goes down, and at a bound nowhere.
+        is_ascent = gradient @ direction > -SMALL_GAIN
+        is_done = (jnp.abs(gain) < SMALL_GAIN) & (damping < 0.1) & is_ascent
         damping = jnp.clip(jnp.where(is_better, damping / 5, damping * 8), 1e-6, 1e8)
         theta = jnp.where(is_better, candidate, theta)
         return Climb(theta, damping, climb.steps + 1, is_done)

@@ -54,19 +54,22 @@ def read_field(
 
 def refuse_stiffness(path: str, values: np.ndarray) -> None:
     """Raises ValueError for numbers of a file that are no stiffness of any ground."""
-    if not (np.isfinite(values).all() and np.all(np.abs(values) <= LARGEST_STIFFNESS)):
-        gaps = int(np.sum(~np.isfinite(values)))
+    gaps = int(np.sum(~np.isfinite(values)))
+    if gaps:
         verb = "is" if gaps == 1 else "are"
-        numbers = f"{quantity(gaps, 'values')} that {verb} not finite"
-        what = numbers if gaps else f"values up to {values.max():g}"
         raise ValueError(
-            f"{path} has {what}; expected stiffness, at most {LARGEST_STIFFNESS:g}: "
-            f"{'fill the gaps' if gaps else 'divide, or give it in another unit'}"
+            f"{path} has {quantity(gaps, 'values')} that {verb} not finite; expected stiffness, at "
+            f"most {LARGEST_STIFFNESS:g}: fill the gaps"
         )
     if values.size and (values.min() < 0 or values.max() == 0):
         raise ValueError(
             f"{path} has stiffness from {values.min():g} to {values.max():g}; expected none below "
             "0 and some above: raise negative values to 0"
+        )
+    if np.any(values > LARGEST_STIFFNESS):
+        raise ValueError(
+            f"{path} has values up to {values.max():g}; expected stiffness, at most "
+            f"{LARGEST_STIFFNESS:g}: divide, or give it in another unit"
         )
 
 

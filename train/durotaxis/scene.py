@@ -195,7 +195,7 @@ def frames(colony: Colony) -> dict[str, np.ndarray]:
         "deleted": colony.deleted,
         "centre": colony.centroid,
     }
-    chance = chances.episode_probabilities(colony)
+    chance = colony.delete_chances
     return arrays if chance is None else arrays | {"chance": chance}
 
 

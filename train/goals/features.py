@@ -49,11 +49,13 @@ def make_guidance(
     `goals` `[G]` are states, `distances` those of `tasks.goal_distances`.
     """
     of_learner = np.arange(num_learners) % len(representations)
-    near = jnp.stack([nearness(one, goals) for one in representations], axis=1)  # [G, seeds, S]
+    reaches = np.isfinite(distances[goals])
+    near = jnp.stack([nearness(one, goals, reaches) for one in representations], axis=1)
     exact = jnp.repeat(jnp.asarray(true_nearness(distances[goals]))[:, None], num_learners, axis=1)
+    # learned: from [G, seeds, S]
     tables = {"learned": near[:, of_learner], "true": exact, "": jnp.zeros_like(exact)}
     if representations[0].times is not None:
-        symmetric = [nearness(one._replace(times=None), goals) for one in representations]
+        symmetric = [nearness(one._replace(times=None), goals, reaches) for one in representations]
         tables["symmetric"] = jnp.stack(symmetric, axis=1)[:, of_learner]
     seed_options = [
         options.eigenoptions(one.features, params.successor, params.probability)
@@ -112,18 +114,29 @@ def one_step_eigenvalues(values: np.ndarray, discount: float, walk_steps: int) -
     return np.interp(values, sampled, gaps)
 
 
-def nearness(representation: Representation, goals: np.ndarray) -> jax.Array:
+def nearness(representation: Representation, goals: np.ndarray, reaches: np.ndarray) -> jax.Array:
     """The potential of every goal, `[G, S]`, from learned hitting times or commute times.
 
-    Both by their square roots: of the commute time that is the distance in the embedding.
+    Both by their square roots: of the commute time that is the distance in the embedding. For
+    `reaches`, bool `[G, S]`, see `within_reach`.
     """
 
-    def of_goal(goal: jax.Array) -> jax.Array:
+    def of_goal(goal: jax.Array, reach: jax.Array) -> jax.Array:
         if representation.times is not None:
-            return potentials.from_distance(jnp.sqrt(representation.times[:, goal]))
-        return potentials.from_distance(potentials.commute_distance(*representation[:2], goal))
+            distance = jnp.sqrt(representation.times[:, goal])
+        else:
+            distance = potentials.commute_distance(*representation[:2], goal)
+        return potentials.from_distance(within_reach(distance, reach))
 
-    return jax.vmap(of_goal)(jnp.asarray(goals))
+    return jax.vmap(of_goal)(jnp.asarray(goals), jnp.asarray(reaches))
+
+
+def within_reach(distance: jax.Array, reaches: jax.Array) -> jax.Array:
+    """Distances to a goal, `[S]`, of which none is larger than those from where it can be reached.
+
+    Those from other parts of a space are far larger, and its potential would be flat beside them.
+    """
+    return jnp.minimum(distance, jnp.max(distance, where=reaches, initial=0.0))
 
 
 def true_nearness(distances: np.ndarray) -> np.ndarray:

@@ -32,8 +32,11 @@ class Ground(NamedTuple):
         return substrate.intensity(self.law, self.field, x, y, self.width, self.height)
 
     def place(self, x: Any, y: Any) -> Any:
-        """How far points are on the way to the goal, px, in their shape."""
-        return x * jnp.cos(self.direction) + y * jnp.sin(self.direction)
+        """How far points are on the way to the goal, px, in their shape: 0 at the farthest corner
+        of the ground."""
+        along_x, along_y = jnp.cos(self.direction), jnp.sin(self.direction)
+        farthest = jnp.minimum(0, self.width * along_x) + jnp.minimum(0, self.height * along_y)
+        return x * along_x + y * along_y - farthest
 
 
 class Laws(NamedTuple):

@@ -88,11 +88,15 @@ class ContinuousMaze(Environment):
 
     def start(self, chance: jax.Array, params: Params) -> State:
         cell_key, place_key = jax.random.split(chance)
-        cell = params.cells[jax.random.randint(cell_key, (), 0, len(params.cells))]
+        cell = params.cells[jax.random.randint(cell_key, (), 0, self.num_starts(params))]
         position = cell + jax.random.uniform(place_key, (2,))
         # a sum that was rounded up would be in the next tile, perhaps in a wall for ever
         inside = jnp.nextafter((cell + 1).astype(jnp.float32), 0.0)
         return State(jnp.minimum(position, inside), jnp.zeros((), jnp.int32))
+
+    def num_starts(self, params: Params) -> Any:
+        """How many of the free tiles, the first ones, episodes start in: all of them."""
+        return len(params.cells)
 
     def transition(
         self, chance: jax.Array, state: State, action: jax.Array, params: Params

@@ -23,6 +23,11 @@ class Params(continuous.Params):
     potential: Any = None
     """Φ, float32 [H parts, W parts], higher is better; in walls no higher than the highest free
     place, as `way` is measured up to the highest of all."""
+    highest: Any = None
+    """The highest Φ that a walk can get to from each place, [H parts, W parts]; None: that of all,
+    as where the space does not fall into parts."""
+    num_starts: Any = None
+    """int32, how many of the tiles `cells`, the first ones, episodes start in; None: all."""
     goal: Any = None
     """float32 [2], a position."""
     radius: float = -1.0
@@ -40,7 +45,7 @@ class GuidedWalk(ContinuousMaze):
     The potential Φ is one number for each of `parts` x `parts` cells in a tile. Φ is 0 after
     arriving, so that with γ of the learner the best policy is that of the goal alone (Ng, Harada &
     Russell 1999). Outcome: `arrived`; `climbed`, how much higher Φ is than where the episode began;
-    and `way`, how much higher the highest place is.
+    and `way`, how much higher the highest place is that a walk can get to.
     """
 
     def __init__(self, maze: str | Layout = "GridRoom-4", step: float = 0.5, parts: int = 8):
@@ -57,6 +62,10 @@ class GuidedWalk(ContinuousMaze):
             flat = jnp.zeros((self.height * self.parts, self.width * self.parts))
             return Params(base.free, base.cells, base.step, potential=flat, goal=jnp.zeros(2))
 
+    def num_starts(self, params: Params) -> Any:
+        every = super().num_starts(params)
+        return every if params.num_starts is None else params.num_starts
+
     def start(self, chance: jax.Array, params: Params) -> State:
         state = super().start(chance, params)
         return State(state.position, state.time, self.potential_at(state.position, params))
@@ -72,14 +81,22 @@ class GuidedWalk(ContinuousMaze):
         gain = params.shaping_discount * jnp.where(arrived, 0.0, after) - before
         start = state.start_potential
         reward = arrived + params.weight * gain
-        way = jnp.max(params.potential) - start
+        if params.highest is None:
+            highest = jnp.max(params.potential)
+        else:
+            highest = self.look_up(params.highest, state.position)
+        way = highest - start
         outcome = {"arrived": arrived, "climbed": after - start, "way": way}
         state = State(inner.position, inner.time, start)
         return state, reward, arrived, {"outcome": outcome}
 
     def potential_at(self, position: jax.Array, params: Params) -> jax.Array:
+        return self.look_up(params.potential, position)
+
+    def look_up(self, numbers: jax.Array, position: jax.Array) -> jax.Array:
+        """The number at a position, of one for each fine cell, `[H parts, W parts]`."""
         row, col = jnp.floor(position * self.parts).astype(jnp.int32)
-        return params.potential[row, col]
+        return numbers[row, col]
 
     @property
     def name(self) -> str:

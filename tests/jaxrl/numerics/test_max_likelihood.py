@@ -74,6 +74,19 @@ def test_what_is_not_free_stays():
     np.testing.assert_allclose(estimate.theta[0], data.mean(), atol=1e-3)
 
 
+def test_a_search_leaves_a_bound_where_the_log_likelihood_bends_upwards():
+    """A Hill curve that is too high, at a half point so low that it makes no difference."""
+
+    def hill_terms(theta: jax.Array, data: jax.Array) -> jax.Array:
+        return -0.5 * ((data - 1.1 / (1 + jnp.exp(2 * theta[0]))) / 0.3) ** 2
+
+    bounds = Bounds(np.array([-4.0], np.float32), np.array([8.0], np.float32), np.ones(1, bool))
+    data = np.full(10, 0.5, np.float32)
+    search = jax.jit(lambda start: max_likelihood.maximise(hill_terms, data, start, bounds))
+    (half_point,) = search(bounds.low)
+    assert 1.1 / (1 + np.exp(2 * half_point)) == pytest.approx(0.5, abs=1e-3)
+
+
 @pytest.mark.parametrize(("successes", "open_side"), [(0, -1), (20, 1), (7, 0)])
 def test_an_interval_without_an_end_says_so(successes, open_side):
     estimate = fit_binomial(np.array([[successes, 20.0]], np.float32))

@@ -52,6 +52,7 @@ def test_flat_ground_is_named(tmp_path, capsys):
         (np.array([[1, np.nan], [np.inf, 2]]), "has 2 values that are not finite; .* fill the"),
         (np.full((9, 9), 1e30), "has values up to 1e.30; .* at most 1e.06: divide"),
         (np.full((9, 9), -128, np.int8), "stiffness from -128 to -128"),
+        (np.array([[1.0, -3e38], [5.0, 2.0]]), r"stiffness from -3e\+38 to 5; expected none below"),
         (np.ones(9), r"has the shape \(9,\)"),
         (np.array([["a"]]), "expected real numbers"),
     ],

@@ -323,6 +323,11 @@ def test_learners_take_the_training_seeds_in_turn():
 
 
 def test_what_cannot_arrive_counts_as_farthest():
+    times = jnp.array([0.0, 2.0, 4.0, 90.0])  # the last is in another part
+    reaches = jnp.array([True, True, True, False])
+    distance = goal_features.within_reach(times, reaches)
+    np.testing.assert_array_equal(distance, [0, 2, 4, 4])
+    np.testing.assert_array_equal(goal_features.within_reach(times, times < 99), times)
     nearness = goal_features.true_nearness(np.array([[0.0, 1, 2, np.inf], [np.inf] * 3 + [0.0]]))
     np.testing.assert_array_equal(nearness, [[0, -0.5, -1, -1], [-1, -1, -1, 0]])
 

@@ -1,6 +1,7 @@
 """How likely a policy is to delete each node: exact, for all three kinds of action. NumPy."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -29,9 +30,13 @@ def explain_share(agent: Agent, network: Any) -> Agent:
     return agent._replace(explain=explain)
 
 
+def with_delete_chances(episode: Episode) -> Episode:
+    """An episode as it was played, in which x leads to the goal, with its `delete_chances`."""
+    return replace(episode, delete_chances=episode_probabilities(episode))
+
+
 def episode_probabilities(episode: Episode) -> np.ndarray | None:
-    """The policy's probability of deleting each node, float32 `[S + 1, M]`; NaN after the last
-    step and where there is no node. None of a policy that explains none."""
+    """The `delete_chances` of an episode that has not been turned."""
     colony: Any = episode.colony
     moments = len(episode.deleted) - 1
     probabilities = np.full(episode.alive.shape, np.nan, np.float32)

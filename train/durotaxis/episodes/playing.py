@@ -20,6 +20,7 @@ from envs.durotaxis.rules import Growth
 from jaxrl import acting, evaluate
 from jaxrl.acting import World
 from jaxrl.types import Agent, AgentState
+from train.durotaxis.episodes.chances import with_delete_chances
 from train.durotaxis.episodes.record import NUMBERS, Episode, Moment, add_intensities, join_moments
 from train.host.scoring import limits
 
@@ -74,7 +75,8 @@ def play(
             pieces[k].append(jax.tree.map(lambda x, k=k, s=steps: x[:s, k].copy(), moments))
             running -= {k} if is_over.any() else set()
         steps_done += CHUNK
-    return add_intensities([join_moments(piece) for piece in pieces], params)
+    episodes = add_intensities([join_moments(piece) for piece in pieces], params)
+    return [with_delete_chances(episode) for episode in episodes]
 
 
 def episode_results(episodes: Sequence[Episode]) -> evaluate.Episodes:

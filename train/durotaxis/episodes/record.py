@@ -47,6 +47,9 @@ class Episode:
     explained: dict[str, np.ndarray]  # [S, ...] `Agent.explain` before each action
     law: Any  # Law of the ground
     ended: Any  # Episodes of scalars: return, length, outcome and components of the reward
+    delete_chances: np.ndarray | None = None
+    """float32 [S + 1, M], the policy's probability of deleting each node, of one that explains any;
+    NaN after the last step and where there is no node."""
 
     @property
     def alive(self) -> np.ndarray:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from jaxrl import evaluate
-from train.durotaxis.episodes import chances
 from train.durotaxis.episodes.record import NUMBERS, Episode
 from train.host.files.whole_files import replacement_file, write_arrays
 from train.host.scoring import scores
@@ -62,7 +61,7 @@ def rows(
         "spawn_node_intensity": child_values(episode.intensity, np.float32(np.nan)),
         **{name: step_values(episode.numbers[name]) for name in NUMBERS[1:]},
         **{name: step_values(x) for name, x in _step_columns(episode, components).items()},
-        **_delete_probability(episode),
+        **_delete_probability(episode.delete_chances, alive),
     }
 
 
@@ -76,10 +75,9 @@ def _step_columns(episode: Episode, components: Sequence[str]) -> Columns:
     return {"value": episode.explained["value"].reshape(len(reward), -1).sum(1)} | columns
 
 
-def _delete_probability(episode: Episode) -> Columns:
+def _delete_probability(chances: np.ndarray | None, alive: np.ndarray) -> Columns:
     """`delete_probability` `[R]`, where the policy explains it."""
-    probabilities = chances.episode_probabilities(episode)
-    return {} if probabilities is None else {"delete_probability": probabilities[episode.alive]}
+    return {} if chances is None else {"delete_probability": chances[alive]}
 
 
 def _parent_ids(episode: Episode) -> np.ndarray:

@@ -67,6 +67,7 @@ def fit(
 ) -> Fit:
     """Fits all laws. Raises ValueError for too few births, and for ground without stiffness."""
     data = table.displacements
+    death_causes, birth_causes = (tuple(dict.fromkeys(x)) for x in (death_causes, birth_causes))
     if len(data.distance) < LEAST_BIRTHS:
         left_out = f" ({table.num_edge} near an edge left out)" * (table.num_edge > 0)
         raise ValueError(

@@ -124,10 +124,14 @@ def direction(goal: str) -> jax.Array:
 
 
 def refuse_outside(tracks: Tracks, ground: Ground) -> None:
-    """Raises ValueError for cells that are not on the ground."""
+    """Raises ValueError for cells that are not on the ground.
+
+    Errors of places may put one beyond it, by the margin that children keep at most.
+    """
     sides = (("x", tracks.x, ground.width, "width"), ("y", tracks.y, ground.height, "height"))
     for name, values, size, flag in sides:
-        if values.min() < 0 or values.max() > size:
+        slack = float(rules.margin(size))
+        if values.min() < -slack or values.max() > size + slack:
             raise ValueError(
                 f"cells have {name} from {values.min():.4g} to {values.max():.4g} px, and the "
                 f"ground goes from 0 to {size:.4g}: give its size with --{flag}, or shift {name}"

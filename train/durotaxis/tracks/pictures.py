@@ -169,8 +169,9 @@ def draw_events(path: Path, table: Table, fit: Fit, units: Units) -> None:
         for axes, cause in zip(axes_row[1:], shown_causes, strict=True):
             _draw_shares(axes, data, estimate, cause, units)
             axes.set_ylabel(f"{kind} per cell and frame")
-    handles = panels[0, 1].get_legend_handles_labels()[0]
-    legend_below(figure, [*panels[0, 0].get_legend_handles_labels()[0], *handles])
+    coefficients = panels[0 if fit.death_causes else 1, 0]  # a law without causes has none
+    handles = [axes.get_legend_handles_labels()[0] for axes in (coefficients, panels[0, 1])]
+    legend_below(figure, [*handles[0], *handles[1]])
     save(figure, path)
 
 
@@ -193,7 +194,7 @@ def _draw_coefficients(axes: Axes, numbers: dict[str, report.Number], kind: str)
                 axes.plot(at, y, marker, color=BLUE, markersize=6)
     labels = [f"{name}\n{number.meaning}" for name, number in numbers.items()]
     axes.set_yticks(range(len(numbers)), labels, size=8)
-    axes.set_ylim(len(numbers) - 0.5, -0.5)
+    axes.set_ylim(max(len(numbers), 1) - 0.5, -0.5)
     axes.axvline(0, color=GREY, linestyle="--", linewidth=1)
     axes.margins(x=0.08)
     axes.locator_params(axis="x", nbins=5)

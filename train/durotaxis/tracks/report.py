@@ -185,15 +185,16 @@ def open_line(name: str, number: Number) -> str:
 
     A direction has both ends or none.
     """
+    text = lambda value: f"{value:.3g} {number.unit}".strip()
     has_upper_end = math.isfinite(number.high)
     if name == "theta":
         return "" if has_upper_end else "theta is not known at all: the data allow all directions"
     if not has_upper_end and not number.low > 0:
         return f"{name} is not known at all: the data allow all between 0 and ∞"
     if not has_upper_end:
-        return f"{name} has no upper end: the data allow any value above {number.low:.3g}"
+        return f"{name} has no upper end: the data allow any value above {text(number.low)}"
     if number.low == 0:
-        return f"{name} has no lower end above 0: it may be 0, and {number.high:.3g} at most"
+        return f"{name} has no lower end above 0: it may be 0, and {text(number.high)} at most"
     return ""
 
 

@@ -92,7 +92,8 @@ class Options(OwnGround):
     kappa: NonNegative = recording.TRUTH.spawning.kappa
     """Concentration around that direction; 0: any direction."""
     error: NonNegative = recording.TRUTH.spawning.error
-    """Standard deviation of a coordinate as observed, px."""
+    """Standard deviation of a coordinate as observed, px; what it puts beyond the ground is at the
+    edge."""
     scatter: NonNegative = recording.TRUTH.spawning.scatter
     """Standard deviation of where children land about the law, px."""
     deaths: Odds = field(default_factory=lambda: Odds(*recording.DEATHS))
@@ -170,7 +171,13 @@ def simulate(options: Options) -> Rows:
             "fewer frames, fewer births or more deaths"
         )
     rng = np.random.default_rng(options.seed)
-    return recording.observe(register, options.frames, options.error, rng)
+    return on_ground(recording.observe(register, options.frames, options.error, rng), ground)
+
+
+def on_ground(rows: Rows, ground: Ground) -> Rows:
+    """The rows with the places that errors put beyond the ground at its edge, as `fit` wants."""
+    x, y = np.clip(rows.x, 0, float(ground.width)), np.clip(rows.y, 0, float(ground.height))
+    return rows._replace(x=x, y=y)
 
 
 def roomy_register(options: Options, laws: Laws, ground: Ground, key: jax.Array) -> Register:

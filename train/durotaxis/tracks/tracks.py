@@ -167,7 +167,8 @@ def continue_mothers(tracks: Tracks) -> Tracks:
     cell = number[tracks.cell]
     order = np.lexsort((tracks.frame, cell))
     parent = np.where(parent[survivors] >= 0, number[parent[survivors]], -1)
-    note = f"{quantity(count, 'mothers')} that ended at a division live on as the nearest daughter"
+    mothers = f"{quantity(count, 'mothers')} that ended at a division"
+    note = f"{mothers} {'lives' if count == 1 else 'live'} on as the nearest daughter"
     return Tracks(
         cell=cell[order],
         frame=tracks.frame[order],

@@ -13,6 +13,7 @@ from flax import linen as nn
 from scipy.sparse import csgraph
 
 from envs.grid.drawing import heat_map
+from envs.grid.layouts import Layout
 from envs.grid.space.guided import GuidedWalk, Params
 from jaxrl.spectral.control import potentials
 from jaxrl.spectral.learning import allo_state
@@ -21,7 +22,7 @@ from train.allo.maze import make_layout
 from train.allo.problem import Problem
 from train.allo.training import make_problem, network_of
 from train.goals.config import seed_of_tasks
-from train.goals.features import one_step_eigenvalues, true_nearness
+from train.goals.features import one_step_eigenvalues, true_nearness, within_reach
 from train.goals.space.space_config import ARMS, LIMIT, RADIUS, SpaceConfig, make_network
 from train.host.program import Run
 
@@ -73,6 +74,7 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
     fill = lambda potential: np.nan_to_num(heat_map(problem.layout, potential), nan=potential.min())
     maps = [fill(task.potential) for task in tasks]
     varying = {
+        **limits_of_parts(problem, layout, tasks),
         "potential": jnp.asarray(np.stack(maps), jnp.float32),
         "goal": jnp.asarray(middles[[task.goal for task in tasks]], jnp.float32),
         "radius": jnp.where(is_goal, RADIUS, -1.0),
@@ -88,6 +90,31 @@ def make_tasks(config: SpaceConfig, run: Run) -> Tasks:
     return Tasks(run, problem, env, params, axes, tasks, name, network, LIMIT, ARMS)
 
 
+def limits_of_parts(problem: Problem, layout: Layout, tasks: list[Task]) -> dict[str, jax.Array]:
+    """What keeps tasks within the parts of a space that no walk connects; nothing if it is whole.
+
+    Episodes of a goal start in its part, and options climb to the highest place of that they are
+    in. `layout` is that of the tiles, whose cells are all in one part.
+    """
+    count, part = csgraph.connected_components(problem.chain, directed=False)
+    if count == 1:
+        return {}
+    scale = problem.layout.height // layout.height
+    part_of_tile = part[problem.layout.index[tuple((scale * layout.cells).T)]]
+    cells, num_starts, highest = [], [], []
+    for task in tasks:
+        is_start = (part_of_tile == part[task.goal]) | (task.goal < 0)
+        cells.append(layout.cells[np.argsort(~is_start, kind="stable")])
+        num_starts.append(np.sum(is_start))
+        tops = np.array([task.potential[part == i].max() for i in range(count)])
+        highest.append(np.nan_to_num(heat_map(problem.layout, tops[part])))
+    return {
+        "cells": jnp.asarray(np.stack(cells), jnp.int32),
+        "num_starts": jnp.asarray(num_starts, jnp.int32),
+        "highest": jnp.asarray(np.stack(highest), jnp.float32),
+    }
+
+
 def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
     """Each goal in every arm. Raises ValueError for more goals than there are cells."""
     if not config.goals:
@@ -99,19 +126,22 @@ def goal_tasks(config: SpaceConfig, run: Run, problem: Problem) -> list[Task]:
     goals = np.random.default_rng(seed_of_tasks(config)).permutation(count)[: config.goals]
     moves = csgraph.shortest_path(problem.chain, unweighted=True, indices=goals)
     nearest = true_nearness(np.atleast_2d(moves))
+    learned = jnp.asarray(features), jnp.asarray(values)
     commute = jax.jit(
-        lambda goal: potentials.from_distance(
-            potentials.commute_distance(jnp.asarray(features), jnp.asarray(values), goal)
+        lambda goal, reaches: potentials.from_distance(
+            within_reach(potentials.commute_distance(*learned, goal), reaches)
         )
     )
+    reaches = np.isfinite(np.atleast_2d(moves))
     tasks = []
     for i, goal in enumerate(goals):
         apart = problem.layout.cells - problem.layout.cells[goal]
         line = np.linalg.norm(apart, axis=1)
+        line = np.minimum(line, line[reaches[i]].max())
         of_arm = {
             "none": np.zeros(count),
             "straight line": -line / line.max(),
-            "learned distance": np.asarray(commute(goal)),
+            "learned distance": np.asarray(commute(goal, reaches[i])),
             "fewest moves": nearest[i],
         }
         tasks += [Task(of_arm[arm], int(goal), arm, f"goal {i + 1}, {arm}") for arm in ARMS]

@@ -117,6 +117,15 @@ def test_covariates_are_those_of_a_plain_loop():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("degrees", "expected"), [(0, 10), (90, 30 - 12), (180, 40 - 10), (270, 12), (-45, 22 / 2**0.5)]
+)
+def test_the_way_to_the_goal_begins_at_the_far_end_of_the_ground(degrees, expected):
+    law, direction = Law(exponential=False, slope=1.0, base=1.0), np.deg2rad(-degrees)
+    ground = Ground(law, np.zeros((0, 0)), 40.0, 30.0, direction)
+    np.testing.assert_allclose(ground.place(10.0, 12.0), expected, rtol=1e-5)
+
+
 def test_certain_births_grow_as_the_environment_does():
     """All laws but chance: every cell has its child where `rules` has it, in every frame."""
     certain, never = np.zeros(5, np.float32), np.zeros(5, np.float32)

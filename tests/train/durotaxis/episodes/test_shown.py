@@ -20,11 +20,12 @@ from envs.durotaxis.pictures import drawing
 from envs.durotaxis.rules import Colony
 from jaxrl.types import Agent
 from tests.train import untrained
+from tests.train.durotaxis.colonies import SMALL
 from tests.train.images import assert_drawn
 from train.durotaxis import evaluation, pictures, scene, spawn_pictures, strip_pictures
 from train.durotaxis.config import Config, Experiment, make_env
+from train.durotaxis.episodes import chances, shown, tables
 from train.durotaxis.episodes import playing as colonies
-from train.durotaxis.episodes import shown, tables
 from train.durotaxis.episodes.record import Episode
 from train.durotaxis.presets import PRESETS
 from train.durotaxis.program import PROGRAM
@@ -124,6 +125,21 @@ def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path, m
     _, params, episode = play_colony(goal="up", **PHYSICAL)
     for path in pictures.climb(episode, params, tmp_path, shown.look_of(config.env)):
         assert_drawn(path)
+
+
+def test_chances_of_nodes_are_those_along_the_way(episodes):
+    """However a colony is turned in pictures, the rearmost are deleted first."""
+    step_share = np.tile(np.array([0.0, 1.0, 0.0, 0.7], np.float32), (len(episodes[0].reward), 1))
+    episode = chances.with_delete_chances(replace(episodes[0], explained={"share": step_share}))
+    for goal in ("left", "up", "30"):
+        look = shown.look_of(replace(SMALL, goal=goal))
+        rows = tables.rows(shown.place_and_convert(episode, look))
+        expected = tables.rows(episode)["delete_probability"]
+        np.testing.assert_array_equal(rows["delete_probability"], expected)
+    first, count = rows["step"] == 0, rows["num_nodes"][0]
+    order = np.argsort(episode.colony.x[0, :count])
+    assert (np.diff(expected[first][order]) <= 0).all()
+    assert np.isfinite(expected[first]).all()
 
 
 def test_a_close_up_holds_the_whole_colony():

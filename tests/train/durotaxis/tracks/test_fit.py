@@ -224,6 +224,9 @@ def test_events_are_told_and_drawn_in_units(tmp_path, monkeypatch):
     assert [axes.get_xlabel() for axes in panels] == ["stiffness (kPa) under the cell"] * 2
     for axes in panels:
         np.testing.assert_allclose(axes.lines[-1].get_xdata(), [8.0] * 4 + [32.0] * 4, rtol=1e-6)
+    pictures.draw_events(tmp_path, table, fit._replace(death_causes=()), units)  # of no cause
+    words = [text.get_text() for text in figures[1].legends[0].get_texts()]
+    assert words == ["95 % interval", "estimate", "fitted law", "share seen, 90 % interval"]
     constant = report.event_numbers(fit.deaths, fit.death_causes, units)["constant"]
     assert constant.meaning.endswith("in the middle of 32, on ground of stiffness 4 kPa")
     own = report.event_numbers(fit.deaths, fit.death_causes, PIXELS)["constant"]
@@ -290,3 +293,5 @@ def test_mistakes_are_told_in_one_line(line, message, capsys):
 def test_an_interval_without_an_end_is_told_as_what_it_is(name, low, high, line):
     """A direction has all of them or an interval; it has no upper end that others may lack."""
     assert report.open_line(name, report.Number(1.0, low, high, "", "")) == line
+    in_unit = report.open_line(name, report.Number(1.0, low, high, "µm", ""))
+    assert in_unit == line.replace("8.5", "8.5 µm").replace("and 2", "and 2 µm")

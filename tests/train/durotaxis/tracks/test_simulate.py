@@ -5,6 +5,8 @@ import pytest
 
 from train.durotaxis.tracks import recording, simulate_command
 from train.durotaxis.tracks.files import formats
+from train.durotaxis.tracks.ground import law_ground
+from train.durotaxis.tracks.tracks import Rows
 
 
 @pytest.mark.slow
@@ -42,6 +44,14 @@ def test_flags_are_the_laws_of_the_tracks(tmp_path, capsys):
     parent = tracks.parent[child]
     np.testing.assert_allclose(y[child] - y[parent], 6, atol=0.05)
     np.testing.assert_allclose(x[child] - x[parent], 0, atol=0.05)
+
+
+def test_places_that_errors_put_beyond_the_ground_are_at_its_edge():
+    """Founders lie up to the edge, and `fit` refuses what is farther beyond than small errors."""
+    ground = law_ground(False, 0.1, 1.0, 60, 50)
+    rows = Rows(["0", "1"], np.zeros(2), np.array([-9.0, 3.5]), np.array([7.0, 58.0]), {})
+    inside = simulate_command.on_ground(rows, ground)
+    assert (inside.x.tolist(), inside.y.tolist()) == ([0.0, 3.5], [7.0, 50.0])
 
 
 @pytest.mark.parametrize(

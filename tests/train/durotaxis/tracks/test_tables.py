@@ -95,6 +95,9 @@ def test_ground_without_stiffness_is_refused_and_told():
 def test_cells_beyond_the_ground_are_refused(tmp_path):
     with pytest.raises(ValueError, match="x from 10 to 400 px, and the ground goes from 0 to 60"):
         refuse_outside(read(tmp_path, track_files.OWN.replace("40,30", "400,30")), GROUND)
+    refuse_outside(read(tmp_path, track_files.OWN.replace("40,30", "61.5,-1.5")), GROUND)
+    with pytest.raises(ValueError, match=r"y from -2\.5 to 20 px, and the ground goes"):
+        refuse_outside(read(tmp_path, track_files.OWN.replace("40,30", "40,-2.5")), GROUND)
 
 
 def test_a_table_of_stiffness_is_interpolated(tmp_path):

@@ -13,8 +13,10 @@ import pytest
 
 from envs.checker import env_checker
 from envs.grid import layouts
+from envs.grid.space import continuous
 from envs.grid.space.guided import GuidedWalk
 from jaxrl.loop import LoopMetrics
+from jaxrl.numerics.trees import take
 from tests.train.snake.snake_runs import make_run
 from train.allo import program as allo
 from train.goals.__main__ import with_run_named
@@ -22,7 +24,7 @@ from train.goals.config import seed_of_tasks
 from train.goals.program import PROGRAM
 from train.goals.space import space_pictures, tasks_of_run
 from train.goals.space.space_config import ARMS, SpaceConfig
-from train.goals.space.space_tasks import Task, Tasks
+from train.goals.space.space_tasks import Task, Tasks, limits_of_parts
 from train.goals.space.space_training import heights_of, make_training, measures_of
 from train.host.command_line import command
 from train.host.compilation.compiled import Report
@@ -102,6 +104,36 @@ def test_a_goal_behind_a_wall_is_not_reached():
         state = state.replace(position=jnp.array(place))
         *_, arrived, _ = env.transition(jax.random.key(1), state, jnp.zeros(2), params)
         assert bool(arrived) == expected, place
+
+
+def test_tasks_keep_within_the_parts_of_a_space():
+    """Two rooms of 3 and 2 tiles that no walk connects, four fine cells in each tile."""
+    layout = layouts.parse("...#..", allow_disconnected=True)
+    problem: Any = SimpleNamespace(
+        layout=continuous.fine_layout(layout, 2), chain=continuous.fine_chain(layout, 0.5, 2)
+    )
+    height = np.linspace(0.0, 1.0, problem.layout.num_states)
+    room = problem.layout.cells[:, 1] >= 6
+    tasks = [Task(height, int(np.argmax(room)), "none", ""), Task(-height, -1, "", "")]
+    limits = limits_of_parts(problem, layout, tasks)
+    assert limits["num_starts"].tolist() == [2, 5]
+    assert limits["cells"][0, :2].tolist() == [[0, 4], [0, 5]]
+    highest = np.asarray(limits["highest"])[1][tuple(problem.layout.cells.T)]
+    tops = [(-height[room == part]).max() for part in (False, True)]
+    np.testing.assert_allclose(highest, np.where(room, tops[1], tops[0]), rtol=1e-6)
+    env = GuidedWalk(layout, 0.5, 2)
+    params = make_params(env, **take(limits, 0))
+    keys = jax.random.split(jax.random.key(0), 20)
+    start = jax.vmap(env.start, in_axes=(0, None))(keys, params)
+    assert (start.position[:, 1] >= 4).all()
+    flat = dataclasses.replace(params, potential=params.highest)
+    state = env.start(jax.random.key(0), flat)
+    *_, info = env.transition(jax.random.key(1), state, jnp.zeros(2), flat)
+    assert info["outcome"]["way"] == 0
+    whole = layouts.parse("......")
+    problem.layout = continuous.fine_layout(whole, 2)
+    problem.chain = continuous.fine_chain(whole, 0.5, 2)
+    assert limits_of_parts(problem, whole, tasks) == {}
 
 
 def test_potentials_fall_away_from_goals_and_options_go_both_ways(untrained_run):

@@ -33,6 +33,9 @@ def read_columns(
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         text = file.read_text(encoding="latin-1")  # µ in the units of a spreadsheet
+    if text.lstrip().startswith("<"):
+        button = ", as TrackMate's buttons Spots and Edges do" * ("TrackMate" in text)
+        raise ValueError(f"{path} is XML and no table: export CSV{button}; {expected}")
     filled = [line for line in text.splitlines() if line.strip()]
     lines = list(dropwhile(lambda x: x.startswith("#"), filled))  # later # is that of #N/A
     if not lines or "\0" in text:

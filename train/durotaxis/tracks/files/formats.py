@@ -113,11 +113,30 @@ def read_lineage(path: str, columns: Columns) -> Rows:
         x, y = (numbers(path, name, columns[name]) for name in ("X", "Y"))
         return Rows(names, begin, x, y, parents, spans)
     cell, frame, x, y = label_images.centroids(path)
+    refuse_other_labels(path, spans, cell, frame)
+    return Rows(cell, frame, x, y, parents, spans)
+
+
+def refuse_other_labels(
+    path: str, spans: dict[str, tuple[int, int]], cell: list[str], frame: np.ndarray
+) -> None:
+    """Raises ValueError where label images show other tracks than a lineage, or in other frames."""
     seen_cells = set(cell)
-    absent = [name for name in names if name not in seen_cells]
+    absent = [name for name in spans if name not in seen_cells]
     if absent:
         raise ValueError(f"{path} has track {absent[0]}, which no label image beside it shows")
-    return Rows(cell, frame, x, y, parents, spans)
+    for name, time in zip(cell, frame, strict=True):
+        if name not in spans:
+            raise ValueError(
+                f"{path} has no track {name}, which the label image of frame {time:.0f} shows: add "
+                "its row, or set these px to 0"
+            )
+        begin, end = spans[name]
+        if not begin <= time <= end:
+            raise ValueError(
+                f"{path} has track {name} in frames {begin} to {end}, but the label image of frame "
+                f"{time:.0f} shows it, too; expected a table and images of the same tracks"
+            )
 
 
 def to_pixels(path: str, rows: Rows, unit: str, pixel_size: float | None) -> Rows:

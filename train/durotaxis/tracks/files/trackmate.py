@@ -39,6 +39,7 @@ def read(
     spot, track = ([plain_name(values[i]) for i in tracked] for values in (spot, track))
     num_headings = len(columns[SPOTS[0]]) - len(table[0])
     rows = [num_headings + i for i in tracked]
+    refuse_repeated_spots(path, spot)
     frame, x, y = (
         numbers(path, name, [v[i] for i in tracked], rows)
         for name, v in zip(SPOTS[2:], words, strict=True)
@@ -72,6 +73,16 @@ def without_headings(columns: list[list[str]]) -> list[list[str]]:
     return [values[start:] for values in columns]
 
 
+def refuse_repeated_spots(path: str, spots: list[str]) -> None:
+    """Raises ValueError for a spot with several rows, which edges could not tell apart."""
+    spot, count = next(iter(Counter(spots).most_common(1)), ("", 0))
+    if count > 1:
+        raise ValueError(
+            f"{path} has {count} rows of spot {spot}; expected one of each: give the spots of one "
+            "export, once"
+        )
+
+
 def refuse_divisions(path: str, track: list[str], frame: np.ndarray) -> None:
     """Raises ValueError for a track with two spots in a frame, which edges would tell apart."""
     places: set[tuple[str, float]] = set()
@@ -87,7 +98,8 @@ def refuse_divisions(path: str, track: list[str], frame: np.ndarray) -> None:
 def read_links(
     path: str, edges: dict[str, list[str]], frame: dict[str, float]
 ) -> list[tuple[str, str]]:
-    """Pairs of spots `(earlier, later)`. Raises ValueError for unknown spots and for merges."""
+    """Pairs of spots `(earlier, later)`, each once. Raises ValueError for unknown spots, for two
+    of one frame and for merges."""
     columns = {name.upper(): values for name, values in edges.items()}
     missing = [name for name in EDGES if name not in columns]
     if missing:
@@ -96,11 +108,17 @@ def read_links(
     source, target = (spot_names(path, *column) for column in zip(EDGES, table, strict=True))
     if not source:
         raise ValueError(f"{path} has no edges; {EXPECTED_EDGES}")
-    links = list(zip(source, target, strict=True))
-    unknown = [spot for pair in links for spot in pair if spot not in frame]
+    pairs = list(zip(source, target, strict=True))
+    unknown = [spot for pair in pairs for spot in pair if spot not in frame]
     if unknown:
         raise ValueError(f"{path} links spot {unknown[0]}, which the spots do not have")
-    links = [(a, b) if frame[a] < frame[b] else (b, a) for a, b in links]
+    same = next((pair for pair in pairs if frame[pair[0]] == frame[pair[1]]), None)
+    if same is not None:
+        raise ValueError(
+            f"{path} links the spots {same[0]} and {same[1]}, both in frame {frame[same[0]]:g}; "
+            "expected links from one frame to a later one"
+        )
+    links = list(dict.fromkeys((a, b) if frame[a] < frame[b] else (b, a) for a, b in pairs))
     targets = [b for _, b in links]
     if len(set(targets)) < len(targets):
         raise ValueError(

@@ -132,6 +132,7 @@ def test_spots_may_be_numbered_by_floats(tmp_path):
         ("202,203\nID302,303", "has 'ID302' in column SPOT_SOURCE_ID; expected the number of a s"),
         ("202.5,203", "has '202.5' in column SPOT_SOURCE_ID; expected the number"),
         ("Source,Target\n,", "edges.csv has no edges; expected TrackMate's table of edges"),
+        ("202,203\n302,202", "links the spots 302 and 202, both in frame 2; expected links from"),
     ],
 )
 def test_edges_that_link_no_spots_are_refused(tmp_path, links, message):
@@ -159,6 +160,16 @@ def test_edges_of_a_part_of_the_spots_are_refused(tmp_path, lost, message):
     assert "\n" not in str(refused.value)
 
 
+def test_links_may_be_repeated_and_spots_not(tmp_path):
+    """Tables of two exports that were joined repeat both."""
+    spots, edges = map(Path, track_files.write_spots(tmp_path))
+    edges.write_text(edges.read_text() + "x,0,202,203\nx,0,203,202\n")
+    assert is_the_colony(formats.read(str(spots), str(edges), 0.5))
+    spots.write_text(spots.read_text() + "ID203,203,0,1,7,10,4\n")
+    with pytest.raises(ValueError, match=r"spots\.csv has 2 rows of spot 203; expected one"):
+        formats.read(str(spots), str(edges), 0.5)
+
+
 def test_columns_without_a_name_may_be_several(tmp_path):
     rows = [f",{row}," for row in track_files.OWN.splitlines()]
     (tmp_path / "tracks.csv").write_text("\n".join(rows))
@@ -168,7 +179,22 @@ def test_columns_without_a_name_may_be_several(tmp_path):
 def test_lineages_with_label_images(tmp_path):
     tracks = formats.read(track_files.write_label_images(tmp_path))
     assert is_the_colony(tracks)
-    assert "1 mother that ended at a division" in tracks.notes[1]
+    assert "1 mother that ended at a division lives on" in tracks.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("3 0 4 0\n", "", "has no track 3, which the label image of frame 0 shows: add its row"),
+        ("2 2 3 1", "2 2 2 1", "track 2 in frames 2 to 2, but the label image of frame 3 shows it"),
+        ("4 2 4 1", "4 2 4 1\n5 0 1 0", "has track 5, which no label image beside it shows"),
+    ],
+)
+def test_label_images_of_other_tracks_are_refused(tmp_path, old, new, message):
+    path = Path(track_files.write_label_images(tmp_path))
+    path.write_text(track_files.LINEAGE.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        formats.read(str(path))
 
 
 def test_lineages_with_places(tmp_path):
@@ -216,6 +242,8 @@ def test_bad_tables_are_refused_in_one_line(tmp_path, old, new, message):
         ("1 2 3\n4 5 6\n", "has 3 columns without names"),
         ("1 0 4 0\n2 2 1 1\n", "track 2 ends before it begins"),
         ("1 0 4 0\n2 2 3 1\n", "no label images"),
+        ('<?xml version="1.0"?>\n<Tracks/>', "is XML and no table: export CSV; expected columns"),
+        ("<TrackMate/>", "export CSV, as TrackMate's buttons Spots and Edges do; expected columns"),
     ],
 )
 def test_what_is_no_recording_is_refused(tmp_path, text, message):
