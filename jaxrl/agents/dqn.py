@@ -21,6 +21,7 @@ from jaxrl.dependent_fields import needs, unless
 from jaxrl.losses import action_values, exploration, q_learning, schedules
 from jaxrl.losses import n_step as n_step_replay
 from jaxrl.losses.n_step import Batch
+from jaxrl.numerics import precision
 from jaxrl.replay import prioritised
 from jaxrl.replay import uniform as replay
 from jaxrl.types import Agent, Metrics, PyTree, Transition, check_network
@@ -165,6 +166,7 @@ def make(
         params = network.init(key, obs)
         output = jax.eval_shape(network.apply, params, obs)
         q_learning.check_output(output, config.categorical, obs)
+        precision.refuse_narrow(output, obs)
         # A copy: the same buffer twice in a state could not be donated.
         target_params = jax.tree.map(jnp.copy, params)
         no_transitions = jnp.zeros((), jnp.int32)

@@ -15,7 +15,6 @@ import optax
 
 from jaxrl.losses import action_values
 from jaxrl.losses.n_step import Batch
-from jaxrl.numerics import precision
 from jaxrl.types import PyTree
 
 Range = tuple[float | jax.Array, float | jax.Array]
@@ -96,14 +95,13 @@ def loss(
 
 
 def check_output(output: Any, categorical: bool, obs: PyTree) -> None:
-    """Raises ValueError unless the output for `obs` is `[A]`, or `[A, K]` of logits, in 32 bits.
+    """Raises ValueError unless the output for `obs` is `[A]`, or `[A, K]` of logits.
 
     `output` is what the network returned, or its shapes.
     """
     advice = "use networks.dueling.QNetwork"
     if hasattr(output, "shape"):
         if len(output.shape) == 1 + categorical:
-            precision.refuse_narrow(output, obs)
             return
         advice = (
             "put Conv or Flatten below a network of vectors, and give it atoms only where the "
