@@ -29,8 +29,8 @@ def check_name(what: str, name: str, names: Collection[str]) -> None:
         raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(names)}")
 
 
-def plain(number: Any) -> Any:
-    """An integer of NumPy as one of Python, which has as many bits as it needs; others stay."""
+def python_integer(number: Any) -> Any:
+    """An integer of NumPy as one of Python, whose bits are as many as it needs; others stay."""
     return number.item() if isinstance(number, np.integer) else number
 
 

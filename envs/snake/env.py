@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.arguments import check_name, plain
+from envs.arguments import check_name, python_integer
 from envs.base import Environment
 from envs.snake import bitboard, rewards, rules
 from envs.snake.bitboard import Board
@@ -99,7 +99,7 @@ class Snake(Environment):
     ):
         super().__init__()
         rows, cols, obstacles, foods, smallest_side = map(
-            plain, (rows, cols, obstacles, foods, smallest_side)
+            python_integer, (rows, cols, obstacles, foods, smallest_side)
         )
         sizes.check_sides(rows, cols)
         check_name("observation", observation, OBSERVATIONS)

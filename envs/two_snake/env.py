@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.arguments import check_name, plain
+from envs.arguments import check_name, python_integer
 from envs.base import Environment
 from envs.snake import rules as snake
 from envs.snake.bitboard import Board
@@ -99,7 +99,7 @@ class TwoSnake(Environment):
         snakes: int = 2,
     ):
         super().__init__()
-        rows, cols, snakes = map(plain, (rows, cols, snakes))
+        rows, cols, snakes = map(python_integer, (rows, cols, snakes))
         for name, size, least in (("rows", rows, SMALLEST), ("cols", cols, NARROWEST)):
             if not (isinstance(size, int) and least <= size <= LARGEST):
                 raise ValueError(f"{name} is {size!r}; expected {least} to {LARGEST} cells")
