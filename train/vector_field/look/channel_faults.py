@@ -28,7 +28,7 @@ mean), and the rank correlation of means over stretches with time, that make a d
 STRETCHES = 20
 OUTLIER, MOST_OUTLIERS = 12.0, 0.002
 """Distance from the median in robust standard deviations, and the share of values that are so far:
-more of them are a heavy tail."""
+more of them are a heavy tail, but for a single one."""
 WHOLE = 0.9
 """Share of whole numbers in a channel that should have held counts."""
 ARTEFACT, TOGETHER = 5.0, 0.5
@@ -153,8 +153,9 @@ def outliers(table: Table, standard: np.ndarray) -> Iterator[str]:
             continue
         low, middle, high = np.quantile(x, (0.25, 0.5, 0.75))
         is_far = np.abs(x - middle) > OUTLIER * (high - low) / 1.35
-        if high > low and 0 < is_far.mean() <= MOST_OUTLIERS:
-            which.append((int(channel), int(is_far.sum())))
+        count = int(is_far.sum())
+        if high > low and 0 < count <= max(1, MOST_OUTLIERS * len(x)):
+            which.append((int(channel), count))
     if which:
         total = sum(count for _, count in which)
         yield (
