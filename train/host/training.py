@@ -114,6 +114,9 @@ class Training:
     converged_metric: str = ""
     """A number that the agent measures, above 0 once it has nothing more to learn; a run ends after
     the chunk in which all seeds have it above 0. Empty: it ends only with the budget."""
+    ends_after: int | None = None
+    """Steps after which that is so, where it is known: progress counts up to them. None: it is
+    not, or up to the budget."""
     games: Callable[[int], EpisodesOf] | None = None
     """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
     pure function; those of a `matches.Match` can be interrupted. None: it plays no games while

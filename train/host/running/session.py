@@ -72,13 +72,13 @@ class Session:
         if not distributed.any_process(self.stop.requested):  # or its games may be missing still
             self.look_for_improvement(counters)
         self.take_snapshot(state, counters)
-        self.display.begin(self.fraction(counters), self.training.unit)
+        self.display.begin(self.progress(counters), self.training.unit)
         while self.fraction(counters) < 1:
             if distributed.any_process(self.stop.requested):
                 self.save(state, counters)
                 raise Interrupted(
                     f"stopped after {self.steps(counters):,} of "
-                    f"{self.settings.total_steps:,} {self.training.unit}: "
+                    f"{self.most_steps:,} {self.training.unit}: "
                     f"{resume_flag(self.resume_path or self.directory)}"
                 )
             state, counters = self.advance(state, counters)
@@ -235,7 +235,7 @@ class Session:
         self.log.append(rows)
         name = self.training.score.name
         score = (name, mean_score(rows, name))
-        self.display.update(self.fraction(counters), self.steps(counters), rate, score)
+        self.display.update(self.progress(counters), self.steps(counters), rate, score)
 
     def save(self, state: RunState, counters: Counters) -> None:
         """Saves a checkpoint unless this update has one; rows reach the disk before it."""
@@ -351,6 +351,15 @@ class Session:
             return 1.0
         per_update = self.training.steps_per_update
         return self.settings.fraction_done(counters.updates, counters.episodes, per_update)
+
+    @property
+    def most_steps(self) -> int:
+        """Steps of each seed at most: the budget, or those after which nothing more is learned."""
+        return min(self.settings.total_steps, self.training.ends_after or self.settings.total_steps)
+
+    def progress(self, counters: Counters) -> float:
+        """`fraction` of the steps that there will be, as it is shown."""
+        return min(1.0, self.fraction(counters) * self.settings.total_steps / self.most_steps)
 
 
 def with_scores(rows: list[dict[str, Any]], scores: list[dict[str, Any]]) -> list[dict[str, Any]]:

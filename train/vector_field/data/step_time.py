@@ -36,7 +36,8 @@ class StepTime(NamedTuple):
 
     def text(self, steps: float = 1) -> str:
         """How long so many steps are."""
-        return f"{steps * self.length:g} {self.unit}".rstrip()
+        is_single = steps == 1 and self == StepTime()
+        return f"{steps * self.length:g} {'step' if is_single else self.unit}".rstrip()
 
 
 def step_length_text(length: StepTime) -> str:

@@ -28,7 +28,9 @@ mean), and the rank correlation of means over stretches with time, that make a d
 STRETCHES = 20
 OUTLIER, MOST_OUTLIERS = 12.0, 0.002
 """Distance from the median in robust standard deviations, and the share of values that are so far:
-more of them are a heavy tail."""
+more of them are a heavy tail, but for a single one."""
+FEW_VALUES = 100
+"""Different values of a channel, below which they may be counts in another unit."""
 WHOLE = 0.9
 """Share of whole numbers in a channel that should have held counts."""
 ARTEFACT, TOGETHER = 5.0, 0.5
@@ -87,6 +89,8 @@ def _is_clipped(y: np.ndarray) -> bool:
     if not len(x) or (x == np.round(x)).mean() >= WHOLE:  # whole numbers are often the same
         return False
     values, counts = np.unique(x, return_counts=True)
+    if _are_evenly_spaced(values):  # z-scored counts, of which most may be 0
+        return False
     edge, count = values[counts.argmax()], counts.max()
     low, high = np.quantile(x, (0.01, 0.99))
     beside = np.sum((np.abs(x - edge) < 0.01 * (high - low)) & (x != edge))
@@ -94,6 +98,15 @@ def _is_clipped(y: np.ndarray) -> bool:
     varies = len(values) > 1  # a constant channel is told as such
     is_edge = varies and edge != 0 and beyond <= BEYOND  # 0 is what many filters make of noise
     return bool(is_edge and count >= max(LEAST_AT_EDGE, AT_EDGE * len(x), 2 * beside))
+
+
+def _are_evenly_spaced(values: np.ndarray) -> bool:
+    """Whether a few values `[K]`, which rise, lie whole steps apart, as counts of any unit do."""
+    if not 2 < len(values) < FEW_VALUES:
+        return False
+    gaps = np.diff(values)
+    steps = gaps / gaps.min()
+    return bool(np.abs(steps - np.round(steps)).max() < 1e-3)
 
 
 def drifts(table: Table, channels: Channels) -> Iterator[str]:
@@ -153,8 +166,9 @@ def outliers(table: Table, standard: np.ndarray) -> Iterator[str]:
             continue
         low, middle, high = np.quantile(x, (0.25, 0.5, 0.75))
         is_far = np.abs(x - middle) > OUTLIER * (high - low) / 1.35
-        if high > low and 0 < is_far.mean() <= MOST_OUTLIERS:
-            which.append((int(channel), int(is_far.sum())))
+        count = int(is_far.sum())
+        if high > low and 0 < count <= max(1, MOST_OUTLIERS * len(x)):
+            which.append((int(channel), count))
     if which:
         total = sum(count for _, count in which)
         yield (
@@ -183,7 +197,7 @@ def broken_counts(table: Table) -> Iterator[str]:
             nearly.append(int(channel))
         # Far from 0 all numbers are near the least one, and none is another multiple of it.
         elif (
-            len(np.unique(x)) < 100
+            len(np.unique(x)) < FEW_VALUES
             and np.abs(ratio - multiples).max() < 1e-3
             and np.ptp(multiples) > 0
         ):

@@ -118,6 +118,7 @@ def make_training(config: Config) -> Training:
         unit="gradient steps",
         score=Score(SCORE, evaluation=dynamics_scores.SCORE),
         converged_metric="has_ended",
+        ends_after=dynamics.steps if isinstance(dynamics.steps, int) else None,  # traced in a sweep
         work=Work(small_products=True),
         budget_shapes_learning=False,
     )

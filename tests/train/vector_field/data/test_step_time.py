@@ -84,6 +84,7 @@ def test_a_run_says_how_long_its_steps_are(capsys, time, line, axis):
     (printed_line,) = capsys.readouterr().err.splitlines()
     assert f"700 steps in 2 episodes, {line}" in printed_line
     assert time.axis() == axis
+    assert [StepTime().text(), StepTime().text(2)] == ["1 step", "2 steps"]
 
 
 def test_times_that_only_number_the_rows_contradict_no_flag(tmp_path):

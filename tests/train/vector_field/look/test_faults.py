@@ -121,6 +121,18 @@ def test_a_fault_is_the_only_one_seen(name):
     assert message in line
 
 
+def test_counts_in_units_of_their_deviation_are_not_clipped():
+    rates = np.random.default_rng(2).poisson(0.7, COUNTS.shape)
+    z_scores = ((rates - rates.mean(0)) / rates.std(0)).astype(np.float32)
+    assert not [x for x in lines_of(z_scores) if "clipped" in x]
+
+
+def test_an_outlier_of_a_short_record_is_seen():
+    y = CLEAN[:400].copy()
+    y[7, 0] = 1e6
+    assert [x for x in lines_of(y, INPUTS[:400]) if "1 outlier in 1 channel (0)" in x]
+
+
 def test_a_channel_of_few_events_is_a_rate_beside_others():
     y = change(column(2), 3.0 * (np.arange(STEPS) % 500 == 0), COUNTS)
     table = table_of(50 * y)

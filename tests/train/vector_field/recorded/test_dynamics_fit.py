@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from tests.recordings.__main__ import write
 from tests.recordings.systems import record
 from tests.train.images import assert_drawn
 from train.host.running import saved_runs
+from train.host.running.session import Session
 from train.vector_field import program
 from train.vector_field.config import Config, Dynamics, preset_for
 from train.vector_field.data import recordings
@@ -56,6 +59,13 @@ def test_a_fit_whose_run_ends_before_its_steps_is_told(simulated_file, caplog, s
     config = config_of(simulated_file[1], dims=1, steps=steps)
     assert dynamics_fit.complete(config) == config
     assert caplog.text.count("--run.total-steps 200 makes them all") == lines
+    training = dynamics_fit.make_training(config)
+    assert training.ends_after == steps
+    run: Any = SimpleNamespace(training=training, settings=replace(config.run, total_steps=150))
+    run.most_steps = Session.most_steps.fget(run)  # pyright: ignore[reportOptionalCall]
+    assert run.most_steps == min(steps, 150)
+    run.fraction = lambda counters: 1 / 3
+    assert Session.progress(run, None) == pytest.approx(50 / run.most_steps)  # pyright: ignore
 
 
 @pytest.mark.slow

@@ -57,7 +57,8 @@ def choose(
     """
     inputs, most = training.u.shape[-1], config.state_space.most_delay
     delays, gains = [0] * inputs, np.full((most + 1, inputs), np.nan)
-    for k in np.flatnonzero(np.ptp(training.u.reshape(-1, inputs), axis=0) > 0):
+    is_inside = np.arange(training.u.shape[1]) < training.lengths[:, None]
+    for k in np.flatnonzero(np.ptp(training.u[is_inside], axis=0) > 0):
         say(f"trying delays of input {k}")
         with_delay = lambda delay, k=k: (*delays[:k], delay, *delays[k + 1 :])
         candidates = [with_delay(delay) for delay in range(most + 1)]

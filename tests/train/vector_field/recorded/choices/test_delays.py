@@ -48,6 +48,12 @@ def test_the_delay_of_each_input_is_found(tmp_path, monkeypatch):
     assert dynamics_fit.complete(completed) is completed
 
 
+def test_an_input_that_never_changes_has_no_delay():
+    data = join_episodes([(RNG.normal(size=(n, 3)), np.full((n, 1), 5.0)) for n in (40, 30)])
+    delay, _ = delays.choose(config_of("no.npz", most_delay=4), data, pytest.fail)
+    assert delay == (0,)
+
+
 def test_the_likeliest_delay_must_be_surely_likelier_than_none():
     gains = np.array([0, 1, 3, 2])[:, None]
     assert delays.likeliest(np.tile(gains, 10) / 10) == 0  # 3 nats in all
