@@ -134,21 +134,27 @@ def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Unit
         if count < FEW_EVENTS:
             lines.append(f"only {quantity(count, kind)}: their law is little more than a guess")
     for count, what in (
-        (table.num_edge, "births near an edge of the ground, where children are held back,"),
+        (table.num_edge, "near an edge of the ground, where children are held back,"),
         (
             table.num_short,
-            "births whose parent was seen in fewer frames than there are births to be told from "
-            "them, its own and those of its children,",
+            "whose parent was seen in fewer frames than there are births to be told from them, its "
+            "own and those of its children,",
         ),
     ):
         if count:
-            lines.append(f"{count} {what} are left out of the law of spawning")
+            lines.append(left_out_line(count, what))
     if table.num_twins:
         twins = quantity(table.num_twins, "children")
         lines.append(f"{twins} beyond the first of a cell in one frame; the model has one")
     if check.overflow:
         lines.append(f"{check.overflow:.0%} of simulated colonies outgrew their arrays")
     return lines
+
+
+def left_out_line(count: int, what: str) -> str:
+    """What to say of births that do not tell where children land."""
+    verb = "is" if count == 1 else "are"
+    return f"{quantity(count, 'births')} {what} {verb} left out of the law of spawning"
 
 
 def soft_line(table: Table) -> str:
@@ -158,8 +164,9 @@ def soft_line(table: Table) -> str:
     if not soft:
         return ""
     return (
-        f"{soft} of {quantity(len(stiffness), 'births')} have a parent on stiffness of 0 or less, "
-        "which counts as 1 there, so alpha may be off: check --slope and --base, or --field-file"
+        f"{soft} of {quantity(len(stiffness), 'births')} {'has' if soft == 1 else 'have'} a parent "
+        "on stiffness of 0 or less, which counts as 1 there, so alpha may be off: check --slope "
+        "and --base, or --field-file"
     )
 
 

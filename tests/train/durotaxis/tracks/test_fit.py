@@ -233,6 +233,12 @@ def test_events_are_told_and_drawn_in_units(tmp_path, monkeypatch):
     assert own.meaning.endswith("in the middle of 32, on ground of stiffness 1")
 
 
+def test_a_single_birth_is_one():
+    line = report.left_out_line(1, "near an edge,")
+    assert line == "1 birth near an edge, is left out of the law of spawning"
+    assert report.left_out_line(2, "near an edge,").startswith("2 births near an edge, are left")
+
+
 def test_the_legend_of_simulated_colonies_names_all_curves_and_fits(tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(pictures, "save", lambda figure, path: figures.append(figure))
