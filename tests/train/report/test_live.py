@@ -104,13 +104,13 @@ def test_the_file_is_named_as_it_is(follower, capfd, tmp_path):
     assert capfd.readouterr().out.startswith(f"{out}  ")
 
 
-def test_what_a_run_without_a_checkpoint_can_show_is_said(follower, capfd):
-    directory = follower.run.directory
+def test_what_a_run_without_a_checkpoint_can_show_is_said(follower, capfd, tmp_path):
+    directory = follower.run.directory.rename(tmp_path / "my run")
     shutil.rmtree(directory / "checkpoints")
     assert report.main([str(directory)]) == 2
     message = " ".join(capfd.readouterr().err.split())
     assert "has no checkpoint: a run saves one every --run.checkpoint-every chunks" in message
-    assert message.endswith("--live")
+    assert message.endswith(f"python -m train.report '{directory}' --live")
 
 
 def test_it_follows_one_run(capfd, tmp_path):
