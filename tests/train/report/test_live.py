@@ -59,6 +59,9 @@ def test_data_are_the_record_so_far(follower):
     assert len(content["records"][0]["series"]["place"]["curves"]) == descent.SIZE
     (follower.run.directory / "metrics.jsonl").write_text("")
     assert follower.data()["steps"] == 0
+    config = follower.run.directory / "config.yaml"  # as after --resume with a larger budget
+    config.write_text(config.read_text().replace("total_steps: 40", "total_steps: 80"))
+    assert follower.data()["budget"] == 80
 
 
 def test_only_the_secret_address_answers(server):
