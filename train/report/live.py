@@ -38,11 +38,15 @@ class Follower:
         return page.html(f"{self.name}, live", static_content | live_notice | self.data(), [])
 
     def data(self) -> dict[str, Any]:
-        """What changes: the record so far, and the scores at the end."""
+        """What changes: the record so far, the scores at the end, and the budget if it is raised.
+
+        Raises UsageError for a file of the run that cannot be read.
+        """
         path = RunDirectory(self.run.directory).metrics
         rows = path.is_file() and path.stat().st_size > 0
         record = contents.record(self.run, self.training.score.labels) if rows else None
-        budget = self.run.config.run.total_updates(self.training.steps_per_update)
+        settings = saved_runs.load_without_checkpoint(self.run.directory).config.run
+        budget = settings.total_updates(self.training.steps_per_update)
         return {
             "records": [record],
             "evaluations": [contents.scores(self.run)],

@@ -169,6 +169,15 @@ def test_a_record_of_one_row_is_seen(driver, tmp_path):
     score, *panels = driver.execute_script(widths)
     assert max(panels) < score / 3  # also one that is alone in its section
     assert "Dots" not in driver.execute_script("return document.body.innerText")
+    played = {"games": 5, "mean": 2.0, "low": 1.0, "high": 3.0}
+    row |= {"finished": {"score": 3.0, "length": 9.0}, "evaluated": played}
+    with metrics_file.open_for_process(tmp_path) as record:
+        record.replace(0, [row])
+    page.write_text(report.build_page({"one": run}, report.Options(episodes=0, games=0)))
+    show(driver, page.as_uri())
+    note = driver.execute_script("return document.querySelector('.note').textContent")
+    assert "Large dots are scores of test games" in note
+    assert note.endswith("Small dots are points of a curve without neighbours.")
     script = (Path(report.__file__).parent / "page/charts.js").read_text()
     lone = f"{script} return lonePoints([1, null, 2, 3, undefined, NaN, 4])"
     assert driver.execute_script(lone) == [0, 6]

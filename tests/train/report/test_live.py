@@ -59,6 +59,9 @@ def test_data_are_the_record_so_far(follower):
     assert len(content["records"][0]["series"]["place"]["curves"]) == descent.SIZE
     (follower.run.directory / "metrics.jsonl").write_text("")
     assert follower.data()["steps"] == 0
+    config = follower.run.directory / "config.yaml"  # as after --resume with a larger budget
+    config.write_text(config.read_text().replace("total_steps: 40", "total_steps: 80"))
+    assert follower.data()["budget"] == 80
 
 
 def test_only_the_secret_address_answers(server):
@@ -104,13 +107,13 @@ def test_the_file_is_named_as_it_is(follower, capfd, tmp_path):
     assert capfd.readouterr().out.startswith(f"{out}  ")
 
 
-def test_what_a_run_without_a_checkpoint_can_show_is_said(follower, capfd):
-    directory = follower.run.directory
+def test_what_a_run_without_a_checkpoint_can_show_is_said(follower, capfd, tmp_path):
+    directory = follower.run.directory.rename(tmp_path / "my run")
     shutil.rmtree(directory / "checkpoints")
     assert report.main([str(directory)]) == 2
     message = " ".join(capfd.readouterr().err.split())
     assert "has no checkpoint: a run saves one every --run.checkpoint-every chunks" in message
-    assert message.endswith("--live")
+    assert message.endswith(f"python -m train.report '{directory}' --live")
 
 
 def test_it_follows_one_run(capfd, tmp_path):

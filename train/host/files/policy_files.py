@@ -31,6 +31,7 @@ from jaxrl import checkpoint
 from jaxrl.types import AgentState
 from train.host.errors import UsageError, in_one_line
 from train.host.files import whole_files
+from train.host.files.run_directory import shell_word
 
 FORMAT = 2
 TRAINED = Path(__file__).parents[2] / "trained"
@@ -55,7 +56,7 @@ def file_of(name: str | Path) -> Path:
         if Path(name).is_dir():
             raise UsageError(
                 f"{name} is a directory, not a policy: give a run without --policy, or first write "
-                f"its policy as a file: python -m train.policies export {name} NAME"
+                f"its policy as a file: python -m train.policies export {shell_word(name)} NAME"
             )
         package_names = ", ".join(names()) or "none"
         raise UsageError(

@@ -14,7 +14,7 @@ from train.host.compilation import compiled
 from train.host.errors import UsageError, in_one_line
 from train.host.files import policy_files
 from train.host.files.provenance import changed_files, files_of
-from train.host.files.run_directory import RunDirectory, resume_flag
+from train.host.files.run_directory import RunDirectory, resume_flag, shell_word
 from train.host.plain_config import differences, rebuild
 from train.host.program import Program, Run, find
 from train.host.scoring import best as best_policies
@@ -44,7 +44,7 @@ def load(directory: str | Path, best: bool = False) -> Run:
             f"{run.directory} has no checkpoint: a run saves one every --run.checkpoint-every "
             f"chunks and at its end, so wait for one, or go on with {resume_flag(run.directory)}; "
             "the curves before that are shown by python -m train.report "
-            f"{run.directory} --live"
+            f"{shell_word(run.directory)} --live"
         )
     try:
         training = program.training(config)

@@ -48,7 +48,9 @@ function curveNote(charts) {
   const units = [...new Set(REPORT.runs.map((run) => run.unit))];
   const parts = [`Over ${units.join(" or ")}.`];
   if (most > 1) parts.push(`Each thin line is one seed, the thick line is their mean${band}.`);
-  if (charts.some((chart) => chart.querySelector("circle.game"))) parts.push("Dots are scores of test games, played while training.");
+  const shows = (kind) => charts.some((chart) => chart.querySelector(`circle.${kind}`));
+  if (shows("game")) parts.push(`${shows("lone") ? "Large dots" : "Dots"} are scores of test games, played while training.`);
+  if (shows("lone")) parts.push(`${shows("game") ? "Small dots" : "Dots"} are points of a curve without neighbours.`);
   return parts.join(" ");
 }
 
