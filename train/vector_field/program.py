@@ -103,7 +103,7 @@ PROGRAM = Program(
     },
     views=Views(pictures=draw, episodes=scene.show, live=scene.live, tables=tables),
     alternative="train.vector_field.fitted.load loads what a run has learned; see "
-    "docs/active_dynamics.md",
+    "docs/recordings.md",
     exports=False,
 )
 
