@@ -74,7 +74,7 @@ class Computations:
         self.sliced_parameters = cache(self._sliced_parameters)
 
     def instructions(self, name: str) -> Iterator[Instruction]:
-        """Those of a computation, in order."""
+        """Takes the lines of a computation apart, in order."""
         for line in self.bodies[name]:
             if parts := INSTRUCTION.match(line):
                 operands = OPERANDS.findall(parts[4].split("), ")[0])
