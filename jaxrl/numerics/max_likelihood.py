@@ -101,7 +101,7 @@ def maximise(terms: Terms, data: Any, start: jax.Array, bounds: Bounds) -> jax.A
         gain = jnp.sum(terms(candidate, data) - terms(theta, data))
         is_better = gain > 0  # false for NaN
         # Where the log-likelihood bends upwards the step goes down, and at a bound nowhere.
-        is_ascent = gradient @ direction > -SMALL_GAIN
+        is_ascent = jnp.sum(gradient * direction) > -SMALL_GAIN
         is_done = (jnp.abs(gain) < SMALL_GAIN) & (damping < 0.1) & is_ascent
         damping = jnp.clip(jnp.where(is_better, damping / 5, damping * 8), 1e-6, 1e8)
         theta = jnp.where(is_better, candidate, theta)
