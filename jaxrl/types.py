@@ -225,8 +225,8 @@ def step_parts(output: Any, obs: Observation, env_state: PyTree) -> tuple[Any, .
         )
     next_obs, next_state, reward, *flags, info = output
     for name, flag in zip(("terminated", "truncated"), flags, strict=True):
-        _check_number_of_step(name, flag, "a bool")
-    _check_number_of_step("reward", reward, "a number")
+        _check_number_of_step(name, flag, is_flag=True)
+    _check_number_of_step("reward", reward, is_flag=False)
     check_same("observation", "the environment's step", next_obs, obs)
     check_same("environment's state", "its step", next_state, env_state)
     if not isinstance(info, dict) or "final_observation" not in info:
@@ -235,11 +235,12 @@ def step_parts(output: Any, obs: Observation, env_state: PyTree) -> tuple[Any, .
     return output
 
 
-def _check_number_of_step(name: str, x: Any, expected: str) -> None:
+def _check_number_of_step(name: str, x: Any, is_flag: bool) -> None:
     """Raises ValueError unless a part `[N]` of a step is a number of each, or a bool."""
     shape = getattr(x, "shape", None)
-    if shape is not None and len(shape) == 1 and (expected == "a number" or x.dtype == bool):
+    if shape is not None and len(shape) == 1 and (x.dtype == bool or not is_flag):
         return
+    expected = "a bool" if is_flag else "a number"
     returned = describe(x) if shape is None else f"{x.dtype}{list(shape[1:])}"
     raise ValueError(f"the environment's step returns {returned} as {name}; expected {expected}")
 

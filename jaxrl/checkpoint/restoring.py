@@ -29,7 +29,6 @@ def restore(
     or that holds another state.
     """
     directory = Path(directory).resolve()
-    _check_step(directory, step)
     reason = ""
     for candidate in _newest_first(directory, step):
         path = directory / f"{candidate:010d}"
@@ -52,29 +51,26 @@ def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
     Raises CheckpointError if there is none that can be read.
     """
     directory = Path(directory).resolve()
-    _check_step(directory, step)
     for candidate in _newest_first(directory, step):
         with contextlib.suppress(Damaged):
             return read_record(directory / f"{candidate:010d}")["meta"]
     raise CheckpointError(f"{directory} holds no checkpoint that can be read")
 
 
-def _check_step(directory: Path, step: int | None) -> None:
-    """Raises CheckpointError for a step that is not among those saved."""
-    saved = steps(directory)
-    if step is not None and step not in saved:
-        others = f" of step {step}, only of {', '.join(map(str, saved))}" if saved else ""
-        raise CheckpointError(f"{directory} holds no checkpoint{others}")
-
-
 def _newest_first(directory: Path, step: int | None) -> Iterator[int]:
     """The saved steps from the newest on, or `step` alone.
 
     Of a run that goes on, those that it deletes while they are read are followed by those that it
-    has saved since.
+    has saved since. Raises CheckpointError for a `step` that was not saved.
     """
+    if step is not None:
+        if step not in (saved := steps(directory)):
+            others = f" of step {step}, only of {', '.join(map(str, saved))}" if saved else ""
+            raise CheckpointError(f"{directory} holds no checkpoint{others}")
+        yield step
+        return
     tried: set[int] = set()
-    while left := [x for x in (steps(directory) if step is None else [step]) if x not in tried]:
+    while left := [x for x in steps(directory) if x not in tried]:
         tried.add(left[-1])
         yield left[-1]
 

@@ -54,11 +54,11 @@ def changed_files(checkpoints: Path, files: dict[str, str]) -> str:
     except checkpoint.CheckpointError:
         return ""
     changes = differences(saved, files)
-    advice = "since the run was saved: put back what it learned from, or begin a run of its own"
-    if any(not Path(saved[name]).is_absolute() for name in saved.keys() - files.keys()):
-        folder = "go to the folder in which the run began, where its paths begin, or "
-        advice = advice.replace("put back", f"{folder}put back")
-    return f"; {'; '.join(changes)} {advice}" if changes else ""
+    lost = saved.keys() - files.keys()
+    is_elsewhere = any(not Path(saved[name]).is_absolute() for name in lost)
+    folder = "go to the folder in which the run began, where its paths begin, or " * is_elsewhere
+    advice = f"{folder}put back what it learned from, or begin a run of its own"
+    return f"; {'; '.join(changes)} since the run was saved: {advice}" if changes else ""
 
 
 def _with_checksum(path: Path) -> str:
