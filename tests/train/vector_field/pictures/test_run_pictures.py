@@ -15,7 +15,7 @@ from tests.train.vector_field.pictures.drawn_runs import SMALL, join_samples, re
 from train.host.files import snapshots
 from train.host.program import EpisodeSelection, Run
 from train.host.scoring import scores
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.vector_field.data import recordings
 from train.vector_field.factories import make_env, make_learner
 from train.vector_field.pictures import film, maps, run_pictures, scene
