@@ -12,7 +12,8 @@ from jaxrl.dynamics import rbf
 from jaxrl.dynamics.learners import field_learner
 from jaxrl.dynamics.planning import stimulation
 from train.vector_field import learners
-from train.vector_field.experiment import experiments, reach
+from train.vector_field.experiment import reach
+from train.vector_field.experiment.laboratory import make as make_laboratory
 
 BOX = 2.0
 FIELDS = ("limit_cycle", "duffing")
@@ -38,7 +39,7 @@ def stages():
 
 def run_stages(in_turns: bool) -> tuple[Any, Any, Any]:
     """`(agents, progress)` of one seed, and `(agents, progress, scores)` 4 and 8 samples later."""
-    laboratory = experiments.make(ENV, worlds, LEARNER, POLICIES, BOX, samples=4, in_turns=in_turns)
+    laboratory = make_laboratory(ENV, worlds, LEARNER, POLICIES, BOX, samples=4, in_turns=in_turns)
     advance = jax.jit(laboratory.advance)
     begin = jax.jit(laboratory.init)(jax.random.key(0))
     initial_state = as_numbers(begin)
