@@ -44,7 +44,8 @@ from train.vector_field.factories import (
 )
 from train.vector_field.fitted_models import fit_functions
 from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
-from train.vector_field.learners import LatentModel, vae_model
+from train.vector_field.learners.learner import LatentModel
+from train.vector_field.learners.sequence_vae import vae_model
 from train.vector_field.recorded import dynamics_problem, session_fits, vae_fit
 from train.vector_field.stream import learned_model, settings
 from train.vector_field.training import samples_of

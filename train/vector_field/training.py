@@ -22,7 +22,7 @@ from train.vector_field.experiment.policy_groups import join_groups
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.experiment.stopping import StopRule
 from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
-from train.vector_field.learners import Learner
+from train.vector_field.learners.learner import Learner
 from train.vector_field.recorded import dynamics_fit, vae_fit
 
 MEASURES = (

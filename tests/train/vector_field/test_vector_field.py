@@ -22,7 +22,7 @@ from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.program import Views
 from train.host.training import Evaluation
-from train.vector_field import learners
+from train.vector_field import factories
 from train.vector_field.config import Config, World
 from train.vector_field.experiment import held_out, run_record, scores
 from train.vector_field.factories import make_env, make_learner, policy
@@ -127,7 +127,7 @@ def test_a_learner_that_keeps_all_samples_has_room_for_those_of_its_last_update(
     config = PRESETS["latent"].config
     config = replace(config, run=replace(config.run, total_steps=210))
     assert make_training(config).budget_shapes_learning
-    monkeypatch.setattr(learners, "state_space", lambda env, agent, *_: agent)
+    monkeypatch.setattr(factories, "state_space", lambda env, agent, *_: agent)
     assert make_learner(config).capacity == 250  # pyright: ignore[reportAttributeAccessIssue]
     assert not make_training(PRESETS["seen"].config).budget_shapes_learning
 

@@ -23,7 +23,7 @@ from train.vector_field.experiment.learning_loop import Ways, loop_of
 from train.vector_field.experiment.policy_groups import Group
 from train.vector_field.experiment.reach import scored_points, visits
 from train.vector_field.experiment.stopping import StopRule, Watch
-from train.vector_field.learners import Learner
+from train.vector_field.learners.learner import Learner
 
 TRAIL = 1_000
 """Number of newest latent states that are kept for pictures."""

@@ -22,7 +22,7 @@ from train.vector_field.experiment.learning_loop import cache_by_ways, make_step
 from train.vector_field.experiment.policy_groups import groups, map_ways
 from train.vector_field.experiment.reach import reachable
 from train.vector_field.experiment.stopping import StopRule
-from train.vector_field.learners import Learner
+from train.vector_field.learners.learner import Learner
 
 
 class Laboratory(NamedTuple):

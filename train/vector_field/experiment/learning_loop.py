@@ -13,7 +13,7 @@ from jaxrl.loop import TrainState
 from jaxrl.numerics.tracing import trace_once
 from jaxrl.types import PyTree, Transition
 from train.vector_field.experiment.policy_groups import NUMBERS, Way, way_of
-from train.vector_field.learners import Learner
+from train.vector_field.learners.learner import Learner
 
 Ways = tuple[stimulation.Config, ...]
 """Ways to choose inputs, as in `Group.ways`."""

@@ -26,7 +26,7 @@ from train.vector_field.experiment.field_errors import fields_at, relative_error
 from train.vector_field.experiment.held_out import AHEAD, SKIPPED, held_out_pair
 from train.vector_field.experiment.reach import scored_points
 from train.vector_field.factories import policy
-from train.vector_field.learners import Learner
+from train.vector_field.learners.learner import Learner
 
 SCORE = "field_error"
 """Of the first policy, the mean over the fields."""

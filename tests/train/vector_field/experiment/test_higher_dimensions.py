@@ -12,15 +12,15 @@ from envs.vector_field.cart_pole_field import CartPoleField
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.learners import field_learner
 from jaxrl.dynamics.planning import stimulation
-from train.vector_field import learners
 from train.vector_field.experiment import reach
 from train.vector_field.experiment.laboratory import make as make_laboratory
 from train.vector_field.experiment.stopping import StopRule
+from train.vector_field.learners.bayesian import bayesian
 
 BOX = 2.0
 ENV = VectorField("lorenz", "identity", "none", 3, num_inputs=3, dims=3)
 CONFIG = field_learner.Config(basis="polynomial", polynomial=bases.Polynomial(2, 3))
-LEARNER = learners.bayesian(ENV, CONFIG)
+LEARNER = bayesian(ENV, CONFIG)
 POLICIES = {
     "bang3": stimulation.Config(kind="hold", hold_steps=3, at_edge=True),
     "off": stimulation.Config(kind="hold", strength=0.0),
