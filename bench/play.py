@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.play import __main__ as play
 from train.play import messages
 

@@ -32,7 +32,8 @@ from tests.recordings.simulation import Model
 from tests.recordings.systems import SYSTEMS, record
 from train.host.compilation import cpu_kernels
 from train.vector_field.config import Config
-from train.vector_field.data import episodes, recordings
+from train.vector_field.data import episodes
+from train.vector_field.data.files import loading
 from train.vector_field.data.recordings import Data
 from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import (
@@ -121,7 +122,7 @@ def measure(
     """Simulates a recording, fits these models and scores them; one row for each."""
     recording, file = record(name, seed, small), folder / f"{name}-{seed}.npz"
     write(recording, file)
-    training, held_out = episodes.split(recordings.load(str(file)), SHARE, AHEAD + 30)
+    training, held_out = episodes.split(loading.load(str(file)), SHARE, AHEAD + 30)
     is_count, model = recording.is_count, recording.model
     problem = Problem(file, training, held_out, is_count, model.dims)
     rows = []

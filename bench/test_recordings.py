@@ -13,7 +13,7 @@ from bench.tables import recordings as tables
 from tests.recordings.__main__ import write
 from tests.recordings.systems import record
 from train.vector_field.data import episodes
-from train.vector_field.data import recordings as files
+from train.vector_field.data.files import loading
 from train.vector_field.recorded.baselines import Scales
 from train.vector_field.recorded.prediction_scores import Forecasts, Starts, score
 
@@ -115,7 +115,7 @@ def test_peers_foresee_a_linear_system_nearly_as_the_linear_model_does(name, tmp
     pytest.importorskip(registry.PEERS[name].package)
     recording = record("linear", 0, small=True)
     write(recording, tmp_path / "linear.npz")
-    data = files.load(str(tmp_path / "linear.npz"))
+    data = loading.load(str(tmp_path / "linear.npz"))
     training, held_out = episodes.split(data, recordings.SHARE, recordings.AHEAD + 30)
     problem = recordings.Problem(
         tmp_path / "linear.npz", training, held_out, recording.is_count, recording.model.dims

@@ -22,7 +22,8 @@ from train.host.files.metrics_file import read_metrics
 from train.host.running.run import run
 from train.host.showing.pictures import interval
 from train.vector_field.config import Config, World
-from train.vector_field.experiment.scores import comparisons, error_curves, stops
+from train.vector_field.experiment.comparisons import comparisons
+from train.vector_field.experiment.run_record import error_curves, stops
 from train.vector_field.presets import EVERY_FIELD, PRESETS
 from train.vector_field.training import make_training
 

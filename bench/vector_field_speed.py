@@ -28,7 +28,7 @@ from jaxrl.dynamics.networks.latent import Window
 from jaxrl.dynamics.planning import icem, stimulation
 from train.vector_field.config import Config
 from train.vector_field.factories import make_env, make_learner, make_model, policy
-from train.vector_field.learners import constants_of
+from train.vector_field.learners.learner import constants_of
 from train.vector_field.presets import PRESETS
 
 RESULTS = Path(__file__).parent / "results" / "vector_field_speed.json"

@@ -29,6 +29,12 @@ def check_name(what: str, name: str, names: Collection[str]) -> None:
         raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(names)}")
 
 
+def check_count(name: str, count: Any) -> None:
+    """Raises ValueError unless a count is an integer of at least 1; `name` is what it is called."""
+    if isinstance(count, bool) or not (isinstance(count, int | np.integer) and count >= 1):
+        raise ValueError(f"{name} is {count!r}; expected an integer of at least 1")
+
+
 def python_integer(number: Any) -> Any:
     """An integer of NumPy as one of Python, whose bits are as many as it needs; others stay."""
     return number.item() if isinstance(number, np.integer) else number

@@ -61,7 +61,7 @@ OTHER_WORDS = {  # that are spelled like a file of a run, and what they are
     ("train.vector_field.training", "samples"): "the unit of its budget",
     ("train.vector_field.pictures.curves", "samples"): "the unit of an axis",
     ("train.vector_field.pictures.film", "samples"): "the unit of a caption",
-    ("train.vector_field.experiment.scores", "samples"): "the heading of a column",
+    ("train.vector_field.experiment.run_record", "samples"): "the heading of a column",
     ("train.vector_field.advice", "best"): "a number of its JSON file",
     ("train.vector_field.stream.command", "samples"): "the unit of what it prints",
 }

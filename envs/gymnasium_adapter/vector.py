@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from envs.arguments import python_integer
+from envs.arguments import check_count, python_integer
 from envs.gymnasium_adapter import pictures, steps
 from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, to_numpy
 from envs.gymnax_corrections import observation_space
@@ -48,8 +48,7 @@ class GymnasiumVectorEnv(VectorEnv):
         steps.check_env(env)
         pictures.check_mode(env, render_mode)
         num_envs = python_integer(num_envs)
-        if not isinstance(num_envs, int) or num_envs < 1:
-            raise ValueError(f"num_envs is {num_envs!r}; expected an integer of at least 1")
+        check_count("num_envs", num_envs)
         self.env, self.num_envs = env, num_envs
         self.params = env.default_params if params is None else params
         self.autoreset_mode = _mode(autoreset_mode)

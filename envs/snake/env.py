@@ -248,11 +248,26 @@ class Snake(Environment):
             crowded=self.crowding and rewards.is_crowded(self.board, self.rules, next_state),
             entrapped=entrapment.get("softly_entrapped", False),
         )
-        # The cause of a death, for the report of the episode.
+        outcome = self._outcome(state, heading, event, next_state, won=won, starved=starved)
+        if self.late_starts:
+            next_state = late.keep(self.board, state, next_state)
+        return next_state, reward, died | won, {"outcome": outcome} | entrapment
+
+    def _outcome(
+        self,
+        state: State,
+        heading: jax.Array,
+        event: rules.Event,
+        next_state: State,
+        *,
+        won: jax.Array,
+        starved: jax.Array,
+    ) -> dict[str, jax.Array]:
+        """The episode so far, with the cause of a death."""
         entrapped = event.died & rules.is_entrapped(self.board, self.rules, state)
         target = state.head + rules.offset(self.board, heading)
         into_wall = ~bitboard.contains(rules.open_cells(self.board, state), target)
-        outcome = {
+        return {
             "score": next_state.length - rules.START_LENGTH,
             "won": won,
             "entrapped": entrapped,
@@ -260,9 +275,6 @@ class Snake(Environment):
             "death_self": event.died & ~entrapped & ~into_wall,
             "starved": starved,
         }
-        if self.late_starts:
-            next_state = late.keep(self.board, state, next_state)
-        return next_state, reward, died | won, {"outcome": outcome} | entrapment
 
     def _is_softly_entrapped(self, state: State, regions: Regions, params: Params) -> jax.Array:
         return is_softly_entrapped(self.board, state, regions, params.entrapment_threshold)

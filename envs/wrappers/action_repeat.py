@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from gymnax.environments import environment
 
+from envs.arguments import check_count
 from envs.base import select
-from envs.wrappers.wrapper import State, Wrapper, check_count
+from envs.wrappers.wrapper import State, Wrapper
 
 
 class ActionRepeat(Wrapper):

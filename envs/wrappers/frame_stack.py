@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 from gymnax.environments import environment, spaces
 
+from envs.arguments import check_count
 from envs.wrappers.arrays import check_box, limits, with_channels
-from envs.wrappers.wrapper import Wrapper, check_count
+from envs.wrappers.wrapper import Wrapper
 
 
 class FrameStack(Wrapper):

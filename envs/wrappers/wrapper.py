@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import numpy as np
 from flax import struct
 from gymnax.environments import environment
 
@@ -134,9 +133,3 @@ class Wrapper(Environment):
 
     def _inner_or_default(self, params: Any) -> Any:
         return self.inner(self.default_params if params is None else params)
-
-
-def check_count(name: str, count: int) -> None:
-    """Raises ValueError unless a count is an integer of at least 1."""
-    if isinstance(count, bool) or not (isinstance(count, int | np.integer) and count >= 1):
-        raise ValueError(f"{name} is {count!r}; expected an integer of at least 1")

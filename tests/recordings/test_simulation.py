@@ -7,7 +7,7 @@ from tests.recordings import __main__ as command
 from tests.recordings import systems
 from tests.recordings.simulation import SUBSTEPS, Model, advance, settle, simulate
 from tests.recordings.systems import DAMPING, PERIOD, SPREAD, SYSTEMS, record
-from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 
 RNG = np.random.default_rng(0)
 
@@ -111,7 +111,7 @@ def test_wells_are_changed_as_often_as_kramers_says():
 def test_a_recording_can_be_read(name, tmp_path):
     file = tmp_path / "recording.npz"
     command.main([name, "--seed", "3", "--small", "--out", str(file)])
-    data, recording = recordings.load(str(file)), record(name, 3, small=True)
+    data, recording = loading.load(str(file)), record(name, 3, small=True)
     np.testing.assert_array_equal(data.lengths, SYSTEMS[name].small)
     valid = np.arange(data.y.shape[1]) < data.lengths[:, None]
     np.testing.assert_array_equal(data.observed, np.isfinite(recording.y) & valid[..., None])

@@ -43,7 +43,7 @@ from train.host.scoring import scores
 from train.policies import export
 from train.snake import rule_based
 from train.vector_field import advice
-from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 
 PATIENCE = 2.0
 """Seconds."""
@@ -125,7 +125,7 @@ def checkpoint_records(draw: st.DrawFn) -> bytes:
 
 
 read_npy = lambda folder: read_field(str(folder / "field.npy"))
-read_npz = lambda folder: recordings.load(str(folder / "data.npz"))
+read_npz = lambda folder: loading.load(str(folder / "data.npz"))
 MAZE = b"####\n#..#\n####\n"
 METRICS = b'{"seed": 0, "updates": 1, "score": 0.5}\n{"seed": 0, "updates": 2, "score": 0.75}\n'
 LOADERS = {

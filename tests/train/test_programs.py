@@ -17,7 +17,7 @@ from jaxrl import checks
 from jaxrl.spectral.control import q_learning
 from tests.train import tiny
 from train import evaluate, render
-from train.durotaxis import evaluation as durotaxis_evaluation
+from train.durotaxis.evaluation import options as durotaxis_evaluation
 from train.goals import tasks
 from train.goals.__main__ import with_run_named
 from train.host.command_line import command

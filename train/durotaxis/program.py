@@ -5,10 +5,12 @@ from typing import Any
 
 import jax
 
-from train.durotaxis import evaluation, pictures, scene, spawn_pictures
+from train.durotaxis import pictures, scene, spawn_pictures
 from train.durotaxis.config import Config, idle
 from train.durotaxis.episodes import playing
 from train.durotaxis.episodes.shown import look_of
+from train.durotaxis.evaluation.evaluate import evaluate
+from train.durotaxis.evaluation.options import Options
 from train.durotaxis.presets import PRESETS
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host.numbers import quantity
@@ -76,7 +78,7 @@ PROGRAM = Program(
     idle=idle,
     environment=environment,
     views=Views(pictures=draw, film=film, episodes=scene.show, live=scene.live),
-    evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
+    evaluator=Evaluator(Options, evaluate),
 )
 
 

@@ -20,7 +20,8 @@ from train.host.numbers import quantity
 from train.host.plain_config import check_options
 from train.host.program import Run
 from train.host.running import saved_policies
-from train.host.showing.live import Game, Live
+from train.host.showing.live import Live
+from train.host.showing.live_game import Game
 from train.play import messages, server, terminal
 from train.report import page
 

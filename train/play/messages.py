@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from train.host.showing.live import Game, InvalidRequest
+from train.host.showing.live_game import Game, InvalidRequest
 
 LONGEST = 2_000
 """Characters of a message."""

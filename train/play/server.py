@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxrl.numerics.precision import in_float32
 from train.host.errors import UsageError
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.host.showing.private_address import MACHINE, PrivateAddress, headers
 from train.play import messages
 

@@ -20,7 +20,8 @@ from PIL import Image
 from train.host.errors import UsageError
 from train.host.machine.progress import show_activity
 from train.host.numbers import digits_text
-from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, InvalidRequest, Live
+from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Live
+from train.host.showing.live_game import Game, InvalidRequest
 
 SPEEDS = (1, 2, 5, 10, 20, 30)  # steps a second
 ARROWS = {"\x1b[A": UP, "\x1b[B": DOWN, "\x1b[C": RIGHT, "\x1b[D": LEFT}

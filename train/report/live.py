@@ -16,7 +16,7 @@ from rich.console import Console
 from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
 from train.host.running import saved_policies, saved_runs
-from train.host.running.run import STARTED_BY
+from train.host.running.live_page import STARTED_BY
 from train.host.showing.private_address import MACHINE, PrivateAddress, headers
 from train.report import contents, page
 

@@ -6,9 +6,9 @@ from envs.vector_field.env import FIELDS
 from envs.vector_field.fields import check_dimension
 from jaxrl import checks
 from jaxrl.dynamics import rbf
-from train.vector_field import learners
 from train.vector_field.config import CART_POLE, Config, World
 from train.vector_field.factories import learns_observation, policy
+from train.vector_field.learners.bayesian import FAMILIES
 
 
 def check(config: Config) -> None:
@@ -77,9 +77,9 @@ def check_names(config: Config) -> None:
 def check_family(config: Config) -> None:
     """Raises ValueError unless there is one field, of a known family."""
     fields = config.env.fields
-    if len(fields) != 1 or fields[0] not in learners.FAMILIES:
+    if len(fields) != 1 or fields[0] not in FAMILIES:
         raise ValueError(
-            f"a family needs one field of {', '.join(learners.FAMILIES)}; got {', '.join(fields)}"
+            f"a family needs one field of {', '.join(FAMILIES)}; got {', '.join(fields)}"
         )
 
 

@@ -22,8 +22,7 @@ from train.host.machine.progress import show_activity
 from train.host.program import Run
 from train.host.scoring import scores as host_scores
 from train.vector_field.data.recordings import Data
-from train.vector_field.experiment import scores
-from train.vector_field.experiment.scores import AHEAD
+from train.vector_field.experiment.held_out import AHEAD, held_out_pair
 from train.vector_field.factories import make_env, make_learner
 from train.vector_field.recorded import baselines
 from train.vector_field.training import samples_of
@@ -130,7 +129,7 @@ def held_out_episodes(run: Run, key: int | None) -> tuple[list, list]:
         if key is None
         else host_scores.evaluation_keys(key, run.seeds)
     )
-    draw = jax.jit(jax.vmap(partial(scores.held_out_pair, env)))
+    draw = jax.jit(jax.vmap(partial(held_out_pair, env)))
     test_episodes: tuple[list, list] = ([], [])
     for agent, seed_key in zip(run.agents, keys, strict=True):
         first = take(next(iter(agent.values())), 0)  # of any policy, [F, ...]

@@ -25,9 +25,11 @@ from jaxrl.dynamics.networks.latent import SequenceVAE
 from jaxrl.dynamics.networks.recognition import GRURecognition, LSTMRecognition, MLPRecognition
 from jaxrl.dynamics.planning import stimulation, stimulation_config
 from jaxrl.dynamics.state_space.model import Field, Network, StateSpace
-from train.vector_field import learners
 from train.vector_field.config import BASES, SAMPLES_PER_UPDATE, Config
-from train.vector_field.learners import Learner
+from train.vector_field.learners.bayesian import bayesian
+from train.vector_field.learners.learner import Learner
+from train.vector_field.learners.sequence_vae import latent
+from train.vector_field.learners.state_space import state_space
 
 ONLINE_GRIDS = {1: 15, 2: 11, 3: 6, 4: 4}
 """Bumps along each dimension of a grid, by the number of dimensions."""
@@ -88,18 +90,18 @@ def make_learner(config: Config) -> Learner:
     """The learner, with the known parts of the world."""
     env = make_env(config)
     if config.learner == "sequence_vae":
-        return learners.latent(env, config.vae, make_model(config))
+        return latent(env, config.vae, make_model(config))
     if config.learner == "state_space":
         samples = config.run.total_updates(SAMPLES_PER_UPDATE) * SAMPLES_PER_UPDATE
         agent = replace(config.online.agent, capacity=samples)
-        return learners.state_space(env, agent, make_models(config), config.online.fields)
+        return state_space(env, agent, make_models(config), config.online.fields)
     settings = resize_bases(config.bayesian, env.dims + len(env.circular))
     if config.noise_is_known:
         settings = replace(
             settings, process_noise=config.env.process_noise, noise_strength=math.inf
         )
     family = config.env.fields[0] if config.learner == "family" else ""
-    return learners.bayesian(env, settings, family)
+    return bayesian(env, settings, family)
 
 
 def learns_observation(config: Config) -> bool:

@@ -33,7 +33,7 @@ from train.vector_field.data.input_delays import delays_of
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import parts_of
-from train.vector_field.experiment import scores
+from train.vector_field.experiment import run_record
 from train.vector_field.experiment.policy_groups import select_experiment
 from train.vector_field.factories import (
     learns_observation,
@@ -44,7 +44,8 @@ from train.vector_field.factories import (
 )
 from train.vector_field.fitted_models import fit_functions
 from train.vector_field.fitted_models.fitted_model import FittedModel, Moment, make
-from train.vector_field.learners import LatentModel, vae_model
+from train.vector_field.learners.learner import LatentModel
+from train.vector_field.learners.sequence_vae import vae_model
 from train.vector_field.recorded import dynamics_problem, session_fits, vae_fit
 from train.vector_field.stream import learned_model, settings
 from train.vector_field.training import samples_of
@@ -223,7 +224,7 @@ def experiment_model(run: Run, s: int, p: int, f: int) -> FittedModel:
     samples, now, trail = samples_of(run), None, np.zeros((0, dims))
     latent_model = learner.latent_model(agent)
     if samples is not None:
-        sample_counts = scores.samples_taken(run.directory, config)
+        sample_counts = run_record.samples_taken(run.directory, config)
         count = None if sample_counts is None else sample_counts[s, p, f]
         samples = {name: x[s, p, f, :count] for name, x in samples.items()}
         trail, u = trail_of(config, latent_model, samples), samples["u"]

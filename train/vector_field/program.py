@@ -15,7 +15,7 @@ from train.host.training import Evaluation
 from train.vector_field import experiment_baselines
 from train.vector_field.config import Config, preset_for
 from train.vector_field.data import recordings
-from train.vector_field.experiment import scores
+from train.vector_field.experiment import comparisons, run_record
 from train.vector_field.idle import idle
 from train.vector_field.pictures import dynamics_pictures, film, run_pictures, scene, vae_pictures
 from train.vector_field.presets import PRESETS
@@ -57,7 +57,7 @@ def write_recordings(run: Run) -> list[Path]:
     if samples is None:
         return []
     config = run.config
-    lengths = scores.samples_taken(run.directory, config)
+    lengths = run_record.samples_taken(run.directory, config)
     recordings.write_experiments(
         run.directory, samples, run.seeds, config.policies, config.env.fields, lengths
     )
@@ -71,11 +71,11 @@ def tables(run: Run) -> Iterator[Any]:
         return
     if simple := experiment_baselines.read(run.directory):
         yield experiment_baselines.table(run, simple)
-    yield from scores.comparison_tables(run.directory, run.config)
+    yield from comparisons.comparison_tables(run.directory, run.config)
     rows = metrics_file.read_metrics(run.directory)
     if run.config.stop_gain:
-        yield scores.stops_table(rows, run.config)
-    for name, count in scores.invalid_plans(rows, run.config).items():
+        yield run_record.stops_table(rows, run.config)
+    for name, count in run_record.invalid_plans(rows, run.config).items():
         yield f"{name}: passed over {quantity(count, 'plans')}, of a cost that is not finite"
 
 

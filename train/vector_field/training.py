@@ -16,12 +16,13 @@ from train.host.program import Run
 from train.host.training import Latest, Quotient, Score, Training
 from train.vector_field.config import SAMPLES_PER_UPDATE, Config
 from train.vector_field.config_checks import check
-from train.vector_field.experiment import experiments, scores
+from train.vector_field.experiment import scores
+from train.vector_field.experiment.laboratory import make as make_laboratory
 from train.vector_field.experiment.policy_groups import join_groups
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.experiment.stopping import StopRule
 from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
-from train.vector_field.learners import Learner
+from train.vector_field.learners.learner import Learner
 from train.vector_field.recorded import dynamics_fit, vae_fit
 
 MEASURES = (
@@ -56,7 +57,7 @@ def make_training(config: Config) -> Training:
     env = make_env(config)
     learner = make_learner(config)
     in_turns = not device_presets.on_accelerator()
-    laboratory = experiments.make(
+    laboratory = make_laboratory(
         env,
         partial(worlds, config),
         learner,

@@ -28,6 +28,7 @@ from tests.envs.gymnasium_adapter.environments import SNAKE
             r"options are \['a'\]; expected none",
         ),
         (lambda: GymnasiumVectorEnv(SNAKE, 0), "num_envs is 0; expected an integer of at least 1"),
+        (lambda: GymnasiumVectorEnv(SNAKE, True), "num_envs is True; expected an integer"),
         (
             lambda: GymnasiumVectorEnv(SNAKE, 2, None, "Never"),
             "autoreset_mode is 'Never'; expected one of NextStep, SameStep, Disabled",

@@ -21,11 +21,13 @@ from tests.train.durotaxis.colonies import COUNT, SMALL, rows_of
 from tests.train.images import assert_drawn
 from train import evaluate as evaluate_command
 from train.allo.program import PROGRAM as ALLO
-from train.durotaxis import evaluation, program, strip_pictures
+from train.durotaxis import program, strip_pictures
 from train.durotaxis.config import Config, Experiment, make_env
 from train.durotaxis.episodes import playing as colonies
 from train.durotaxis.episodes import tables
 from train.durotaxis.episodes.record import Episode
+from train.durotaxis.evaluation import evaluate
+from train.durotaxis.evaluation.options import Options, apply_options
 from train.durotaxis.presets import PRESETS
 from train.durotaxis.training import make_parts
 from train.host.files.run_directory import RunDirectory
@@ -84,7 +86,7 @@ def run(parts, tmp_path: Path, monkeypatch) -> Run:
     RunDirectory(tmp_path).write_config("durotaxis", "linear", config)
     run = Run(tmp_path, program.PROGRAM, config, 7, [()])
     monkeypatch.setattr(saved_runs, "load", lambda directory, best: run)
-    for module in (evaluation, program):
+    for module in (evaluate, program):
         monkeypatch.setattr(module, "make_parts", make)
     return run
 
@@ -136,11 +138,11 @@ def test_evaluation_of_the_runs_own_experiment(run: Run):
 
 
 def test_the_room_for_nodes_grows_with_what_is_asked_for():
-    options = evaluation.Options("", threshold_nodes=20.5, num_founders=12, height=99)
-    changed_experiment = evaluation.apply_options(SMALL, options)
+    options = Options("", threshold_nodes=20.5, num_founders=12, height=99)
+    changed_experiment = apply_options(SMALL, options)
     changes = {"threshold_nodes": 20.5, "num_founders": 12, "height": 99, "capacity": 21}
     assert changed_experiment == replace(SMALL, **changes)
-    assert evaluation.apply_options(SMALL, evaluation.Options("")) == SMALL
+    assert apply_options(SMALL, Options("")) == SMALL
 
 
 @pytest.mark.parametrize(
@@ -153,11 +155,11 @@ def test_black_and_white_of_a_run_hold_for_greys_alone(tmp_path, name, has_range
     Image.fromarray(values.astype(np.uint8)).save(tmp_path / "a.png")
     trained = replace(SMALL, field_file="gel.png", field_range=(1.0, 40.0))
     path = str(tmp_path / name)
-    experiment = evaluation.apply_options(trained, evaluation.Options("", field_file=path))
+    experiment = apply_options(trained, Options("", field_file=path))
     assert experiment.field_range == ((1.0, 40.0) if has_range else None)
     make_env(experiment)
-    own_range = evaluation.Options("", field_file=path, field_range=(2.0, 3.0))
-    assert evaluation.apply_options(trained, own_range).field_range == (2.0, 3.0)
+    own_range = Options("", field_file=path, field_range=(2.0, 3.0))
+    assert apply_options(trained, own_range).field_range == (2.0, 3.0)
 
 
 @pytest.mark.parametrize(

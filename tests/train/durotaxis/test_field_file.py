@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.durotaxis import config, evaluation, field, program
+from train.durotaxis import config, field, program
+from train.durotaxis.evaluation.evaluate import measured_ground
 from train.durotaxis.greys import read
 
 
@@ -28,7 +29,7 @@ def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
     _, params = config.make_env(config.Experiment(field_file=path))
     assert (params.width, params.height) == (40.0, 30.0)
     for goal in ("right", "up", "30"):  # a summary tells the size of the file
-        size = evaluation.measured_ground(config.Experiment(field_file=path, goal=goal))
+        size = measured_ground(config.Experiment(field_file=path, goal=goal))
         assert (size["width"], size["height"]) == (40, 30)
 
 

@@ -13,7 +13,7 @@ from train.host import abilities
 from train.host.errors import UsageError
 from train.host.program import EpisodeSelection, Program, Run, Views
 from train.host.showing import plain_scene
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.vector_field.program import PROGRAM as VECTOR_FIELD
 
 

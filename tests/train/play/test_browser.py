@@ -8,7 +8,7 @@ import pytest
 
 from tests.train import untrained
 from tests.train.browser import PHONE, browser, complaints, overflows, press, show, wait_until
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.play import __main__ as play
 from train.play.server import Table
 

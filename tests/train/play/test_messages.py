@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.train import untrained
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.play import messages
 
 

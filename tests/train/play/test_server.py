@@ -10,7 +10,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.train import untrained
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.host.showing.private_address import MACHINE
 from train.play import __main__ as play
 from train.play import server

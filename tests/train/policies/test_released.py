@@ -10,7 +10,7 @@ from jax import export
 import train
 from train.host.files import policy_files
 from train.host.running import saved_policies
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.play import terminal
 from train.policies import compiled
 

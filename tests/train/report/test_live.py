@@ -15,7 +15,8 @@ import pytest
 
 from tests.train.browser import browser, complaints, show, wait_until
 from tests.train.host import descent
-from train.host.running.run import STARTED_BY, run
+from train.host.running.live_page import STARTED_BY
+from train.host.running.run import run
 from train.report import __main__ as report
 from train.report import live
 

@@ -12,7 +12,7 @@ from envs.two_snake.rules import State
 from jaxrl.types import Agent, AgentState, PyTree
 from tests.train import untrained
 from train.host.errors import UsageError
-from train.host.showing.live import Game, InvalidRequest
+from train.host.showing.live_game import Game, InvalidRequest
 from train.two_snake import duel, scene, tournament, trained
 from train.two_snake.config import AnyConfig
 from train.two_snake.trained import Player

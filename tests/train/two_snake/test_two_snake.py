@@ -16,7 +16,7 @@ from train import evaluate as evaluate_command
 from train import render
 from train.host.files.metrics_file import read_metrics
 from train.host.running import saved_runs
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.policies import export
 from train.two_snake import scene
 from train.two_snake.training import ENDINGS

@@ -23,9 +23,9 @@ from train.host.scoring.scores import read_evaluation
 from train.vector_field import advice, experiment_baselines, fitted, program, rig
 from train.vector_field.advice import Options
 from train.vector_field.config import Config
-from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 from train.vector_field.data.step_time import StepTime
-from train.vector_field.experiment import scores
+from train.vector_field.experiment import held_out
 from train.vector_field.fitted_models.fitted_model import Allowance, Moment
 from train.vector_field.program import PROGRAM
 
@@ -44,7 +44,7 @@ def fit(tmp_path_factory):
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scores, "HELD_OUT_STEPS", 100)
+        patch.setattr(held_out, "HELD_OUT_STEPS", 100)
         directory = tmp_path_factory.mktemp("experiment") / "run"
         line = SMALL.replace("seen ", "vector_field ").replace("--run.num-seeds=2", "")
         line += " --run.num-seeds=1 --env.channels 5"
@@ -325,5 +325,5 @@ def test_simple_models_are_scored_on_the_episodes_of_the_learners(experiment):
             assert np.isfinite(x[..., 1:]).all()
     persistence_r2 = np.array(baseline_r2["r2"]["persistence"], float)
     assert (persistence_r2[..., 1] > persistence_r2[..., 30]).all()
-    recorded_data = recordings.load([str(x) for x in sorted((experiment / "recordings").iterdir())])
+    recorded_data = loading.load([str(x) for x in sorted((experiment / "recordings").iterdir())])
     assert len(recorded_data.lengths) == 2

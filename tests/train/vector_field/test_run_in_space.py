@@ -13,7 +13,7 @@ from train.host.command_line import command
 from train.host.files.metrics_file import read_metrics
 from train.host.program import EpisodeSelection
 from train.host.running.saved_runs import load
-from train.vector_field.experiment import scores
+from train.vector_field.experiment import held_out, run_record
 from train.vector_field.pictures import scene
 from train.vector_field.program import PROGRAM
 
@@ -26,7 +26,7 @@ FLAGS = (
 @pytest.fixture(scope="module")
 def run_directory(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scores, "HELD_OUT_STEPS", 100)
+        patch.setattr(held_out, "HELD_OUT_STEPS", 100)
         directory = tmp_path_factory.mktemp("space") / "run"
         assert command.main(PROGRAM, [*FLAGS.split(), f"--run.directory={directory}"]) == 0
     return directory
@@ -76,10 +76,10 @@ def test_the_table_names_the_samples_taken(run_directory):
     config = command.parse(PROGRAM, [*FLAGS.split()])[0]
     console = Console(width=100)
     with console.capture() as captured:
-        console.print(scores.stops_table(read_metrics(run_directory), config))
+        console.print(run_record.stops_table(read_metrics(run_directory), config))
     assert "2 of 2" in captured.get()
     np.testing.assert_array_equal(
-        scores.samples_taken(run_directory, config), np.full((2, 2, 1), 100)
+        run_record.samples_taken(run_directory, config), np.full((2, 2, 1), 100)
     )
     without = command.parse(PROGRAM, ["lorenz"])[0]
-    assert scores.samples_taken(run_directory, without) is None
+    assert run_record.samples_taken(run_directory, without) is None

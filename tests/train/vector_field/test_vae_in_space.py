@@ -12,7 +12,7 @@ from train.host.command_line import command
 from train.host.program import EpisodeSelection
 from train.host.running.saved_runs import load
 from train.vector_field import fitted
-from train.vector_field.experiment import scores
+from train.vector_field.experiment import held_out
 from train.vector_field.pictures import scene
 from train.vector_field.program import PROGRAM
 
@@ -28,7 +28,7 @@ FLAGS = (
 @pytest.fixture(scope="module")
 def run_directory(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scores, "HELD_OUT_STEPS", 100)
+        patch.setattr(held_out, "HELD_OUT_STEPS", 100)
         directory = tmp_path_factory.mktemp("latent") / "run"
         assert command.main(PROGRAM, [*FLAGS.split(), f"--run.directory={directory}"]) == 0
     return directory

@@ -1,7 +1,6 @@
 """`python -m train.vector_field` from the outside: a small run, what it leaves, what it refuses."""
 
 import json
-import math
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -23,9 +22,9 @@ from train.host.files.metrics_file import read_metrics
 from train.host.files.run_directory import CHECKPOINTS
 from train.host.program import Views
 from train.host.training import Evaluation
-from train.vector_field import learners
+from train.vector_field import factories
 from train.vector_field.config import Config, World
-from train.vector_field.experiment import scores
+from train.vector_field.experiment import held_out, run_record, scores
 from train.vector_field.factories import make_env, make_learner, policy
 from train.vector_field.presets import PRESETS
 from train.vector_field.program import PROGRAM
@@ -50,7 +49,7 @@ def without_times(content: dict) -> dict:
 @pytest.fixture(scope="module")
 def run_directory(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scores, "HELD_OUT_STEPS", 100)
+        patch.setattr(held_out, "HELD_OUT_STEPS", 100)
         directory = tmp_path_factory.mktemp("vector_field") / "run"
         assert field_command(arguments=[*SMALL.split(), f"--run.directory={directory}"]) == 0
     return directory
@@ -73,7 +72,7 @@ def test_a_run_leaves_a_record_and_a_score(run_directory):
         assert row["random"]["r2"][0][0] == pytest.approx(1)  # the state is seen
     assert rows[0]["agent"]["error"] != rows[1]["agent"]["error"]
     config = parse_config(SMALL)
-    steps, values = scores.error_curves(rows, config)
+    steps, values = run_record.error_curves(rows, config)
     assert steps.tolist() == [50, 100]
     assert values.shape == (2, 2, 1, 2)  # seeds, rows, fields, policies
     for row, (seed, time) in zip(rows, [(0, 0), (1, 0), (0, 1), (1, 1)], strict=True):
@@ -128,7 +127,7 @@ def test_a_learner_that_keeps_all_samples_has_room_for_those_of_its_last_update(
     config = PRESETS["latent"].config
     config = replace(config, run=replace(config.run, total_steps=210))
     assert make_training(config).budget_shapes_learning
-    monkeypatch.setattr(learners, "state_space", lambda env, agent, *_: agent)
+    monkeypatch.setattr(factories, "state_space", lambda env, agent, *_: agent)
     assert make_learner(config).capacity == 250  # pyright: ignore[reportAttributeAccessIssue]
     assert not make_training(PRESETS["seen"].config).budget_shapes_learning
 
@@ -261,45 +260,3 @@ def test_the_help_of_recordings_is_of_data_before_they_are_named():
     assert "state_space.dims" not in idle
     auto = World(noise="auto")  # no learner of data: still one of experiments
     assert "policies" not in idle_fields(Config(env=auto))
-
-
-# Arithmetic on records.
-
-
-def test_samples_ratio_is_of_the_first_sample_as_good_as_the_baseline():
-    steps = np.array([50, 100, 150, 200])
-    baseline = np.array([[1.0, 0.8, 0.6, 0.5], [1.0, 0.9, 0.9, 0.7], [1.0, 0.5, 0.4, 0.3]])
-    errors = np.array([[0.7, 0.5, 0.4, 0.3], [1.0, 0.9, 0.8, 0.7], [0.9, 0.8, 0.7, 0.6]])
-    ratios = scores.samples_ratio(steps, errors, baseline, at=200)
-    np.testing.assert_allclose(ratios, [2.0, 1.0, 0.0])
-    np.testing.assert_array_equal(scores.samples_ratio(steps, errors, baseline, at=210), ratios)
-    ratios = scores.samples_ratio(steps, errors, baseline, at=150)
-    np.testing.assert_allclose(ratios, [1.5, 1.5, 0.0])
-
-
-@pytest.mark.parametrize(("number", "low", "high"), [(4, 1, 4), (6, 1, 6), (9, 2, 8), (10, 2, 9)])
-def test_intervals_of_medians_are_those_of_the_tables(number, low, high):
-    """Which order statistics bound a median with 95 % confidence; (20: the 6th and the 15th)."""
-    values = np.random.default_rng(0).permutation(np.arange(1.0, number + 1))
-    interval = scores.median_interval(values)
-    assert interval == ((number + 1) / 2, low, high)
-    assert scores.median_interval(np.arange(1.0, 21.0))[1:] == (6, 15)
-
-
-def test_forecasts_are_compared_with_what_was_seen_so_many_steps_later():
-    rng = np.random.default_rng(1)
-    obs, ahead = rng.normal(size=(12, 2)), 3
-    expected = rng.normal(size=(12, ahead + 1, 2))
-    for t in range(12 - ahead):
-        expected[t, 0] = obs[t]
-        expected[t, 2] = obs[t + 2] + 0.1
-    r2 = jax.jit(scores.forecast_r2)(*(jnp.asarray(x, jnp.float32) for x in (expected, obs)))
-    assert r2.shape == (4,)
-    for k in range(ahead + 1):
-        shares = []
-        for c in range(2):
-            truth = [obs[t + k, c] for t in range(9)]
-            miss = sum((obs[t + k, c] - expected[t, k, c]) ** 2 for t in range(9))
-            shares.append(1 - miss / sum((y - np.mean(truth)) ** 2 for y in truth))
-        np.testing.assert_allclose(r2[k], np.mean(shares), rtol=1e-4, atol=1e-5)
-    assert math.isclose(r2[0], 1, abs_tol=1e-5)

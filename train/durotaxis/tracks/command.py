@@ -19,7 +19,7 @@ from envs.durotaxis.substrate import LEAST_INTENSITY
 from envs.durotaxis.tracks.simulation import Ground
 from envs.durotaxis.units import PIXELS, Units, physical
 from jaxrl.checks import Count, Positive, Seed
-from train.durotaxis.tracks import fitting, goodness, pictures, recording, report, tables
+from train.durotaxis.tracks import fitting, goodness, pictures, recording, tables
 from train.durotaxis.tracks.check import Check, check
 from train.durotaxis.tracks.files import formats
 from train.durotaxis.tracks.fitting import Fit
@@ -31,6 +31,7 @@ from train.durotaxis.tracks.ground import (
     refuse_flags,
     refuse_outside,
 )
+from train.durotaxis.tracks.report import cautions, summary
 from train.durotaxis.tracks.tables import Table
 from train.durotaxis.tracks.tracks import Tracks
 from train.host.command_line.command import command
@@ -108,8 +109,8 @@ def main(arguments: Sequence[str]) -> int:
             raise UsageError(in_one_line(error)) from error
         for path in write(result, options):
             print(path)
-        Console().print(report.text_table(result.fit, result.units))
-        for line in (*result.warnings, *report.test_lines(result.tests)):
+        Console().print(summary.text_table(result.fit, result.units))
+        for line in (*result.warnings, *summary.test_lines(result.tests)):
             print_line(line)
 
     return command(run, arguments)
@@ -139,7 +140,7 @@ def analyse(options: Options) -> Result:
         tell("testing")
         rng = np.random.default_rng(options.key)
         tests = [*goodness.all_tests(tracks, table, fit, ground, rng), *outcome.tests]
-    warnings = report.warnings(table, fit, outcome, steepness(tracks, ground), units)
+    warnings = cautions.warnings(table, fit, outcome, steepness(tracks, ground), units)
     return Result(tracks, table, fit, outcome, tests, warnings, units)
 
 
@@ -191,7 +192,7 @@ def write(result: Result, options: Options) -> list[Path]:
         "tracks": Path(with_example(options).tracks).name,
         "notes": list(result.tracks.notes),
         "options": asdict(options),
-        **report.content(fit, table, tests, warnings, units),
+        **summary.content(fit, table, tests, warnings, units),
         **provenance(),
     }
     text = json.dumps(finite_or_null(content), indent=1, ensure_ascii=False)

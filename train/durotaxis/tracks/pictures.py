@@ -11,10 +11,17 @@ from envs.durotaxis.tracks import events, spawning
 from envs.durotaxis.tracks.events import Events
 from envs.durotaxis.units import Units
 from jaxrl.numerics.max_likelihood import DROP, Estimate
-from train.durotaxis.tracks import fitting, report
+from train.durotaxis.tracks import fitting
 from train.durotaxis.tracks.check import Check, band
 from train.durotaxis.tracks.fitting import Fit
 from train.durotaxis.tracks.goodness import replicate
+from train.durotaxis.tracks.report.numbers import (
+    Number,
+    event_numbers,
+    hill_band,
+    spawning_numbers,
+    unit_factors,
+)
 from train.durotaxis.tracks.tables import Table
 from train.host.showing.pictures import BLUE, GREY, VERMILLION, legend_below, save
 
@@ -64,7 +71,7 @@ def _draw_curve(axes: Axes, table: Table, fit: Fit, replicates: np.ndarray, unit
     stiffness, distance = units.stiffness * data.stiffness, units.length * data.distance
     axes.plot(stiffness, distance, ".", color=GREY, markersize=3, alpha=0.6, label="births seen")
     grid = np.linspace(0.0, 1.05 * float(data.stiffness.max()), 200)[1:].astype(np.float32)
-    curve, low, high = (units.length * x for x in report.hill_band(fit, data, grid))
+    curve, low, high = (units.length * x for x in hill_band(fit, data, grid))
     x = units.stiffness * grid
     if fit.law == "directed":
         label = "95 % of what the data allow"
@@ -114,8 +121,8 @@ def _draw_histogram(axes: Axes, values: np.ndarray, replicates: np.ndarray) -> N
 
 def draw_profiles(path: Path, fit: Fit, units: Units) -> None:
     """How far the log-likelihood falls as each parameter of spawning leaves its estimate."""
-    numbers = report.spawning_numbers(fit, units)
-    factors = report.unit_factors(units)
+    numbers = spawning_numbers(fit, units)
+    factors = unit_factors(units)
     columns = min(4, len(numbers))
     rows = -(-len(numbers) // columns)
     figure = Figure(figsize=(10, 2.5 * rows + 0.5), dpi=PRINT, layout="constrained")
@@ -137,7 +144,7 @@ def draw_profiles(path: Path, fit: Fit, units: Units) -> None:
 
 
 def _draw_profile(
-    axes: Axes, value: np.ndarray, drop: np.ndarray, number: report.Number, is_log: bool
+    axes: Axes, value: np.ndarray, drop: np.ndarray, number: Number, is_log: bool
 ) -> None:
     """One profile within a little more than its interval."""
     order = np.argsort(value)
@@ -164,7 +171,7 @@ def draw_events(path: Path, table: Table, fit: Fit, units: Units) -> None:
         ("births", table.births, fit.births, fit.birth_causes),
     )
     for axes_row, (kind, data, estimate, causes) in zip(panels, rows, strict=True):
-        _draw_coefficients(axes_row[0], report.event_numbers(estimate, causes, units), kind)
+        _draw_coefficients(axes_row[0], event_numbers(estimate, causes, units), kind)
         shown_causes = (*causes, *(x for x in events.NAMES[1:] if x not in causes))[:2]
         for axes, cause in zip(axes_row[1:], shown_causes, strict=True):
             _draw_shares(axes, data, estimate, cause, units)
@@ -175,7 +182,7 @@ def draw_events(path: Path, table: Table, fit: Fit, units: Units) -> None:
     save(figure, path)
 
 
-def _draw_coefficients(axes: Axes, numbers: dict[str, report.Number], kind: str) -> None:
+def _draw_coefficients(axes: Axes, numbers: dict[str, Number], kind: str) -> None:
     """A line for each cause; the constant is another matter."""
     numbers = {name: number for name, number in numbers.items() if name != "constant"}
     for y, number in enumerate(numbers.values()):

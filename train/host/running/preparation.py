@@ -10,7 +10,7 @@ from jaxrl import checkpoint, checks, dependent_fields
 from jaxrl.types import check_metrics
 from train.host.compilation import compiled, memory
 from train.host.errors import UsageError, in_one_line
-from train.host.files import policy_files
+from train.host.files import log, policy_files
 from train.host.files.metrics_file import count_rows
 from train.host.files.rows import Counters
 from train.host.files.run_directory import CHECKPOINTS, METRICS, RunDirectory
@@ -37,6 +37,22 @@ def complete(program: Program, config: Any) -> tuple[Any, Training]:
     with distributed.refused_together():
         config = program.complete(config)
         return config, program.training(config)
+
+
+def prepare(
+    training: Training, config: Any, name: str
+) -> tuple[compiled.TracedPrograms, dict[str, np.ndarray] | None]:
+    """The traced programs of a run, and the parameters it starts from as `policy_for` has them.
+
+    Writes nothing. Raises UsageError for what does not fit.
+    """
+    settings: Config = config.run
+    if settings.resume:
+        refuse_other_config(training, config, name)
+        refuse_lost_checkpoints(config)
+    log.refuse_missing(settings.log)
+    refuse_place(settings)
+    return trace(training, config), policy_for(training, settings, name)
 
 
 def refuse_place(settings: Config) -> None:

@@ -7,9 +7,6 @@ stopped and resumed on the way. Python only starts chunks and reads what they re
 a few milliseconds, so each chunk is read before the next one starts.
 """
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,28 +26,16 @@ from train.host.files.run_directory import RunDirectory, resume_flag, shell_word
 from train.host.files.snapshots import make as make_snapshot_writer
 from train.host.machine import devices, distributed, jax_settings
 from train.host.machine.progress import Display, clock, show_activity
-from train.host.machine.quiet_libraries import output_of_children
 from train.host.machine.signals import StopRequest, interruption
 from train.host.plain_config import plain
 from train.host.program import Program, Run
-from train.host.running.preparation import (
-    compile_within_memory,
-    complete,
-    policy_for,
-    refuse_lost_checkpoints,
-    refuse_other_config,
-    refuse_place,
-    trace,
-)
+from train.host.running import final_scores
+from train.host.running.live_page import live_page
+from train.host.running.preparation import compile_within_memory, complete, prepare
 from train.host.running.session import Session
 from train.host.scoring.best import make as make_best
 from train.host.scoring.scores import agents_of
 from train.host.training import Config, Evaluation, Training
-
-ON_CPU = {"JAX_PLATFORMS": "cpu"}
-"""A page needs no accelerator, and must not take memory of the one that trains."""
-STARTED_BY = "JAXRL_STARTED_BY"
-"""Environment variable of a page: the number of the process that trains, after which it ends."""
 
 
 class Result(NamedTuple):
@@ -76,13 +61,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     # refuse what does not fit before anything is written
     with distributed.refused_together():
         jax_settings.refuse_unusable()
-        if settings.resume:
-            refuse_other_config(training, config, name)
-            refuse_lost_checkpoints(config)
-        log.refuse_missing(settings.log)
-        refuse_place(settings)
-        traced = trace(training, config)
-        policy = policy_for(training, settings, name)
+        traced, policy = prepare(training, config, name)
         new_path = "" if settings.resume else create_directory(settings.directory, name)
     # open what is written, then say where it is
     path = settings.resume or distributed.broadcast_text(new_path)
@@ -143,7 +122,9 @@ def train_and_evaluate(session: Session) -> Result:
             raise Interrupted(after_training(directory))
         with interruption(after_training(directory)):
             state = state._replace(agent=devices.move_to_one_device(state.agent))
-            return Result(directory.path, state, session.evaluate(state), counters.updates)
+            parts = session.training, session.settings, state, directory, counters.updates
+            evaluation = final_scores.evaluate(*parts, session.display)
+            return Result(directory.path, state, evaluation, counters.updates)
     except checkpoint.CheckpointError as error:
         raise UsageError(str(error)) from error
     except Exception as error:
@@ -168,22 +149,6 @@ def after_training(directory: Path | RunDirectory) -> str:
         "on with its scores and pictures, "
         f"python -m train.evaluate {shell_word(directory)} scores it"
     )
-
-
-@contextmanager
-def live_page(settings: Config, directory: RunDirectory) -> Iterator[None]:
-    """Serves the page of `--live` in a process of its own, at a lower priority."""
-    if not (settings.live and distributed.is_first()):
-        yield
-        return
-    command = [sys.executable, "-m", "train.report", str(directory), "--live"]
-    environment = os.environ | ON_CPU | {STARTED_BY: str(os.getpid())}
-    ways: Any = {"start_new_session": True, "env": environment}
-    with subprocess.Popen(command, stdout=output_of_children(), **ways) as server:
-        try:
-            yield
-        finally:
-            server.terminate()
 
 
 def create_directory(directory: str, name: str) -> str:

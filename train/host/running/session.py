@@ -1,9 +1,8 @@
 """One training in progress: chunks, record, checkpoints, signals, scores."""
 
-import logging
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +13,24 @@ from jaxrl import checkpoint
 from jaxrl.types import RunState
 from train.host.compilation import compiled
 from train.host.errors import Interrupted, NonFiniteError
-from train.host.files import metrics_file, policy_files
+from train.host.files import metrics_file
 from train.host.files.log import Log
-from train.host.files.provenance import changed_files
 from train.host.files.rows import Counters, chunk_rows, mean_score, trim_report, updated_counters
 from train.host.files.run_directory import RunDirectory, resume_flag
 from train.host.files.snapshots import SnapshotWriter
-from train.host.machine import devices, distributed, jax_settings
+from train.host.machine import devices, distributed
 from train.host.machine.members import Members
 from train.host.machine.progress import Display, clock, rate_text
 from train.host.machine.signals import StopRequest
 from train.host.numbers import quantity
-from train.host.plain_config import differences
 from train.host.running import ended_members
 from train.host.running.problems import Problem, advice, first_problem
+from train.host.running.start_state import initial_state, restored_state, with_other_draws
 from train.host.scoring.best import BestTracker
-from train.host.scoring.games import GamesEvaluation
-from train.host.scoring.scores import evaluate_run, write_evaluation
-from train.host.training import Config, Evaluation, PlayConfig, Training
+from train.host.training import Config, PlayConfig, Training
 
 MAX_RESTORES = 3
 """How often `on_nonfinite="restore"` returns to the same checkpoint."""
-
-SOURCES = ("versions", "device", "devices", "settings", "files")
-"""Entries of `meta` that the exact numbers depend on."""
-
-FOLD_IN_EACH = jax.vmap(jax.random.fold_in, in_axes=(0, None))
-_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -255,21 +245,9 @@ class Session:
     def load(self) -> tuple[RunState, Counters]:
         """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
         if checkpoint.steps(self.directory.checkpoints):
-            state, meta = self._restore()
-            jax_settings.refuse_other_draws(self.directory.path, meta)
-            counters = Counters(**meta["counters"])
-            current = {name: self.meta[name] for name in SOURCES}
-            for change in differences(
-                {name: meta.get(name, current[name]) for name in current}, current
-            ):
-                _log.warning("%s since the run was saved: it may not continue bit for bit", change)
+            state, counters = restored_state(self.directory, self.programs.like, self.meta)
         else:
-            zeros = [0] * len(self.members.seeds)
-            state = self.programs.init(self.members.starts)
-            if self.policy is not None:
-                state = state._replace(agent=policy_files.warm_start(state.agent, self.policy))
-                state = devices.place_like(state, self.programs.like)
-            counters = Counters(0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0, rows=0)
+            state, counters = initial_state(self.programs, self.members, self.policy)
         if dropped_count := self.record.cut(counters.rows):
             rows = quantity(dropped_count, "rows")
             text = f"computes again {rows} that came after update {counters.updates}"
@@ -277,15 +255,6 @@ class Session:
         self.log.begin(self.record.rows)
         self.mark_saved(counters)
         return state, counters
-
-    def _restore(self) -> tuple[RunState, dict[str, Any]]:
-        """The state and the meta of the newest checkpoint. Raises CheckpointError."""
-        folder = self.directory.checkpoints
-        try:
-            return checkpoint.restore(folder, self.programs.like)[:2]
-        except checkpoint.CheckpointError as error:
-            changes = changed_files(folder, self.meta["files"])
-            raise checkpoint.CheckpointError(f"{error}{changes}") from error
 
     def restore(
         self, counters: Counters, seconds: float, problem: Problem
@@ -300,9 +269,7 @@ class Session:
         )
         if self.best is not None:
             self.best.return_to(old_counters.updates)
-        fold_in = FOLD_IN_EACH if state.key.ndim else jax.random.fold_in
-        state = state._replace(key=fold_in(state.key, attempt))
-        state = devices.place_like(state, self.programs.like)
+        state = with_other_draws(state, attempt, self.programs.like)
         return state, old_counters._replace(
             restores=counters.restores + 1, seconds=counters.seconds + seconds
         )
@@ -312,34 +279,6 @@ class Session:
         policy, run = self.settings.on_nonfinite, str(self.resume_path or self.directory)
         remedy = advice(problem, self.meta["config"], policy, run)
         return NonFiniteError(f"{problem.description}{addition}: {remedy}")
-
-    def evaluate(self, state: RunState) -> Evaluation | None:
-        """Evaluates the trained agents, if wanted; prints and writes the scores.
-
-        `state` has its agent on one device.
-        """
-        if not self.settings.evaluates:
-            return None
-        if not distributed.is_first():
-            return None
-        training = self.training
-        if isinstance(training.evaluate, GamesEvaluation):  # kept for the next run
-            training = training._replace(evaluate=replace(training.evaluate, name="final games"))
-        evaluation = evaluate_run(training, self.settings, state)
-        write_evaluation(self.directory.path, evaluation, **self.about_agents())
-        self.display.console.print(evaluation.table)
-        self.display.say(
-            f"evaluated in {clock(evaluation.content['seconds'])}, "
-            f"after compiling for {clock(evaluation.content['compile_seconds'])}"
-        )
-        return evaluation
-
-    def about_agents(self) -> dict[str, Any]:
-        """Which agents an evaluation is of, for `eval.json`: the run may go on without another."""
-        how = {}
-        if isinstance(self.settings, PlayConfig):
-            how = {"greedy": self.settings.evaluation_greedy}
-        return {"updates": self._saved.updates, **how}
 
     def steps(self, counters: Counters) -> int:
         """Steps of each seed, in `Training.unit`."""

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.host.showing.pictures import Row
-from train.sweep.results import coordinates, pictures
+from train.sweep.results.comparisons import probabilities, profiles
+from train.sweep.results.curves import curves
+from train.sweep.results.effects import effects
+from train.sweep.results.parallel_coordinates import parallel
 from train.sweep.results.summary import Configuration, Member, varied_names
 
 
@@ -19,7 +22,7 @@ def draw(
     unit: str = "environment steps",
     measure: str = "",
 ) -> list[Path]:
-    """Writes those pictures of `pictures` and `coordinates` that can show something.
+    """Writes those pictures that can show something.
 
     The curves always; the others where numbers were varied, three of them for `parallel.png`, where
     there are two seeds, and where there is a default to compare with. `measure` is the score in the
@@ -28,18 +31,18 @@ def draw(
     paths = {name: directory / f"{name}.png" for name in ("curves", "effects", "parallel")}
     paths |= {name: directory / f"{name}.png" for name in ("profiles", "probabilities")}
     numbers = len(varied_names(configurations))
-    pictures.curves(rows, members, configurations, paths["curves"], measure or score, title, unit)
+    curves(rows, members, configurations, paths["curves"], measure or score, title, unit)
     names = ["curves"]
     if numbers:
-        coordinates.effects(configurations, paths["effects"], score, title)
+        effects(configurations, paths["effects"], score, title)
         names.append("effects")
     if numbers > 2:
-        coordinates.parallel(configurations, paths["parallel"], score, title, better)
+        parallel(configurations, paths["parallel"], score, title, better)
         names.append("parallel")
     if any(x.scores and len(x.scores) + x.failed > 1 for x in configurations):
-        pictures.profiles(configurations, paths["profiles"], score, title, better)
+        profiles(configurations, paths["profiles"], score, title, better)
         names.append("profiles")
     if any(x.improvement for x in configurations):
-        pictures.probabilities(configurations, paths["probabilities"], title)
+        probabilities(configurations, paths["probabilities"], title)
         names.append("probabilities")
     return [paths[name] for name in names]

@@ -15,7 +15,7 @@ from jaxrl.dynamics.networks.latent import Window
 from train.host.numbers import quantity
 from train.vector_field.data.data_checks import spans
 from train.vector_field.data.recordings import Data
-from train.vector_field.experiment.scores import SKIPPED
+from train.vector_field.experiment.held_out import SKIPPED
 
 Forecast = Callable[[jax.Array, jax.Array, jax.Array | None], jax.Array]
 """`(y [T, n], u [T, m], observed [T, n] or None) -> [T, K + 1, n]`: after each step, the expected

@@ -2,8 +2,9 @@
 
 from train.vector_field.config import Config
 from train.vector_field.data import step_time
+from train.vector_field.data.files.loading import inputs_by_file, load
 from train.vector_field.data.input_delays import delay_inputs
-from train.vector_field.data.recordings import Data, inputs_by_file, load
+from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import join_sessions, session_names
 from train.vector_field.data.step_time import StepTime
 

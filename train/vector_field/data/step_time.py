@@ -14,9 +14,9 @@ import numpy as np
 from train.host.machine.progress import print_line
 from train.vector_field.data.files import npz, recording_file
 from train.vector_field.data.files.content import Content
+from train.vector_field.data.files.loading import inputs_by_file
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.files.row_times import are_close
-from train.vector_field.data.recordings import inputs_by_file
 
 LONGEST = 24
 """Characters of a unit, at most."""

@@ -1,14 +1,11 @@
-"""Many online experiments in one program: every policy on every field.
+"""One online experiment: a policy chooses inputs of a field, a learner learns it, and is scored.
 
-Policies share one compiled body, but for how they choose inputs (`policy_groups`). Within a seed
-all policies have the same world, initial state and random numbers.
-
-Axes: F fields, P policies of a group, G points of the grid along each axis, d latent dimensions, Q
-states that a controller can reach; places are the grid's cells `[G, G]`, or these states `[Q]`.
+Axes: F fields, R newest samples, n channels, m inputs, G points of the grid along each axis, d
+latent dimensions, Q states that a controller can reach; places are the grid's cells `[G, G]`, or
+these states `[Q]`.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -17,27 +14,16 @@ import jax.numpy as jnp
 
 from envs.vector_field import VectorField
 from envs.vector_field.params import Params
-from jaxrl import loop
 from jaxrl.dynamics.planning import plan_objectives, stimulation
 from jaxrl.loop import TrainState
-from jaxrl.numerics.tracing import trace_once
-from jaxrl.types import PyTree, Transition
+from jaxrl.types import PyTree
 from train.vector_field.experiment import stopping
 from train.vector_field.experiment.field_errors import fields_at, relative_error
-from train.vector_field.experiment.policy_groups import (
-    NUMBERS,
-    Group,
-    Way,
-    groups,
-    map_ways,
-    way_of,
-)
-from train.vector_field.experiment.reach import reachable, scored_points, visits
+from train.vector_field.experiment.learning_loop import Ways, loop_of
+from train.vector_field.experiment.policy_groups import Group
+from train.vector_field.experiment.reach import scored_points, visits
 from train.vector_field.experiment.stopping import StopRule, Watch
-from train.vector_field.learners import Learner
-
-Ways = tuple[stimulation.Config, ...]
-"""Ways to choose inputs, as in `Group.ways`."""
+from train.vector_field.learners.learner import Learner
 
 TRAIL = 1_000
 """Number of newest latent states that are kept for pictures."""
@@ -62,17 +48,6 @@ class Experiment(NamedTuple):
     watch: Watch | tuple[()] = ()  # only where experiments may stop
 
 
-class Laboratory(NamedTuple):
-    """Runs the experiments of one seed; its trees have leading axes `[F]` or `[P, F]`."""
-
-    init: Callable[[jax.Array], tuple[PyTree, PyTree]]
-    """`key -> (agents, progress)`: dicts by the first policy of each group; `progress` also holds
-    the reachable cells."""
-    advance: Callable[[PyTree, PyTree], tuple[PyTree, PyTree, dict[str, jax.Array]]]
-    """`(agents, progress) -> (agents, progress, scores)` after `Setting.samples` steps; each score
-    is `[F, policies]`, in the order of the policies."""
-
-
 class Setting(NamedTuple):
     """What all experiments of a laboratory share."""
 
@@ -88,113 +63,6 @@ class Setting(NamedTuple):
     stop: StopRule | None = None  # None: experiments last as long as the run
     goal: tuple[float, ...] = ()  # of some policy, in coordinates of the state; empty: none
     in_turns: bool = False  # one experiment of a group after another, as suits a CPU; else at once
-
-
-def make(
-    env: VectorField,
-    worlds: Callable[[jax.Array], Params],
-    learner: Learner,
-    policies: dict[str, stimulation.Config],
-    box: float,
-    samples: int,
-    keep: int = 0,
-    stop: StopRule | None = None,
-    goal: tuple[float, ...] = (),
-    in_turns: bool = False,
-) -> Laboratory:
-    """Experiments that advance by `samples` at a time; arguments as `Setting` describes them."""
-    names, grouped = tuple(policies), groups(policies)
-    step_of = cache_by_ways(partial(make_step, env, learner))
-    keep = max(keep, samples)
-    setting = Setting(
-        env, worlds, learner, names, grouped, step_of, box, samples, keep, stop, goal, in_turns
-    )
-    return Laboratory(partial(begin_all, setting), partial(advance_all, setting))
-
-
-def begin_all(setting: Setting, key: jax.Array) -> tuple[PyTree, PyTree]:
-    """`Laboratory.init`."""
-    world_key, reach_key, start_key = jax.random.split(key, 3)
-    params, fields = setting.worlds(world_key), len(setting.env.fields)
-    find = partial(reachable, setting.env, box=setting.box)
-    within = jax.vmap(lambda p, k: find(p, key=k))(params, jax.random.split(reach_key, fields))
-    agents, experiments = {}, {}
-    for group in setting.groups:
-        keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
-        body, by_policy = partial(begin, setting), (False, False, False)
-        run = map_ways(body, group, by_policy, fields, setting.in_turns)
-        initial = run(params, within, keys)
-        agents[group.policies[0]], experiments[group.policies[0]] = initial
-    return agents, (experiments, within)
-
-
-def advance_all(
-    setting: Setting, agents: PyTree, progress: PyTree
-) -> tuple[PyTree, PyTree, dict[str, jax.Array]]:
-    """`Laboratory.advance`."""
-    experiments, within = progress
-    agents, experiments, policy_scores = dict(agents), dict(experiments), {}
-    for group in setting.groups:
-        name = group.policies[0]
-        body, by_policy = partial(advance, setting), (True, True, False)
-        run = map_ways(body, group, by_policy, len(setting.env.fields), setting.in_turns)
-        agents[name], experiments[name], group_scores = run(agents[name], experiments[name], within)
-        for i, policy in enumerate(group.policies):
-            policy_scores[policy] = {
-                measure: x[i] for measure, x in group_scores.items()
-            }  # each [F]
-    ordered_scores = [policy_scores[name] for name in setting.policies]
-    by_measure = {m: jnp.stack([x[m] for x in ordered_scores], axis=1) for m in ordered_scores[0]}
-    return agents, (experiments, within), by_measure
-
-
-def loop_of(
-    env: VectorField, learner: Learner, ways: Ways, numbers: dict, params: Params
-) -> loop.Loop:
-    """A loop of one environment and one learner, with an update after each step.
-
-    Inputs are chosen in one of the `ways`, by `numbers`, which are `Group.arguments`. Its measures
-    also hold `seen`: y, u and belief of the step.
-    """
-    way, fields = numbers["way"], {name: numbers[name] for name in NUMBERS}
-    agents = [learner.make(replace(each, **fields), params) for each in ways]
-    act_each = [each.act for each in agents]
-    agent = agents[0]  # which learns as all of them do
-
-    def act(*arguments):
-        return jax.lax.switch(way, act_each, *arguments)  # of a single one it is a call
-
-    def update(state: PyTree, rollout: Transition, key: jax.Array) -> tuple[PyTree, dict]:
-        after, measures = agent.update(state, rollout, key)
-        sample = rollout.obs, rollout.action, rollout.extras.belief.mean
-        return after, measures | {"seen": jax.tree.map(lambda x: x[0, 0], sample)}
-
-    return loop.make_loop(env, params, agent._replace(act=act, update=update), loop.Config(1, 1))
-
-
-def make_step(env: VectorField, learner: Learner, ways: Ways) -> Callable:
-    """`(numbers, params, state) -> (state, LoopMetrics)`, one step of an experiment.
-
-    Traced once for its shapes, for all levels of `vmap` and for all devices.
-    """
-
-    def step(numbers: dict, params: Params, state: TrainState):
-        return loop_of(env, learner, ways, numbers, params).update(state)
-
-    return trace_once(step)
-
-
-def cache_by_ways(function: Callable[[Ways], Callable]) -> Callable[[Ways], Callable]:
-    """`function`, called once for the same ways, which may hold traced numbers."""
-    results: dict[tuple[Way, ...], Callable] = {}
-
-    def call(ways: Ways) -> Callable:
-        names = tuple(map(way_of, ways))
-        if names not in results:
-            results[names] = function(ways)
-        return results[names]
-
-    return call
 
 
 def begin(

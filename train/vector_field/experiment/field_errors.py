@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from envs.vector_field import VectorField
 from jaxrl.types import PyTree
-from train.vector_field.learners import Learner
+from train.vector_field.learners.learner import Learner
 
 
 def fields_at(

@@ -1,15 +1,11 @@
-"""Scores of learned vector fields: field error, forecasts of held-out data, samples needed.
+"""Scores of learned vector fields: field error, forecasts of held-out data.
 
-Axes: F fields, P policies, S seeds, U rows of the record, T steps of a held-out episode, K steps
-ahead, n channels.
+Axes: F fields, P policies, S seeds, T steps of a held-out episode, K steps ahead, n channels.
 """
 
-import math
 import time
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,29 +15,21 @@ from rich import box
 from rich.table import Table
 
 from envs.vector_field import VectorField
-from envs.vector_field.params import Params
 from jaxrl.dynamics.latent_scores import k_step_r2
-from jaxrl.dynamics.planning import stimulation
 from jaxrl.types import AgentState
 from train.host.compilation import ahead_of_time
-from train.host.files.metrics_file import read_metrics
 from train.host.scoring import scores
 from train.host.training import Evaluation, TrainedAgents
 from train.vector_field.config import Config
 from train.vector_field.experiment import policy_groups
 from train.vector_field.experiment.field_errors import fields_at, relative_error
+from train.vector_field.experiment.held_out import AHEAD, SKIPPED, held_out_pair
 from train.vector_field.experiment.reach import scored_points
 from train.vector_field.factories import policy
-from train.vector_field.learners import Learner
+from train.vector_field.learners.learner import Learner
 
 SCORE = "field_error"
 """Of the first policy, the mean over the fields."""
-HELD_OUT_STEPS, AHEAD = 500, 30
-"""T and K."""
-SKIPPED = 20
-"""First steps of a held-out episode, not scored: the state estimate has to settle first."""
-Episode = tuple[jax.Array, jax.Array]
-"""Observations `[T, n]` and the inputs after them `[T, m]`."""
 
 
 def evaluate(
@@ -127,32 +115,6 @@ def experiment_measures(
     return measures
 
 
-def held_out_pair(env: VectorField, params: Params, key: jax.Array) -> tuple[Episode, Episode]:
-    """Two held-out episodes, with stimulation and without."""
-    driven_key, free_key = jax.random.split(key)
-    return held_out_episode(env, params, 1.0, driven_key), held_out_episode(
-        env, params, 0.0, free_key
-    )
-
-
-def held_out_episode(env: VectorField, params: Params, strength: float, key: jax.Array) -> Episode:
-    """`(obs [T, n], actions [T, m])` of an episode with random inputs, held for 20 steps."""
-    bound = jnp.broadcast_to(params.action_bound, (env.num_inputs,))
-    hold_policy = stimulation.Config(kind="hold", hold_steps=20, at_edge=True, strength=strength)
-    driver = stimulation.make(hold_policy, lambda nothing: nothing, -bound, bound)  # type: ignore
-    reset_key, key = jax.random.split(key)
-
-    def step(carry, _):
-        obs, state, stimulus, key = carry
-        key, act_key, step_key = jax.random.split(key, 3)
-        action, stimulus = driver.act((), state.z, stimulus, act_key)
-        after, state, *_ = env.step(step_key, state, action, params)
-        return (after, state, stimulus, key), (obs, action)
-
-    initial_carry = (*env.reset(reset_key, params), driver.init(), key)
-    return jax.lax.scan(step, initial_carry, length=HELD_OUT_STEPS)[1]
-
-
 def forecast_r2(expected: jax.Array, obs: jax.Array) -> jax.Array:
     """R² `[K + 1]` of forecasts k steps ahead, `expected` `[T, K + 1, n]`, against `obs` `[T, n]`.
 
@@ -206,142 +168,3 @@ def deviation_text(values: np.ndarray, digits: int) -> str:
     Squares are summed and divided by S - 1, as divided by S they would be too small.
     """
     return f"{values.std(ddof=1):,.{digits}f}" if len(values) > 1 else ""
-
-
-def error_curves(
-    rows: Sequence[dict[str, Any]], config: Config, measure: str = "error"
-) -> tuple[np.ndarray, np.ndarray]:
-    """`(samples [U], values [S, U, F, P])` of a measure in the record; NaN where it has none.
-
-    Where the row of a seed is lost, those of the others are left out.
-    """
-    counts = Counter(row["steps"] for row in rows)
-    whole_rows = [row for row in rows if counts[row["steps"]] == config.run.num_seeds]
-    by_seed = {
-        seed: [row for row in whole_rows if row["seed"] == seed] for seed in config.run.seeds
-    }
-    steps = np.array([row["steps"] for row in by_seed[config.run.seed]])
-    rows_of_seeds = [[row["agent"][measure] for row in by_seed[s]] for s in config.run.seeds]
-    return steps, np.array(rows_of_seeds, float)
-
-
-def comparisons(rows: list[dict[str, Any]], config: Config, at: int) -> list[dict[str, Any]]:
-    """How many times fewer samples each policy needs than each baseline after `at`, by field.
-
-    For every ordered pair of different policies: the median over seeds of `samples_ratio`, and its
-    interval. A baseline that stopped earlier, or of a run that ended earlier, counts to there.
-    """
-    steps, errors = error_curves(rows, config)
-    ends = np.broadcast_to(steps[-1], np.swapaxes(errors[:, -1], 1, 2).shape)  # [S, P, F]
-    ends = np.minimum(stops(rows, config) if config.stop_gain else ends, at)
-    pairs = []
-    for f, field in enumerate(config.env.fields):
-        for p, name in enumerate(config.policies):
-            for b, baseline in enumerate(config.policies):
-                if p != b:
-                    ratio = samples_ratio(
-                        steps, errors[:, :, f, p], errors[:, :, f, b], ends[:, b, f]
-                    )
-                    median, low, high = median_interval(ratio)
-                    pair = {"field": field, "policy": name, "baseline": baseline}
-                    pairs.append({**pair, "ratio": median, "low": low, "high": high})
-    return pairs
-
-
-def comparison_tables(directory: Path, config: Config) -> list[Table]:
-    """A table for each field: how many times fewer samples a row's policy needs than a column's."""
-    pairs = comparisons(read_metrics(directory), config, at=config.run.total_steps)
-    tables = []
-    for field in config.env.fields:
-        caption = (
-            "median over seeds, and its interval: the samples of the column over those after "
-            "which the row's error is first as low as the column's at the end"
-        )
-        title = f"{field}: times fewer samples"
-        table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for heading in ("", *config.policies):
-            table.add_column(heading, justify="right")
-        field_pairs = [x for x in pairs if x["field"] == field]
-        for name in config.policies:
-            row = {x["baseline"]: x for x in field_pairs if x["policy"] == name}
-            table.add_row(name, *(_cell(row.get(other)) for other in config.policies))
-        tables.append(table)
-    return tables
-
-
-def _cell(pair: dict[str, Any] | None) -> str:
-    """How many times fewer samples and the interval below; 0 is an error that is never as low."""
-    if pair is None:
-        return ""
-    ratio, low, high = (
-        f"{pair[name]:.1f}" if pair[name] else "never" for name in ("ratio", "low", "high")
-    )
-    return ratio if low == high else f"{ratio}\n{low}–{high}"
-
-
-def stops(rows: Sequence[dict[str, Any]], config: Config) -> np.ndarray:
-    """`[S, P, F]`: samples of each experiment, until it stopped or to the end of the record."""
-    steps, values = error_curves(rows, config, "stopped_at")
-    last = np.where(values[:, -1] > 0, values[:, -1], steps[-1])  # [S, F, P]
-    return np.swapaxes(last, 1, 2).astype(int)
-
-
-def samples_taken(directory: Path, config: Config) -> np.ndarray | None:
-    """`[S, P, F]`, as `stops`, from the record of a run; None where experiments cannot stop."""
-    return stops(read_metrics(directory), config) if config.stop_gain else None
-
-
-def stops_table(rows: list[dict[str, Any]], config: Config) -> Table:
-    """A row for each field and policy: after how many samples it gained too little."""
-    _, stop_steps = error_curves(rows, config, "stopped_at")
-    counts, num_seeds = stops(rows, config), len(config.run.seeds)
-    caption = f"an experiment stops when it gains less than {config.stop_gain:g} nats a sample"
-    table = Table(title="samples taken", caption=caption)
-    for heading in ("field", "policy", "samples", "± sd", "stopped"):
-        table.add_column(heading, justify="left" if heading in ("field", "policy") else "right")
-    for f, field in enumerate(config.env.fields):
-        for p, name in enumerate(config.policies):
-            samples = counts[:, p, f]
-            share = f"{int((stop_steps[:, -1, f, p] > 0).sum())} of {num_seeds}"
-            numbers = f"{samples.mean():,.0f}", deviation_text(samples, 0)
-            table.add_row(field, name, *numbers, share)
-        table.add_section()
-    return table
-
-
-def invalid_plans(rows: list[dict[str, Any]], config: Config) -> dict[str, int]:
-    """The number of plans of a run whose cost was not finite, by policy; without zeros."""
-    _, values = error_curves(rows, config, "invalid_plans")  # counted since the start
-    counts = values[:, -1].sum(axis=(0, 1)).astype(int)
-    return {name: int(n) for name, n in zip(config.policies, counts, strict=True) if n}
-
-
-def samples_ratio(
-    steps: np.ndarray, errors: np.ndarray, baseline: np.ndarray, at: np.ndarray | int
-) -> np.ndarray:
-    """How many times fewer samples than `at` reach the error of the baseline after `at`, `[S]`.
-
-    `errors` and `baseline` `[S, U]` at `steps` `[U]`; `at` is one number or `[S]`, and the last
-    step where that is less. For each seed `at` divided by the number of samples after which the
-    error is first as low; 0 if it never is. As curves are noisy and may cross early, even a
-    baseline compared with itself may get more than 1.
-    """
-    ends = np.searchsorted(steps, np.minimum(at, steps[-1]))
-    ends = np.broadcast_to(ends, len(baseline))
-    target = np.take_along_axis(baseline, ends[:, None], axis=1)
-    reached = errors <= target
-    first = steps[np.argmax(reached, axis=1)]
-    return np.where(reached.any(axis=1), steps[ends] / first, 0.0)
-
-
-def median_interval(values: np.ndarray) -> tuple[float, float, float]:
-    """`(median, low, high)`: `low` and `high` are two of the values, an interval of the median.
-
-    With six values or more its confidence is at least 95 % for any distribution, as the number of
-    values below the median is binomial. With fewer it spans all values.
-    """
-    ordered, count = np.sort(values), len(values)
-    below = np.cumsum([math.comb(count, k) for k in range(count)]) / 2**count
-    drop = max((k + 1 for k in range(count // 2) if 2 * below[k] <= 0.05), default=0)
-    inner = ordered[drop - 1 : count - drop + 1] if drop else ordered
-    return float(np.median(values)), float(inner[0]), float(inner[-1])

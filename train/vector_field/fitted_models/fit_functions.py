@@ -36,7 +36,7 @@ from jaxrl.dynamics.state_space.smoother import smooth_states
 from train.host.compilation import cpu_kernels
 from train.vector_field.config import Config
 from train.vector_field.data.sessions import map_sessions
-from train.vector_field.learners import LatentModel, StateSpaceFunctions
+from train.vector_field.learners.learner import LatentModel, StateSpaceFunctions
 from train.vector_field.recorded import baselines, state_space
 from train.vector_field.recorded.choices import trials
 from train.vector_field.recorded.dynamics_problem import Problem, prediction_of

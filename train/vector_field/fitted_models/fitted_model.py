@@ -26,7 +26,7 @@ from train.vector_field.fitted_models.arguments import (
     until_effect,
     whole_number,
 )
-from train.vector_field.learners import LatentModel, StateSpaceFunctions
+from train.vector_field.learners.learner import LatentModel, StateSpaceFunctions
 
 
 class Moment(NamedTuple):

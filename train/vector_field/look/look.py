@@ -24,8 +24,9 @@ from train.host.machine.progress import print_line
 from train.host.numbers import quantity
 from train.host.program import Program
 from train.vector_field.config import Config
+from train.vector_field.data.files.loading import inputs_by_file
 from train.vector_field.data.reading import read_data, step_time_of
-from train.vector_field.data.recordings import Data, inputs_by_file
+from train.vector_field.data.recordings import Data
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.look import facts, picture
 from train.vector_field.look.facts import Channels, Gaps, Inputs, Spectrum, Table

@@ -17,7 +17,7 @@ from train.host.numbers import quantity
 from train.host.showing import pictures
 from train.host.showing.pictures import BLUE, GREY, STEPS, VERMILLION, Row
 from train.vector_field.config import Config
-from train.vector_field.experiment.scores import error_curves, stops
+from train.vector_field.experiment.run_record import error_curves, stops
 from train.vector_field.pictures.maps import ticks
 from train.vector_field.recorded import baselines
 

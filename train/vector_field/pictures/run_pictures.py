@@ -18,8 +18,7 @@ from train.host.files import metrics_file, whole_files
 from train.host.scoring import scores
 from train.vector_field.config import Config
 from train.vector_field.data.step_time import StepTime
-from train.vector_field.experiment import policy_groups
-from train.vector_field.experiment import scores as field_scores
+from train.vector_field.experiment import policy_groups, run_record
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.factories import make_env, make_learner, policies_of
 from train.vector_field.pictures import curves, maps, series
@@ -89,7 +88,7 @@ def draw_channels(
     `samples` are those of `recordings.write_experiments`, `[S, P, F, T, ...]`.
     """
     observed, inputs = (samples[name][0, 0, 0] for name in ("y", "u"))
-    sample_counts = field_scores.samples_taken(directory, config)
+    sample_counts = run_record.samples_taken(directory, config)
     if sample_counts is not None:
         observed, inputs = observed[: sample_counts[0, 0, 0]], inputs[: sample_counts[0, 0, 0]]
     begin = max(0, len(observed) - series.STEPS - SETTLING)

@@ -24,7 +24,7 @@ from train.host.program import EpisodeSelection, Run
 from train.host.showing.episodes import Bars, Episode, Recording, Scene
 from train.host.showing.live import Edit, Live
 from train.vector_field.config import SAMPLES_PER_UPDATE, Config
-from train.vector_field.experiment import scores
+from train.vector_field.experiment import run_record
 from train.vector_field.experiment.policy_groups import select_experiment
 from train.vector_field.experiment.reach import grid_points, project
 from train.vector_field.factories import learns_observation, make_env, make_learner, policies_of
@@ -53,7 +53,7 @@ def show(run: Run, selection: EpisodeSelection) -> Scene | None:
     # How many samples of each experiment are shown.
     s = selection.member
     lengths = np.full(samples["z"].shape[:3], selection.limit)
-    sample_counts = scores.samples_taken(run.directory, config)
+    sample_counts = run_record.samples_taken(run.directory, config)
     lengths = lengths if sample_counts is None else np.minimum(lengths, sample_counts)
     # What the learner forecasts of each, as it is at the end; then an episode for each experiment.
     expected = lambda s, p, f: series.align_forecasts(

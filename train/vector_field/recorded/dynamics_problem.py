@@ -19,7 +19,7 @@ from train.vector_field.data.oddities import oddities
 from train.vector_field.data.reading import read_data
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import longest_session, map_sessions, parts_of
-from train.vector_field.experiment.scores import AHEAD, SKIPPED
+from train.vector_field.experiment.held_out import AHEAD, SKIPPED
 from train.vector_field.recorded import (
     session_fits,
     state_space,

@@ -24,7 +24,7 @@ from train.vector_field.config import Config
 from train.vector_field.data.reading import step_time_of
 from train.vector_field.data.sessions import parts_of
 from train.vector_field.data.step_time import StepTime, step_length_text
-from train.vector_field.experiment.scores import AHEAD
+from train.vector_field.experiment.held_out import AHEAD
 from train.vector_field.recorded import (
     baseline_forecasts,
     baselines,

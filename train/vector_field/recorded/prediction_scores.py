@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from train.vector_field.data.recordings import Data
-from train.vector_field.experiment.scores import SKIPPED
+from train.vector_field.experiment.held_out import SKIPPED
 from train.vector_field.recorded import predictive
 
 INTERVALS_AT = (1, 10, 30)

@@ -31,7 +31,7 @@ from train.vector_field.data.oddities import oddities, unusual_scales
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.step_time import StepTime, step_length_text
-from train.vector_field.experiment.scores import AHEAD, SKIPPED
+from train.vector_field.experiment.held_out import AHEAD, SKIPPED
 from train.vector_field.factories import make_model
 from train.vector_field.recorded import baselines
 

@@ -20,7 +20,8 @@ from train.host.errors import UsageError
 from train.host.files.run_directory import RunDirectory
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.fitted_models.fitted_model import Allowance, FittedModel, Moment, make
-from train.vector_field.learners import make_latent_model, own_variance
+from train.vector_field.learners.learner import make_latent_model
+from train.vector_field.learners.state_space import own_variance
 from train.vector_field.stream import settings
 from train.vector_field.stream.guard import RigLimits
 from train.vector_field.stream.journal import Journal

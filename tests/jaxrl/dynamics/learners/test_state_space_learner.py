@@ -246,9 +246,9 @@ def test_inputs_are_random_where_plans_have_kept_the_state():
 @pytest.mark.slow
 def test_the_field_is_learned_within_500_samples():
     """Far better than a field of 0, whose error is 1, with twenty channels nobody knows."""
-    from train.vector_field import learners
     from train.vector_field.experiment.field_errors import fields_at, relative_error
     from train.vector_field.experiment.reach import scored_points
+    from train.vector_field.learners.state_space import state_space
 
     env = VectorField("limit_cycle", "linear", "gaussian", 20)
     models = tuple(
@@ -256,7 +256,7 @@ def test_the_field_is_learned_within_500_samples():
         for field in (Grid(per_axis=8, half_width=4.0),)
     )
     config = Config(capacity=500, policy=stimulation.Config(kind="myopic"))
-    learner = learners.state_space(env, config, models, ["rbf"])
+    learner = state_space(env, config, models, ["rbf"])
     points = scored_points(2.0, 2)
 
     def error(key):

@@ -22,11 +22,13 @@ from jaxrl.types import Agent
 from tests.train import untrained
 from tests.train.durotaxis.colonies import SMALL
 from tests.train.images import assert_drawn
-from train.durotaxis import evaluation, pictures, scene, spawn_pictures, strip_pictures
+from train.durotaxis import pictures, scene, spawn_pictures, strip_pictures
 from train.durotaxis.config import Config, Experiment, make_env
 from train.durotaxis.episodes import chances, shown, tables
 from train.durotaxis.episodes import playing as colonies
 from train.durotaxis.episodes.record import Episode
+from train.durotaxis.evaluation import evaluate
+from train.durotaxis.evaluation.options import Options, apply_options
 from train.durotaxis.presets import PRESETS
 from train.durotaxis.program import PROGRAM
 from train.host.errors import UsageError
@@ -105,10 +107,10 @@ def test_an_episode_is_placed_as_its_goal_is(goal: str):
 
 @pytest.mark.slow
 def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(evaluation, "make_parts", parts_of)
+    monkeypatch.setattr(evaluate, "make_parts", parts_of)
     config = make_config(goal="up", **PHYSICAL)
     run = Run(tmp_path, PROGRAM, config, 0, [()])
-    evaluation.evaluate(run, evaluation.Options("", episodes=2, graphml=True))
+    evaluate.evaluate(run, Options("", episodes=2, graphml=True))
     (folder,) = tmp_path.glob("eval-*")
     with (folder / "trajectory.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -180,8 +182,8 @@ def test_a_page_has_the_units_and_the_direction_of_its_run():
 
 
 def test_flags_of_evaluation_turn_and_measure():
-    options = evaluation.Options("", goal="left", units="physical", pixel_size=0.5)
-    changed_experiment = evaluation.apply_options(Experiment(), options)
+    options = Options("", goal="left", units="physical", pixel_size=0.5)
+    changed_experiment = apply_options(Experiment(), options)
     assert (changed_experiment.goal, changed_experiment.units, changed_experiment.pixel_size) == (
         "left",
         "physical",
@@ -192,7 +194,7 @@ def test_flags_of_evaluation_turn_and_measure():
     flags += [{"pixel_size": 2.0}]
     for flag in flags:
         with pytest.raises(UsageError, match="would have no effect without"):
-            evaluation.apply_options(Experiment(), evaluation.Options("", **flag))
+            apply_options(Experiment(), Options("", **flag))
 
 
 @pytest.mark.slow

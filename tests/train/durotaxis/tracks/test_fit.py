@@ -21,12 +21,13 @@ from train.durotaxis.tracks import (
     ground,
     pictures,
     recording,
-    report,
     tables,
 )
 from train.durotaxis.tracks.fitting import Fit
 from train.durotaxis.tracks.ground import law_ground
 from train.durotaxis.tracks.recording import FRAMES, TRUTH
+from train.durotaxis.tracks.report.cautions import left_out_line, open_line
+from train.durotaxis.tracks.report.numbers import Number, event_numbers, hill_band, spawning_numbers
 
 GROUND = law_ground(**recording.EXAMPLE_GROUND)
 
@@ -128,7 +129,7 @@ def test_the_band_of_distances_is_as_wide_as_the_curvature_says(law, by_noise):
     laws = Fit(law, estimate, estimate, estimate, (), (), True)
     births = np.full(4, 10.0, np.float32)
     data = Displacements(births, births, births, births, births, 1.0, 8.0)
-    value, low, high = report.hill_band(laws, data, np.array([3.0]))  # where α is half of γ
+    value, low, high = hill_band(laws, data, np.array([3.0]))  # where α is half of γ
     deviation = np.sqrt(4.5**2 / 100 + 4.5**2 / 25 + by_noise**2 / 400)
     np.testing.assert_allclose(value, 5.5 if law == "directed" else 4.5, rtol=1e-6)
     np.testing.assert_allclose(high - value, 1.96 * deviation, rtol=1e-4)
@@ -201,7 +202,7 @@ def test_the_numbers_of_isotropic_colonies_are_no_distances():
     x, y = spawning.land(jax.random.key(0), law, "isotropic", middle, middle, stiff, 1000, 1000)
     np.testing.assert_allclose([np.std(x), np.std(y)], 1 + 2 * 6.0, rtol=0.02)
     meanings = {
-        law: report.spawning_numbers(flat_fit(law), PIXELS)["gamma"].meaning
+        law: spawning_numbers(flat_fit(law), PIXELS)["gamma"].meaning
         for law in ("directed", "isotropic")
     }
     assert meanings["directed"] == "distance of children on very stiff ground"
@@ -227,16 +228,16 @@ def test_events_are_told_and_drawn_in_units(tmp_path, monkeypatch):
     pictures.draw_events(tmp_path, table, fit._replace(death_causes=()), units)  # of no cause
     words = [text.get_text() for text in figures[1].legends[0].get_texts()]
     assert words == ["95 % interval", "estimate", "fitted law", "share seen, 90 % interval"]
-    constant = report.event_numbers(fit.deaths, fit.death_causes, units)["constant"]
+    constant = event_numbers(fit.deaths, fit.death_causes, units)["constant"]
     assert constant.meaning.endswith("in the middle of 32, on ground of stiffness 4 kPa")
-    own = report.event_numbers(fit.deaths, fit.death_causes, PIXELS)["constant"]
+    own = event_numbers(fit.deaths, fit.death_causes, PIXELS)["constant"]
     assert own.meaning.endswith("in the middle of 32, on ground of stiffness 1")
 
 
 def test_a_single_birth_is_one():
-    line = report.left_out_line(1, "near an edge,")
+    line = left_out_line(1, "near an edge,")
     assert line == "1 birth near an edge, is left out of the law of spawning"
-    assert report.left_out_line(2, "near an edge,").startswith("2 births near an edge, are left")
+    assert left_out_line(2, "near an edge,").startswith("2 births near an edge, are left")
 
 
 def test_the_legend_of_simulated_colonies_names_all_curves_and_fits(tmp_path, monkeypatch):
@@ -298,6 +299,6 @@ def test_mistakes_are_told_in_one_line(line, message, capsys):
 )
 def test_an_interval_without_an_end_is_told_as_what_it_is(name, low, high, line):
     """A direction has all of them or an interval; it has no upper end that others may lack."""
-    assert report.open_line(name, report.Number(1.0, low, high, "", "")) == line
-    in_unit = report.open_line(name, report.Number(1.0, low, high, "µm", ""))
+    assert open_line(name, Number(1.0, low, high, "", "")) == line
+    in_unit = open_line(name, Number(1.0, low, high, "µm", ""))
     assert in_unit == line.replace("8.5", "8.5 µm").replace("and 2", "and 2 µm")

@@ -10,9 +10,10 @@ from PIL import Image
 from envs.durotaxis.tracks import events
 from envs.durotaxis.tracks.spawning import Displacements
 from tests.train.durotaxis.tracks import track_files
-from train.durotaxis.tracks import command, fitting, recording, report, tables
+from train.durotaxis.tracks import command, fitting, recording, tables
 from train.durotaxis.tracks.files import formats
 from train.durotaxis.tracks.ground import law_ground, measured_ground, refuse_outside
+from train.durotaxis.tracks.report.cautions import soft_line
 from train.durotaxis.tracks.tracks import Rows, assemble
 
 GROUND = law_ground(False, 0.1, 1.0, 60, 50)
@@ -87,7 +88,7 @@ def test_ground_without_stiffness_is_refused_and_told():
     assert command.steepness(tracks, law_ground(False, -0.1, 1.2, 60, 50)) == pytest.approx(
         np.median([0.1 / 1.1, 0.1 / 0.1])
     )
-    assert "5 of 12 births have a parent on stiffness of 0 or less" in report.soft_line(
+    assert "5 of 12 births have a parent on stiffness of 0 or less" in soft_line(
         make([0] * 5 + [1] * 7)
     )
 

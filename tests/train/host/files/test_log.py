@@ -22,7 +22,7 @@ from train.host.command_line.command import main
 from train.host.files import log, metrics_file
 from train.host.files.log import numbers_of
 from train.host.files.metrics_file import read_metrics
-from train.host.running import run as host
+from train.host.running import preparation
 from train.host.running.run import run
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -248,7 +248,7 @@ def test_a_package_that_is_missing(
     """One line, before anything is traced or written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delattr(host, "trace")
+    monkeypatch.delattr(preparation, "trace")
     assert main(tiny.PROGRAM, ["--run.log", kind]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)

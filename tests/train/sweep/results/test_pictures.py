@@ -11,7 +11,12 @@ from matplotlib.lines import Line2D
 from jaxrl.numerics import statistics
 from tests.train.images import saved_figures, size, words_fit
 from tests.train.sweep.results.sweeps import sweep
-from train.sweep.results import coordinates, gallery, pictures
+from train.sweep.results import gallery
+from train.sweep.results.comparisons import SHOWN, probabilities, profiles
+from train.sweep.results.curves import align_curves, curves, middle_half
+from train.sweep.results.effects import BINS, effects, middle_line
+from train.sweep.results.parallel_coordinates import parallel
+from train.sweep.results.scales import TICKS, fence, scale_of
 from train.sweep.results.summary import summarise
 
 GRID = [
@@ -68,7 +73,7 @@ def test_the_best_and_the_default_stand_out(tmp_path):
     members, rows = sweep([{"rate": i} for i in range(64)], seeds=3)
     with saved_figures() as figures:
         arguments = (tmp_path / "curves.png", "points", "A sweep")
-        pictures.curves(rows, members, summarise(members, default=10), *arguments)
+        curves(rows, members, summarise(members, default=10), *arguments)
     widths = widths_of(figures[0])
     assert len(widths) == 64
     assert sum(width == 2 for width in widths) == 7
@@ -82,7 +87,7 @@ def test_a_curve_is_the_interquartile_mean_of_seeds_that_did_not_fail(tmp_path):
     members, rows = sweep([{"rate": 1}], seeds=6, failed=(2,))
     with saved_figures() as figures:
         arguments = (tmp_path / "curves.png", "points", "A sweep")
-        pictures.curves(rows, members, summarise(members), *arguments)
+        curves(rows, members, summarise(members), *arguments)
     (line,) = [x for x in figures[0].axes[0].lines if x.get_linewidth() == 2]
     expected = [
         statistics.interquartile_mean(
@@ -103,7 +108,7 @@ def test_seeds_that_share_no_steps_are_drawn_each_by_itself(tmp_path, seeds):
     rows = [row for row in rows if row["steps"] in ((1000, 2000), (5000,), (4000,))[row["member"]]]
     with saved_figures() as figures:
         arguments = (tmp_path / "curves.png", "points", "A sweep")
-        pictures.curves(rows, members, summarise(members), *arguments)
+        curves(rows, members, summarise(members), *arguments)
     (axes,) = figures[0].axes
     assert sorted(heights(x).size for x in axes.lines) == [1] * (seeds - 1) + [2]
     low, high = axes.get_ylim()
@@ -113,7 +118,7 @@ def test_seeds_that_share_no_steps_are_drawn_each_by_itself(tmp_path, seeds):
 def test_seeds_are_aligned_where_all_are_known():
     lines = [(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0]))]
     lines.append((np.array([2.0, 6.0]), np.array([0.0, 4.0])))
-    x, y = pictures.align_curves(lines)
+    x, y = align_curves(lines)
     np.testing.assert_array_equal(x, [2, 4])
     np.testing.assert_array_equal(y, [[2, 4], [0, 2]])
 
@@ -122,12 +127,12 @@ def test_seeds_are_aligned_where_all_are_known():
 def test_the_middle_half_is_the_interquartile_mean(seeds):
     y = np.random.default_rng(seeds).normal(size=(2, seeds, 3))
     expected = [[statistics.interquartile_mean(x[:, k]) for k in range(3)] for x in y]
-    np.testing.assert_allclose(pictures.middle_half(y), expected)
+    np.testing.assert_allclose(middle_half(y), expected)
 
 
 def test_one_that_diverged_does_not_flatten_the_others():
-    assert pictures.fence(np.array([1.0, 2.0, 3.0, 2.5, -1e6])) == (1.0, 3.0)
-    assert pictures.fence(np.array([7.0])) == (7.0, 7.0)
+    assert fence(np.array([1.0, 2.0, 3.0, 2.5, -1e6])) == (1.0, 3.0)
+    assert fence(np.array([7.0])) == (7.0, 7.0)
 
 
 def test_the_end_of_the_best_is_seen_though_most_learn_little(tmp_path):
@@ -138,7 +143,7 @@ def test_the_end_of_the_best_is_seen_though_most_learn_little(tmp_path):
         row["finished"]["points"] = 100.0 * (is_best and row["steps"] == 5000)
     with saved_figures() as figures:
         arguments = (tmp_path / "curves.png", "points", "A sweep")
-        pictures.curves(rows, members, summarise(members), *arguments)
+        curves(rows, members, summarise(members), *arguments)
     low, high = figures[0].axes[0].get_ylim()
     assert low <= 0 < 100 <= high
 
@@ -148,7 +153,7 @@ def test_each_number_has_a_panel_with_all_its_members(tmp_path):
     members, _ = sweep(GRID, seeds=2, failed=(5,))
     with saved_figures() as figures:
         configurations = summarise(members, default=0)
-        coordinates.effects(configurations, tmp_path / "effects.png", "points", "A sweep")
+        effects(configurations, tmp_path / "effects.png", "points", "A sweep")
     panels = [axes for axes in figures[0].axes if axes.get_visible()]
     names = [axes.get_xlabel() for axes in panels]
     assert names == ["learning rate", "normalise", "steps with a long name"]
@@ -174,20 +179,20 @@ def test_the_legend_of_effects_names_the_dots_that_there_are(tmp_path, default, 
     members, _ = sweep([{"a": 1.0}, {"a": 2.0}, {"a": 3.0}], seeds=3)
     with saved_figures() as figures:
         configurations = summarise(members, default=default)
-        coordinates.effects(configurations, tmp_path / "e.png", "points", "A sweep")
+        effects(configurations, tmp_path / "e.png", "points", "A sweep")
     assert legend_of(figures[0]) == [*labels, "interquartile mean"]
 
 
 def test_the_line_of_an_effect_is_the_mean_at_each_value():
     places, scores = np.array([1, 1, 1, 1, 2, 2.0]), np.array([0, 1, 2, 30, 5, 6.0])
-    x, y = coordinates.middle_line(places, scores)
+    x, y = middle_line(places, scores)
     np.testing.assert_array_equal((x, y), ([1, 2], [1.5, 5.5]))
 
 
 def test_values_that_hardly_repeat_are_taken_together():
     places = np.arange(80.0)
-    x, y = coordinates.middle_line(places, 2 * places)
-    assert len(x) == coordinates.BINS
+    x, y = middle_line(places, 2 * places)
+    assert len(x) == BINS
     np.testing.assert_allclose(y, 2 * x)
     np.testing.assert_allclose(x, np.arange(4.5, 80, 10))
 
@@ -209,9 +214,9 @@ def test_values_that_hardly_repeat_are_taken_together():
     ],
 )
 def test_an_axis_suits_its_values(values, kind):
-    scale = coordinates.scale_of(values)
+    scale = scale_of(values)
     assert scale.kind == kind
-    assert len(scale.ticks()) <= coordinates.TICKS
+    assert len(scale.ticks()) <= TICKS
     shares = [scale.share(scale.place(value)) for value in values]
     assert {min(shares), max(shares)} == {0.0, 1.0}
     assert len(set(shares)) == len(values)
@@ -223,7 +228,7 @@ def test_parallel_coordinates_have_a_line_each_the_best_on_top(tmp_path):
         configurations = summarise(members, default=3)
         for better in ("higher", "lower"):
             ranked = summarise(members, better, default=3)
-            coordinates.parallel(ranked, tmp_path / "p.png", "points", "A sweep", better)
+            parallel(ranked, tmp_path / "p.png", "points", "A sweep", better)
     for figure in figures:
         lines = [
             line
@@ -252,8 +257,8 @@ def test_profiles_step_down_at_the_scores(tmp_path):
     members, _ = sweep([{"rate": i} for i in range(9)], seeds=4, failed=(0,))
     with saved_figures() as figures:
         arguments = (tmp_path / "profiles.png", "points", "A sweep")
-        pictures.profiles(summarise(members, default=0), *arguments)
-        pictures.profiles(summarise(members, "lower", default=0), *arguments, "lower")
+        profiles(summarise(members, default=0), *arguments)
+        profiles(summarise(members, "lower", default=0), *arguments, "lower")
     for figure, sign in zip(figures, (1, -1), strict=True):
         lines = figure.axes[0].lines
         assert len(lines) == 5  # four of the best, and the default
@@ -269,9 +274,9 @@ def test_probabilities_have_a_row_each(tmp_path):
     members, _ = sweep([{"rate": i} for i in range(40)], seeds=2)
     with saved_figures() as figures:
         configurations = summarise(members, default=20)
-        pictures.probabilities(configurations, tmp_path / "probabilities.png", "A sweep")
+        probabilities(configurations, tmp_path / "probabilities.png", "A sweep")
     (axes,) = figures[0].axes
-    assert len(axes.containers) == pictures.SHOWN
+    assert len(axes.containers) == SHOWN
     labels = [text.get_text() for text in axes.get_yticklabels()]
     assert labels[:2] == ["rate 39", "rate 38"]
     assert "rate 20" not in labels
@@ -284,12 +289,12 @@ def test_nothing_to_show_is_said_in_one_line(tmp_path):
     members, rows = sweep([{"a": 1}, {"a": 2}], seeds=1)
     configurations = summarise(members, default=0)
     cases = [
-        (lambda: pictures.curves([], members, configurations, path, "points", ""), "no rows"),
-        (lambda: pictures.curves(rows, members, configurations, path, "x", ""), "'x' is not in"),
-        (lambda: pictures.profiles(configurations, path, "points", ""), "two seeds"),
-        (lambda: pictures.probabilities(configurations, path, ""), "compared with the default"),
-        (lambda: coordinates.effects([], path, "points", ""), "no number was varied"),
-        (lambda: coordinates.parallel(configurations, path, "points", ""), "1 numbers were"),
+        (lambda: curves([], members, configurations, path, "points", ""), "no rows"),
+        (lambda: curves(rows, members, configurations, path, "x", ""), "'x' is not in"),
+        (lambda: profiles(configurations, path, "points", ""), "two seeds"),
+        (lambda: probabilities(configurations, path, ""), "compared with the default"),
+        (lambda: effects([], path, "points", ""), "no number was varied"),
+        (lambda: parallel(configurations, path, "points", ""), "1 numbers were"),
     ]
     for draw, message in cases:
         with pytest.raises(ValueError, match=message) as caught:

@@ -8,7 +8,7 @@ import pytest
 
 from train.vector_field.data import episodes, recordings
 from train.vector_field.data.recordings import Data
-from train.vector_field.experiment.scores import SKIPPED
+from train.vector_field.experiment.held_out import SKIPPED
 from train.vector_field.recorded import baselines
 
 

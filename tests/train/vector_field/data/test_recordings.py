@@ -7,6 +7,7 @@ import pytest
 
 from tests.train.vector_field.data.recording_files import LENGTHS, RNG, SPIKES, U, Y, save_arrays
 from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 
 
 def test_episodes_of_unequal_length_in_three_ways(tmp_path):
@@ -20,20 +21,20 @@ def test_episodes_of_unequal_length_in_three_ways(tmp_path):
         save_arrays(tmp_path / f"{e}.npz", y=Y[e, :length], u=U[e, :length])
         for e, length in enumerate(LENGTHS)
     ]
-    expected = recordings.load(one)
+    expected = loading.load(one)
     np.testing.assert_array_equal(expected.lengths, LENGTHS)
     np.testing.assert_array_equal(expected.observed, np.broadcast_to(~is_padding, Y.shape))
     np.testing.assert_array_equal(expected.y, np.where(is_padding, 0, Y).astype(np.float32))
     np.testing.assert_array_equal(expected.u, np.where(is_padding, 0, U).astype(np.float32))
     assert expected.is_complete
     for other in (nans, files):
-        assert_same_data(recordings.load(other), expected)
+        assert_same_data(loading.load(other), expected)
 
 
 def test_nan_is_a_missing_sample(tmp_path):
     y = Y[0].copy()
     y[3:6], y[10, 2], y[-5:] = np.nan, np.nan, np.nan  # at the end the inputs are known
-    data = recordings.load(save_arrays(tmp_path / "gap.npz", y=y, u=U[0]))
+    data = loading.load(save_arrays(tmp_path / "gap.npz", y=y, u=U[0]))
     np.testing.assert_array_equal(data.observed[0], ~np.isnan(y))
     assert data.lengths == [50]
     assert not data.is_complete
@@ -42,15 +43,15 @@ def test_nan_is_a_missing_sample(tmp_path):
 
 def test_a_file_is_read_once_until_it_changes(tmp_path):
     path = save_arrays(tmp_path / "data.npz", y=Y[0], u=U[0])
-    before = recordings.load(path)
-    assert recordings.load([path]) is before
+    before = loading.load(path)
+    assert loading.load([path]) is before
     with pytest.raises(ValueError, match="read-only"):
         before.y[:] = 0  # it would change what the next reader gets
     save_arrays(tmp_path / "data.npz", y=Y[1, :40], u=U[1, :40])
-    np.testing.assert_array_equal(recordings.load(path).y[0], Y[1, :40].astype(np.float32))
+    np.testing.assert_array_equal(loading.load(path).y[0], Y[1, :40].astype(np.float32))
     (tmp_path / "data.npz").unlink()
     with pytest.raises(ValueError, match="there is no file"):
-        recordings.load(path)
+        loading.load(path)
 
 
 def assert_same_data(data: recordings.Data, expected: recordings.Data) -> None:
@@ -61,7 +62,7 @@ def assert_same_data(data: recordings.Data, expected: recordings.Data) -> None:
 def test_arrays_of_other_kinds_and_axes_are_the_same_data(tmp_path):
     """Booleans, one channel or input without an axis, columns of MATLAB, whole floats."""
     number = iter(range(100))
-    load = lambda **arrays: recordings.load(save_arrays(tmp_path / f"{next(number)}.npz", **arrays))
+    load = lambda **arrays: loading.load(save_arrays(tmp_path / f"{next(number)}.npz", **arrays))
     raster, u = RNG.random((3, 50, 4)) < 0.2, U[..., :1]
     counts = raster.astype(float)
     expected = load(y=counts, u=u)
@@ -81,10 +82,10 @@ def test_arrays_of_other_kinds_and_axes_are_the_same_data(tmp_path):
 
 
 def test_episodes_in_a_row(tmp_path):
-    expected = recordings.load(save_arrays(tmp_path / "a.npz", y=Y, u=U, lengths=LENGTHS))
+    expected = loading.load(save_arrays(tmp_path / "a.npz", y=Y, u=U, lengths=LENGTHS))
     row = lambda x: np.concatenate([part[:n] for part, n in zip(x, LENGTHS, strict=True)])
     file = save_arrays(tmp_path / "b.npz", y=row(Y), u=row(U), lengths=LENGTHS.astype(float))
-    assert_same_data(recordings.load(file), expected)
+    assert_same_data(loading.load(file), expected)
 
 
 TWO = {**SPIKES, "u": np.ones((2, 10, 1)), "lengths": [10, 5]}
@@ -146,7 +147,7 @@ TWO = {**SPIKES, "u": np.ones((2, 10, 1)), "lengths": [10, 5]}
 )
 def test_what_cannot_be_is_refused_in_one_line(tmp_path, arrays, message):
     with pytest.raises(ValueError, match=re.escape(message)) as error:
-        recordings.load(save_arrays(tmp_path / "data.npz", **arrays))
+        loading.load(save_arrays(tmp_path / "data.npz", **arrays))
     assert "\n" not in str(error.value)
 
 
@@ -154,7 +155,7 @@ def test_files_must_fit_together(tmp_path):
     first = save_arrays(tmp_path / "a.npz", y=Y, u=U)
     second = save_arrays(tmp_path / "b.npz", y=Y[..., :3], u=U)
     with pytest.raises(ValueError, match=r"b.npz has 3 channels and 2 inputs, and .*a.npz 4 and 2"):
-        recordings.load([first, second])
+        loading.load([first, second])
 
 
 def test_what_is_no_file_of_arrays_is_refused(tmp_path):
@@ -162,7 +163,7 @@ def test_what_is_no_file_of_arrays_is_refused(tmp_path):
     path.write_text("y, u")
     for name, message in ((path, "cannot be read"), (tmp_path / "none.npz", "there is no file")):
         with pytest.raises(ValueError, match=message):
-            recordings.load(str(name))
+            loading.load(str(name))
 
 
 SMALL = np.random.default_rng(1).normal(size=(90, 2))
@@ -179,7 +180,7 @@ def test_what_float32_would_round_to_few_values_is_refused(tmp_path, name, offse
     arrays = {"y": SMALL, "u": SMALL, name: x}
     span = np.nanmax(x[:, 1]) - np.nanmin(x[:, 1])
     with pytest.raises(ValueError, match=f"channel 1 of {name} in ") as error:
-        recordings.load(save_arrays(tmp_path / "far.npz", **arrays))
+        loading.load(save_arrays(tmp_path / "far.npz", **arrays))
     assert f"has a spread of {span:.2g} around {offset:.2g}, which float32" in str(error.value)
     assert str(error.value).endswith("cannot hold: subtract its mean")
 
@@ -190,7 +191,7 @@ def test_what_float32_holds_is_taken(tmp_path):
     constant = np.full(SMALL.shape, 1234.1)
     constant[1] = np.nextafter(constant[1], 0)
     for x in (exact, 1e7 + np.round(SMALL), 1e3 + SMALL, constant, 1e6 * SMALL, 0 * SMALL + 0.1):
-        data = recordings.load(save_arrays(tmp_path / "x.npz", y=x, u=x))
+        data = loading.load(save_arrays(tmp_path / "x.npz", y=x, u=x))
         np.testing.assert_array_equal(data.y[0], np.asarray(x, np.float32))
 
 
@@ -198,6 +199,6 @@ def test_counts_are_whole_before_float32(tmp_path):
     wide = 2e7 + 1e5 * SMALL
     assert (wide.astype(np.float32) % 1 == 0).all()
     for y, expected in ((wide, False), (np.round(wide), True), (-np.round(wide), False)):
-        data = recordings.load(save_arrays(tmp_path / "x.npz", y=y, u=SMALL))
+        data = loading.load(save_arrays(tmp_path / "x.npz", y=y, u=SMALL))
         assert data.holds_counts is expected
         assert data.cut(slice(None), slice(20), np.array([20])).holds_counts is expected

@@ -14,6 +14,7 @@ from train.host.compilation.cpu_kernels import compiler_options
 from train.host.training import Training
 from train.vector_field.config import CART_POLE, Model
 from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 from train.vector_field.presets import PRESETS
 from train.vector_field.training import make_training
 
@@ -78,7 +79,7 @@ def test_what_any_experiment_records_can_be_fitted(preset, tmp_path):
     _, metrics = compiled_update(together, start)(start)
     assert np.isfinite(jax.tree.leaves(metrics.agent)).all()
     for path in paths:
-        assert recordings.load(str(path)).is_complete
+        assert loading.load(str(path)).is_complete
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.train.vector_field.data.recording_files import RNG, SPIKES, U, save_arrays
-from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 
 TICKS = RNG.permutation(np.arange(0, 6_000, 7))  # as they are sampled, in no order
 RATE, PER_BIN = 30_000, 600
@@ -22,7 +22,7 @@ def test_spikes_on_an_edge_are_in_the_bin_after_it(tmp_path, kind):
             "spike_units": np.concatenate([owners, np.zeros(10, int)]),
             "u": np.zeros(bins),
         }
-        data = recordings.load(save_arrays(tmp_path / f"{name}.npz", **arrays), PER_BIN / RATE).y[0]
+        data = loading.load(save_arrays(tmp_path / f"{name}.npz", **arrays), PER_BIN / RATE).y[0]
         expected = np.zeros((bins, 3))
         np.add.at(expected, (ticks // PER_BIN, arrays["spike_units"]), 1)
         np.testing.assert_array_equal(data, expected)
@@ -32,7 +32,7 @@ def test_tenths_of_a_second_are_ten_bins(tmp_path):
     times = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     arrays = {"spike_times": times, "spike_units": [0] * 10, "u": np.zeros((10, 1))}
     for change in ({}, {"duration": 1.05}, {"duration": np.float32(1)}):
-        data = recordings.load(save_arrays(tmp_path / "s.npz", **arrays | change), 0.1)
+        data = loading.load(save_arrays(tmp_path / "s.npz", **arrays | change), 0.1)
         np.testing.assert_array_equal(data.y.ravel(), np.ones(10))
 
 
@@ -41,26 +41,26 @@ def test_a_spike_at_the_very_end_is_in_the_last_bin(tmp_path, duration, last):
     """If that is where the last bin ends, and not a rest that is left out."""
     arrays = {"spike_times": [0.7, 0.65], "spike_units": [0, 0], "u": np.zeros(7)}
     file = save_arrays(tmp_path / "end.npz", **arrays, duration=duration)
-    np.testing.assert_array_equal(recordings.load(file, 0.1).y.ravel(), [0] * 6 + [last])
+    np.testing.assert_array_equal(loading.load(file, 0.1).y.ravel(), [0] * 6 + [last])
 
 
 def test_units_that_never_fired_are_channels(tmp_path, capsys):
     arrays = {"spike_times": [[0.5], [2.0]], "spike_units": [[0.0], [17.0]], "u": np.ones((3, 1))}
-    assert recordings.load(save_arrays(tmp_path / "18.npz", **arrays)).y.shape == (1, 3, 18)
+    assert loading.load(save_arrays(tmp_path / "18.npz", **arrays)).y.shape == (1, 3, 18)
     assert (
         "18 units, 0 to 17, up to the last that fired; an array num_units" in capsys.readouterr()[1]
     )
     for number in (20, np.array([[20.0]])):
         file = save_arrays(tmp_path / "20.npz", **arrays, num_units=number)
-        data = recordings.load(file)
+        data = loading.load(file)
         assert data.y.shape == (1, 3, 20)
         np.testing.assert_array_equal(data.y.sum((0, 1)), np.isin(np.arange(20), (0, 17)))
     assert capsys.readouterr().err == ""
     silent = save_arrays(tmp_path / "silent.npz", spike_times=[], spike_units=[], u=np.ones(3))
-    assert recordings.load([str(tmp_path / "20.npz"), silent]).y.shape == (2, 3, 20)
+    assert loading.load([str(tmp_path / "20.npz"), silent]).y.shape == (2, 3, 20)
     few = save_arrays(tmp_path / "few.npz", **SPIKES, num_units=2)
     with pytest.raises(ValueError, match=r"few.npz says that num_units is 2, but there are 20"):
-        recordings.load([str(tmp_path / "20.npz"), few])
+        loading.load([str(tmp_path / "20.npz"), few])
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_units_that_never_fired_are_channels(tmp_path, capsys):
 def test_spikes_that_do_not_fit_the_bins_are_named(tmp_path, capsys, times, changes, line):
     spikes = {"spike_times": times, "spike_units": np.zeros(len(times), int), "num_units": 1}
     path = save_arrays(tmp_path / "s.npz", u=np.zeros((100, 1)), **spikes, **changes)
-    recordings.load(path)
+    loading.load(path)
     output = capsys.readouterr().err
     assert output.startswith(f"{path}: {line}") if line else not output
 
@@ -92,7 +92,7 @@ def test_a_silent_start_is_named_where_every_episode_has_one(tmp_path, capsys):
         path = save_arrays(
             tmp_path / f"{first}.npz", **spikes, spike_times=[4, 9, first, 9], u=np.ones((2, 10, 1))
         )
-        recordings.load(path)
+        loading.load(path)
         line = f"{path}: no spikes in the first {4 + first} of 20 bins, before 4, which is learned"
         assert (line in capsys.readouterr().err) == is_named
 
@@ -106,7 +106,7 @@ def test_spike_times_are_counted_as_numpy_counts_them(tmp_path):
     file = save_arrays(
         tmp_path / "spikes.npz", spike_times=times, spike_units=owners, u=U[0, :1].repeat(bins, 0)
     )
-    data = recordings.load(file, width)
+    data = loading.load(file, width)
     edges = width * np.arange(bins + 1)
     for unit in range(units):
         expected = np.histogram(times[owners == unit], edges)[0]
@@ -126,7 +126,7 @@ def test_spikes_of_several_episodes_and_files(tmp_path):
     }
     first = save_arrays(tmp_path / "a.npz", **arrays)
     other = save_arrays(tmp_path / "b.npz", spike_times=[0.5], spike_units=[2], u=np.ones((3, 1)))
-    data = recordings.load([first, other], 1.0)
+    data = loading.load([first, other], 1.0)
     np.testing.assert_array_equal(data.lengths, [2, 1, 3])
     np.testing.assert_array_equal(data.y[0, :2], [[1, 1, 0], [0, 1, 0]])
     np.testing.assert_array_equal(data.y[1, 0], [1, 0, 0])
@@ -136,4 +136,4 @@ def test_spikes_of_several_episodes_and_files(tmp_path):
 @pytest.mark.parametrize("width", [0, -1.0, np.inf, np.nan])
 def test_a_width_of_bins_is_above_0(tmp_path, width):
     with pytest.raises(ValueError, match=f"bin_width is {width}; expected a finite time above 0"):
-        recordings.load(save_arrays(tmp_path / "s.npz", **SPIKES), width)
+        loading.load(save_arrays(tmp_path / "s.npz", **SPIKES), width)

@@ -11,8 +11,9 @@ from envs.vector_field import VectorField
 from jaxrl.dynamics import rbf
 from jaxrl.dynamics.learners import field_learner
 from jaxrl.dynamics.planning import stimulation
-from train.vector_field import learners
-from train.vector_field.experiment import experiments, reach
+from train.vector_field.experiment import reach
+from train.vector_field.experiment.laboratory import make as make_laboratory
+from train.vector_field.learners.bayesian import bayesian
 
 BOX = 2.0
 FIELDS = ("limit_cycle", "duffing")
@@ -23,7 +24,7 @@ POLICIES = {  # two of them choose inputs in one way, and are not neighbours
     "off": stimulation.Config(kind="hold", strength=0.0),
 }
 CONFIG = field_learner.Config(grid=rbf.Grid(per_axis=5), process_noise=0.02)
-LEARNER = learners.bayesian(ENV, CONFIG)
+LEARNER = bayesian(ENV, CONFIG)
 
 
 def worlds(key: jax.Array) -> Any:
@@ -38,7 +39,7 @@ def stages():
 
 def run_stages(in_turns: bool) -> tuple[Any, Any, Any]:
     """`(agents, progress)` of one seed, and `(agents, progress, scores)` 4 and 8 samples later."""
-    laboratory = experiments.make(ENV, worlds, LEARNER, POLICIES, BOX, samples=4, in_turns=in_turns)
+    laboratory = make_laboratory(ENV, worlds, LEARNER, POLICIES, BOX, samples=4, in_turns=in_turns)
     advance = jax.jit(laboratory.advance)
     begin = jax.jit(laboratory.init)(jax.random.key(0))
     initial_state = as_numbers(begin)

@@ -12,14 +12,15 @@ from envs.vector_field.cart_pole_field import CartPoleField
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.learners import field_learner
 from jaxrl.dynamics.planning import stimulation
-from train.vector_field import learners
-from train.vector_field.experiment import experiments, reach
+from train.vector_field.experiment import reach
+from train.vector_field.experiment.laboratory import make as make_laboratory
 from train.vector_field.experiment.stopping import StopRule
+from train.vector_field.learners.bayesian import bayesian
 
 BOX = 2.0
 ENV = VectorField("lorenz", "identity", "none", 3, num_inputs=3, dims=3)
 CONFIG = field_learner.Config(basis="polynomial", polynomial=bases.Polynomial(2, 3))
-LEARNER = learners.bayesian(ENV, CONFIG)
+LEARNER = bayesian(ENV, CONFIG)
 POLICIES = {
     "bang3": stimulation.Config(kind="hold", hold_steps=3, at_edge=True),
     "off": stimulation.Config(kind="hold", strength=0.0),
@@ -32,7 +33,7 @@ def worlds(key: jax.Array) -> Any:
 
 def states_of(stop: StopRule | None) -> list[Any]:
     """`(agents, (experiments, within), scores)` after 4, 8, 12 and 16 samples."""
-    laboratory = experiments.make(
+    laboratory = make_laboratory(
         ENV, worlds, LEARNER, POLICIES, BOX, samples=4, keep=8, stop=stop, goal=(0.5,)
     )
     advance, states = jax.jit(laboratory.advance), []

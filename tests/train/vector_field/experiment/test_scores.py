@@ -1,7 +1,7 @@
-"""The table of learned fields as a terminal shows it."""
+"""The table of learned fields as a terminal shows it, and R² of forecasts."""
 
+import math
 import statistics
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -9,12 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
-from jaxrl.loop import LoopMetrics
-from train.host.compilation.compiled import Report
-from train.host.files.rows import agent_means
-from train.vector_field.config import Config
 from train.vector_field.experiment import scores
-from train.vector_field.training import of_rows
 
 FIELDS = ["double_limit_cycle", "duffing"]
 
@@ -60,63 +55,20 @@ def test_deviations_are_those_of_a_sample_and_a_single_seed_has_none():
     assert line.split()[2:4] == ["0.100", "0.900"]
 
 
-def test_deviations_of_samples_taken_are_those_of_a_sample():
-    config = Config(policies=("random",), stop_gain=0.1)
-    config = replace(config, run=replace(config.run, num_seeds=3, total_steps=900))
-    config = replace(config, env=replace(config.env, fields=("duffing",)))
-    counts = [200, 500, 0]  # the last one never stopped
-    rows = [
-        {"seed": seed, "steps": 900, "agent": {"stopped_at": [[count]]}}
-        for seed, count in zip(config.run.seeds, counts, strict=True)
-    ]
-    console = Console(width=80)
-    with console.capture() as captured:
-        console.print(scores.stops_table(rows, config))
-    (line,) = (line for line in captured.get().splitlines() if "duffing" in line)
-    numbers = [word for word in line.split() if word.isdigit()]
-    assert numbers == ["533", f"{statistics.stdev([200, 500, 900]):.0f}", "2", "3"]
-
-
-def test_a_row_of_several_updates_has_the_counts_after_the_last_one():
-    counts = jnp.array([[0, 0], [100, 0], [100, 0], [100, 200]], jnp.float32)  # of four updates
-    places = jnp.array([[0, 1], [0, 1], [2, 1], [2, 0]], jnp.float32)
-    scored = {"stopped_at": counts, "fits": places, "invalid_plans": 7 * places, "error": places}
-    measures = jax.vmap(of_rows)({name: x[:, None] for name, x in scored.items()})
-    measures = jax.tree.map(lambda x: x[:, None], measures)  # one seed
-    report = Report(LoopMetrics(jnp.zeros(4), {}, measures), jnp.ones((4, 1), bool))
-    agent = agent_means(report, 0)
-    assert agent["stopped_at"] == [[100, 200]]
-    assert agent["fits"] == [[2, 0]]
-    assert agent["error"] == [[1, 0.75]]
-    assert agent["invalid_plans"] == [[14, 0]]  # counted since the start
-    config = Config(policies=("random", "off"), stop_gain=0.1)
-    config = replace(config, run=replace(config.run, num_seeds=1))
-    row = {"seed": 0, "steps": 200, "agent": agent}
-    assert scores.invalid_plans([row], config) == {"random": 14}
-    assert scores.stops([row], config).tolist() == [[[100], [200]]]
-    agent["stopped_at"][0][0] = None  # as of one that goes on
-    assert scores.stops([row], config).tolist() == [[[200], [200]]]
-
-
-def test_experiments_are_compared_up_to_their_end():
-    """Which may come before the budget is used up, and for one policy sooner than for another."""
-    config = Config(policies=("myopic", "off"))
-    config = replace(config, run=replace(config.run, num_seeds=1, total_steps=2_000))
-    errors, stops = [(0.9, 0.8), (0.5, 0.5), (0.3, 0.5), (0.2, 0.5)], [0, 100, 100, 100]
-    rows = [
-        {
-            "seed": 0,
-            "steps": 50 * (i + 1),
-            "agent": {"error": [errors[i]], "stopped_at": [[200 * (i == 3), stops[i]]]},
-        }
-        for i in range(4)
-    ]
-    ratios = lambda config, at=2_000: [x["ratio"] for x in scores.comparisons(rows, config, at)]
-    assert ratios(config) == [2, 0]  # 200 samples of `off` by 100
-    assert ratios(replace(config, stop_gain=0.1)) == [1, 0]  # 100 by 100
-    assert ratios(config, at=100) == [1, 1]
-    # a row of a second seed that is lost is no row of the first one either
-    config = replace(config, run=replace(config.run, num_seeds=2))
-    lost = [*rows, *(row | {"seed": 1} for row in rows if row["steps"] != 100)]
-    whole = [row for row in lost if row["steps"] != 100]
-    assert scores.comparisons(lost, config, 2_000) == scores.comparisons(whole, config, 2_000)
+def test_forecasts_are_compared_with_what_was_seen_so_many_steps_later():
+    rng = np.random.default_rng(1)
+    obs, ahead = rng.normal(size=(12, 2)), 3
+    expected = rng.normal(size=(12, ahead + 1, 2))
+    for t in range(12 - ahead):
+        expected[t, 0] = obs[t]
+        expected[t, 2] = obs[t + 2] + 0.1
+    r2 = jax.jit(scores.forecast_r2)(*(jnp.asarray(x, jnp.float32) for x in (expected, obs)))
+    assert r2.shape == (4,)
+    for k in range(ahead + 1):
+        shares = []
+        for c in range(2):
+            truth = [obs[t + k, c] for t in range(9)]
+            miss = sum((obs[t + k, c] - expected[t, k, c]) ** 2 for t in range(9))
+            shares.append(1 - miss / sum((y - np.mean(truth)) ** 2 for y in truth))
+        np.testing.assert_allclose(r2[k], np.mean(shares), rtol=1e-4, atol=1e-5)
+    assert math.isclose(r2[0], 1, abs_tol=1e-5)

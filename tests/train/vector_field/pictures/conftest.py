@@ -12,7 +12,7 @@ from train.host.compilation import compiled
 from train.host.files import metrics_file
 from train.host.scoring import scores
 from train.host.training import Latest
-from train.vector_field.experiment import experiments
+from train.vector_field.experiment import laboratory
 from train.vector_field.pictures import run_pictures
 from train.vector_field.training import make_training
 
@@ -21,7 +21,7 @@ from train.vector_field.training import make_training
 def finished_run(tmp_path_factory) -> FinishedRun:
     directory = tmp_path_factory.mktemp("fields")
     with pytest.MonkeyPatch.context() as patch:  # to search for what is in reach takes long
-        patch.setattr(experiments, "reachable", lambda *_, **__: jnp.ones((25, 25), bool))
+        patch.setattr(laboratory, "reachable", lambda *_, **__: jnp.ones((25, 25), bool))
         training = make_training(SMALL)
         states = [jax.jit(compiled.init_all(training.init, SEEDS))(SEEDS)]
         update, rows = jax.jit(jax.vmap(training.update)), []

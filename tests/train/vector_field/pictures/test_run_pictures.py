@@ -15,8 +15,9 @@ from tests.train.vector_field.pictures.drawn_runs import SMALL, join_samples, re
 from train.host.files import snapshots
 from train.host.program import EpisodeSelection, Run
 from train.host.scoring import scores
-from train.host.showing.live import Game
+from train.host.showing.live_game import Game
 from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 from train.vector_field.factories import make_env, make_learner
 from train.vector_field.pictures import film, maps, run_pictures, scene
 from train.vector_field.program import PROGRAM
@@ -125,7 +126,7 @@ def test_a_recording_can_be_learned_from(finished_run, tmp_path):
     )
     assert len(paths) == 4
     assert paths[1].name == "bang50-limit_cycle-seed0.npz"
-    data = recordings.load(str(paths[1]))
+    data = loading.load(str(paths[1]))
     np.testing.assert_array_equal(data.y[0], recorded_samples["y"][0, 1, 0])
     np.testing.assert_array_equal(data.u[0], recorded_samples["u"][0, 1, 0])
     with np.load(paths[1]) as arrays:

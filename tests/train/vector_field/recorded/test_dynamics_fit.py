@@ -18,6 +18,7 @@ from train.host.running.session import Session
 from train.vector_field import program
 from train.vector_field.config import Config, Dynamics, preset_for
 from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import (
     dynamics_fit,
@@ -136,7 +137,7 @@ def test_channels_of_counts_are_found_and_may_be_overruled(tmp_path):
     recording = record("mixed", 0, small=True)
     path = tmp_path / "mixed.npz"
     write(recording, path)
-    data = recordings.load(str(path))
+    data = loading.load(str(path))
     np.testing.assert_array_equal(state_space.count_channels(data, "auto"), recording.is_count)
     assert not state_space.count_channels(data, "gaussian").any()
     with pytest.raises(ValueError, match=r"data are noisy; choose env\.noise gaussian, poisson"):

@@ -13,7 +13,7 @@ from tests.recordings.systems import record
 from tests.train.vector_field.recorded.forecast_parts import forecaster_of
 from train.vector_field.data import episodes, recordings
 from train.vector_field.data.recordings import Data
-from train.vector_field.experiment.scores import SKIPPED
+from train.vector_field.experiment.held_out import SKIPPED
 from train.vector_field.recorded import baseline_forecasts, baselines
 from train.vector_field.recorded import prediction_scores as scoring
 from train.vector_field.recorded.prediction_scores import Forecasts, Starts, score

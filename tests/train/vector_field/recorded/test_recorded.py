@@ -17,6 +17,7 @@ from train.host.scoring.scores import read_evaluation
 from train.vector_field import program
 from train.vector_field.config import Budget, Config, Dynamics, Model
 from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 from train.vector_field.factories import make_model
 from train.vector_field.pictures import series, vae_pictures
 from train.vector_field.presets import PRESETS
@@ -153,7 +154,7 @@ def test_pictures_show_the_longest_episode_that_was_held_out():
 def test_a_latent_state_of_one_dimension_is_drawn(tmp_path):
     """Its velocity against it, the same as the model's at each point by itself."""
     config = config_with_data(tmp_path / "line.npz", y=Y[:120], u=U[:120])
-    data = recordings.load(config.data)
+    data = loading.load(config.data)
     grid = replace(config.model.grid, dims=1)
     config = vae_fit.match_data_sizes(
         replace(config, model=replace(config.model, grid=grid, recognition="mlp")), data

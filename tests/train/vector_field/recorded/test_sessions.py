@@ -27,7 +27,7 @@ from train.vector_field.config import Config
 from train.vector_field.data import recordings
 from train.vector_field.data.reading import read_data
 from train.vector_field.data.sessions import join_sessions, longest_session, parts_of
-from train.vector_field.experiment.scores import AHEAD, SKIPPED
+from train.vector_field.experiment.held_out import AHEAD, SKIPPED
 from train.vector_field.presets import PRESETS
 from train.vector_field.recorded import baselines, dynamics_problem, dynamics_scores, session_fits
 from train.vector_field.recorded.prediction_scores import (

@@ -21,7 +21,7 @@ from train.host.compilation import cpu_kernels, memory
 from train.vector_field.config import Config, Dynamics
 from train.vector_field.data import episodes
 from train.vector_field.data.recordings import Data
-from train.vector_field.experiment.scores import AHEAD, SKIPPED
+from train.vector_field.experiment.held_out import AHEAD, SKIPPED
 from train.vector_field.recorded import baselines
 from train.vector_field.recorded.prediction_scores import Starts, rows_at_steps, starts_of
 from train.vector_field.recorded.state_space import (

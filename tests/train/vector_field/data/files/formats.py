@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.recordings import Data
 
@@ -20,7 +20,7 @@ TIMES = [np.sort(RNG.uniform(0, 4, n)) for n in (9, 1, 30, 0, 14)]
 def expected_of(tmp_path, **arrays) -> Data:
     path = tmp_path / "expected.npz"
     np.savez(path, **arrays)
-    return recordings.load(str(path), arrays.pop("bin_width", 1.0))
+    return loading.load(str(path), arrays.pop("bin_width", 1.0))
 
 
 def counts_of(width: float, num_bins: int) -> np.ndarray:
@@ -39,7 +39,7 @@ def assert_same(data: Data, expected: Data) -> None:
 
 def refuse(path, message: str, names: Names = Names(), **options) -> None:
     with pytest.raises(ValueError, match=re.escape(message)) as error:
-        recordings.load(str(path), names=names, **options)
+        loading.load(str(path), names=names, **options)
     assert "\n" not in str(error.value)
 
 

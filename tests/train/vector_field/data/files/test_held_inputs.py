@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 from train.vector_field.data.files.held_inputs import Series, hold
 
 PULSES = "0,0\n10.90,1\n11.10,0\n20.01,1\n20.02,0\n30.5,1\n40.5,0\n"
@@ -23,7 +23,7 @@ def spikes_at(tmp_path, times, header: str = "unit,time_s") -> str:
 
 def test_short_pulses_count_by_how_long_they_last(tmp_path):
     path = spikes_at(tmp_path, [0.5, 99.5])
-    data = recordings.load(path, 1.0, inputs=(write(tmp_path, "u.csv", "time,light\n" + PULSES),))
+    data = loading.load(path, 1.0, inputs=(write(tmp_path, "u.csv", "time,light\n" + PULSES),))
     expected = np.zeros(100)
     expected[[10, 11, 20, 30, 40]] = 0.1, 0.1, 0.01, 0.5, 0.5
     expected[31:40] = 1
@@ -52,7 +52,7 @@ def test_a_row_for_each_step_stays_as_it_is(start):
 def test_bins_last_until_the_inputs_end(tmp_path):
     rows = "".join(f"{t},{t % 7}\n" for t in range(120))
     inputs = write(tmp_path, "u.csv", "time,light\n" + rows)
-    data = recordings.load(spikes_at(tmp_path, [0.5, 59.5]), 1.0, inputs=(inputs,))
+    data = loading.load(spikes_at(tmp_path, [0.5, 59.5]), 1.0, inputs=(inputs,))
     np.testing.assert_array_equal(data.u[0, :, 0], np.arange(120) % 7)
     np.testing.assert_array_equal(np.flatnonzero(data.y[0, :, 0]), [0, 59])
 
@@ -60,14 +60,14 @@ def test_bins_last_until_the_inputs_end(tmp_path):
 def test_times_in_another_unit_are_converted(tmp_path):
     path = spikes_at(tmp_path, [0.5, 19.5])
     inputs = write(tmp_path, "u.csv", "time (ms),light\n0,0\n10900,1\n11100,0\n")
-    light = recordings.load(path, 1.0, inputs=(inputs,)).u[0, :, 0]
+    light = loading.load(path, 1.0, inputs=(inputs,)).u[0, :, 0]
     np.testing.assert_allclose(light[[10, 11]], 0.1, atol=1e-7)
     assert np.count_nonzero(light) == 2
     in_ms = write(tmp_path, "ms.csv", "unit,spike_time_ms\n0,500\n0,19500\n")
     seconds = write(tmp_path, "u.csv", "t_s,light\n0,0\n10.9,1\n11.1,0\n")
-    np.testing.assert_array_equal(recordings.load(in_ms, 1e3, inputs=(seconds,)).u[0, :, 0], light)
+    np.testing.assert_array_equal(loading.load(in_ms, 1e3, inputs=(seconds,)).u[0, :, 0], light)
     minutes = write(tmp_path, "m.csv", f"Time (min),light\n0,0\n{10.9 / 60},1\n{11.1 / 60},0\n")
-    same = recordings.load(in_ms, 1e3, inputs=(minutes,)).u[0, :, 0]
+    same = loading.load(in_ms, 1e3, inputs=(minutes,)).u[0, :, 0]
     np.testing.assert_allclose(same, light, atol=1e-7)
 
 
@@ -82,13 +82,13 @@ def test_times_in_another_unit_are_converted(tmp_path):
 def test_inputs_at_another_time_than_spikes_are_refused(tmp_path, rows, message):
     path = spikes_at(tmp_path, [0.5, 19.5])
     with pytest.raises(ValueError, match=message):
-        recordings.load(path, inputs=(write(tmp_path, "u.csv", "time,light\n" + rows),))
+        loading.load(path, inputs=(write(tmp_path, "u.csv", "time,light\n" + rows),))
 
 
 def test_inputs_may_be_0_throughout(tmp_path):
     path = spikes_at(tmp_path, [0.5, 19.5])
     none = write(tmp_path, "u.csv", "time,light\n0,0\n30,0\n")
-    assert not recordings.load(path, inputs=(none,)).u.any()
+    assert not loading.load(path, inputs=(none,)).u.any()
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_what_is_wrong_with_a_file_of_inputs_names_that_file(tmp_path, text, mes
     inputs = write(tmp_path, "u.csv", text)
     expected = f"the inputs in {inputs} cannot be read ({message}"
     with pytest.raises(ValueError, match=re.escape(expected)):
-        recordings.load(spikes_at(tmp_path, [0.5, 3]), inputs=(inputs,))
+        loading.load(spikes_at(tmp_path, [0.5, 3]), inputs=(inputs,))

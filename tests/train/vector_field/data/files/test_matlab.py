@@ -20,14 +20,15 @@ from tests.train.vector_field.data.files.formats import (
     refuse,
     save_mat,
 )
-from train.vector_field.data import recordings, step_time
+from train.vector_field.data import step_time
+from train.vector_field.data.files import loading
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.step_time import StepTime
 
 
 def test_matlab_arrays_in_all_directions(tmp_path):
     expected = expected_of(tmp_path, y=Y, u=U)
-    load = lambda names=Names(), **variables: recordings.load(
+    load = lambda names=Names(), **variables: loading.load(
         save_mat(tmp_path, **variables), names=names
     )
     assert_same(load(y=Y, u=U), expected)
@@ -54,18 +55,18 @@ def test_matlab_time_is_the_longer_axis_with_as_many_inputs_as_channels(tmp_path
     expected = expected_of(tmp_path, y=y, u=U)
     for sides in ((y, U), (y.T, U.T), (y.T, U), (y, U.T)):
         path = save_mat(tmp_path, y=sides[0], u=sides[1])
-        assert_same(recordings.load(path), expected)
+        assert_same(loading.load(path), expected)
     episodes = save_mat(tmp_path, y=cell([y.T, y.T[:, :9]]), u=cell([U.T, U.T[:, :9]]))
     joined = expected_of(
         tmp_path, y=np.concatenate([y, y[:9]]), u=np.concatenate([U, U[:9]]), lengths=[40, 9]
     )
-    assert_same(recordings.load(episodes), joined)
+    assert_same(loading.load(episodes), joined)
 
 
 def test_matlab_times_say_what_is_missing_and_how_long_a_step_is(tmp_path):
     keep = np.r_[0:10, 13:40]
     path = save_mat(tmp_path, y=Y[keep], u=U[keep], t=5 + 0.02 * keep, time_unit="s")
-    data = recordings.load(path)
+    data = loading.load(path)
     np.testing.assert_array_equal(data.observed[0].all(1), np.isin(np.arange(40), keep))
     np.testing.assert_allclose(data.y[0][keep], Y[keep], rtol=1e-6)
     np.testing.assert_allclose(data.u[0, 10:13], np.repeat(U[9:10], 3, 0), rtol=1e-6)  # held
@@ -94,7 +95,7 @@ def test_matlab_files_of_version_4(tmp_path, order):
         header = struct.pack(f"{order}5i", 1000 * (order == ">"), *x.shape, 0, len(name) + 1)
         content += header + name.encode() + b"\0" + x.T.astype(f"{order}f8").tobytes()
     path.write_bytes(content)
-    assert_same(recordings.load(str(path)), expected_of(tmp_path, y=Y, u=U))
+    assert_same(loading.load(str(path)), expected_of(tmp_path, y=Y, u=U))
     path.write_bytes(content[:300])
     refuse(path, "old.mat cannot be read (")
     path.write_bytes(content[1:])
@@ -103,19 +104,19 @@ def test_matlab_files_of_version_4(tmp_path, order):
 
 def test_matlab_cell_of_spike_times(tmp_path):
     path = save_mat(tmp_path, spikes=cell(TIMES))
-    data = recordings.load(path, 0.25)
+    data = loading.load(path, 0.25)
     bins = int(max(x.max(initial=0) for x in TIMES) / 0.25) + 1
     np.testing.assert_array_equal(data.y[0], counts_of(0.25, bins))
     assert not data.u.any()
     path = save_mat(tmp_path, spikes=cell(TIMES), stim=np.ones((16, 2)))
-    data = recordings.load(path, 0.25)
+    data = loading.load(path, 0.25)
     np.testing.assert_array_equal(data.y[0], counts_of(0.25, 16))
     assert data.u.shape == (1, 16, 2)
     units = np.repeat(np.arange(5), [len(x) for x in TIMES])
     path = save_mat(
         tmp_path, spike_times=np.concatenate(TIMES), spike_units=units, u=np.ones((16, 2))
     )
-    assert_same(recordings.load(path, 0.25), data)
+    assert_same(loading.load(path, 0.25), data)
     assert step_time.load([path], 0.25, None, "") == StepTime(0.25, "")
 
 
@@ -123,18 +124,18 @@ def test_matlab_cell_of_spike_times_lasts_as_long_as_the_file_says(tmp_path):
     """So do vectors of times and units; inputs may have time along either axis."""
     last = max(x.max(initial=0) for x in TIMES)
     for end in ({"duration": 6.0}, {"lengths": 24}):
-        data = recordings.load(save_mat(tmp_path, d={"spikes": cell(TIMES), **end}), 0.25)
+        data = loading.load(save_mat(tmp_path, d={"spikes": cell(TIMES), **end}), 0.25)
         np.testing.assert_array_equal(data.y[0], counts_of(0.25, 24))
         assert data.u.shape == (1, 24, 1)
     u = RNG.normal(size=(2, 24))
     path = save_mat(tmp_path, spikes=cell(TIMES), stim=u, duration=6.0)
-    data = recordings.load(path, 0.25)
+    data = loading.load(path, 0.25)
     np.testing.assert_array_equal(data.y[0], counts_of(0.25, 24))
     np.testing.assert_array_equal(data.u[0], u.T.astype(np.float32))
     refuse(save_mat(tmp_path, spikes=cell(TIMES), duration=last / 2), "spikes are later than the")
     units = np.repeat(np.arange(5), [len(x) for x in TIMES])
     arrays = {"spike_times": np.concatenate(TIMES), "spike_units": units, "u": u}
-    assert_same(recordings.load(save_mat(tmp_path, **arrays, duration=6.0), 0.25), data)
+    assert_same(loading.load(save_mat(tmp_path, **arrays, duration=6.0), 0.25), data)
     np.savez(tmp_path / "turned.npz", **arrays)
     refuse(tmp_path / "turned.npz", "u has 2 rows of 24 columns, and spikes are in", bin_width=0.25)
 
@@ -148,22 +149,22 @@ def test_matlab_vectors_of_spike_times_in_a_structure_are_spikes(tmp_path, capsy
     inputs = {"stim": np.ones((16, 1)), "light": np.zeros((16, 1))}
     named = Names(u=("d.stim", "d.light"))
     path = save_mat(tmp_path, d={**arrays, **inputs, "num_units": 7})
-    data = recordings.load(path, 0.25, names=named)
+    data = loading.load(path, 0.25, names=named)
     np.testing.assert_array_equal(data.y[0, :, :5], counts_of(0.25, 16))
     assert data.y.shape == (1, 16, 7)
     assert not data.y[..., 5:].any()
     np.testing.assert_array_equal(data.u[0], np.repeat([[1.0, 0.0]], 16, 0))
     bins = int(arrays["spike_times"].max() / 0.25) + 1
-    data = recordings.load(save_mat(tmp_path, **arrays, num_units=7), 0.25)
+    data = loading.load(save_mat(tmp_path, **arrays, num_units=7), 0.25)
     np.testing.assert_array_equal(data.y[0, :, :5], counts_of(0.25, bins))
     assert data.y.shape == (1, bins, 7)
     capsys.readouterr()
     day = save_mat(tmp_path, **{name: x[:10] for name, x in arrays.items()})
     paths = [day, str(shutil.copy(day, tmp_path / "first.mat"))]
     save_mat(tmp_path, **arrays)  # in which more units fired
-    assert recordings.load(paths, 0.25).y.shape[-1] == 5
+    assert loading.load(paths, 0.25).y.shape[-1] == 5
     assert "5 units, 0 to 4, up to the last that fired" in capsys.readouterr().err
-    data = recordings.load(save_mat(tmp_path, d={"y": Y, "u": U, "lengths": [15, 25]}))
+    data = loading.load(save_mat(tmp_path, d={"y": Y, "u": U, "lengths": [15, 25]}))
     assert data.lengths.tolist() == [15, 25]
 
 
@@ -175,15 +176,15 @@ def test_matlab_vectors_of_spike_times_need_no_inputs(tmp_path, sizes):
         "spike_units": np.array([0, 1, 1, 2]),
         "spike_episodes": np.array([0, 0, 0, 1]),
     }
-    data = recordings.load(save_mat(tmp_path, **spikes, **sizes), 0.25)
+    data = loading.load(save_mat(tmp_path, **spikes, **sizes), 0.25)
     assert data.lengths.tolist() == ([20, 24] if sizes else [5, 3])
     np.savez(tmp_path / "a.npz", **spikes, **sizes, u=np.zeros((2, 24 if sizes else 5, 1)))
-    expected = recordings.load(str(tmp_path / "a.npz"), 0.25)
+    expected = loading.load(str(tmp_path / "a.npz"), 0.25)
     np.testing.assert_array_equal(data.u, expected.u)
     np.testing.assert_array_equal(data.y[0], expected.y[0])
     np.testing.assert_array_equal(data.y[1, :3], expected.y[1, :3])
     one = {name: x[:3] for name, x in spikes.items() if name != "spike_episodes"}
-    data = recordings.load(save_mat(tmp_path, **one, duration=4.0), 0.25)
+    data = loading.load(save_mat(tmp_path, **one, duration=4.0), 0.25)
     assert data.lengths.tolist() == [16]
     refuse(save_mat(tmp_path, **one, duration=-1.0), "duration must be a time above 0")
     refuse(save_mat(tmp_path, **one, duration=1e13), "bins of 1 are too many")
@@ -196,7 +197,7 @@ def test_matlab_times_of_spikes_without_units_are_refused(tmp_path, name):
     refuse(save_mat(tmp_path, d={name: TIMES[2]}), f"d.{name} holds times of spikes without")
     counts = counts_of(0.25, 16)[:, 2]
     if name == "spikes":  # which may be counts
-        data = recordings.load(save_mat(tmp_path, spikes=counts))
+        data = loading.load(save_mat(tmp_path, spikes=counts))
         np.testing.assert_array_equal(data.y[0, :, 0], counts)
     else:
         path = save_mat(tmp_path, **{name: cell([TIMES[2], TIMES[0][::-1]])})
@@ -206,12 +207,12 @@ def test_matlab_times_of_spikes_without_units_are_refused(tmp_path, name):
 def test_matlab_times_that_are_not_read_are_told(tmp_path, capsys):
     episodes, times = cell([Y[:20], Y[20:]]), cell([np.arange(20.0), np.arange(20.0)])
     for variables in ({"y": episodes, "t": times}, {"y": Y, "t": np.arange(39.0)}):
-        recordings.load(save_mat(tmp_path, **variables))
+        loading.load(save_mat(tmp_path, **variables))
         assert "t is not read, as it is no time for each step of one" in capsys.readouterr().err
 
 
 def test_the_only_array_of_a_matlab_file_may_be_one_channel(tmp_path):
-    data = recordings.load(save_mat(tmp_path, voltage=Y[:, 0], fs=500, t=0.002 * np.arange(40)))
+    data = loading.load(save_mat(tmp_path, voltage=Y[:, 0], fs=500, t=0.002 * np.arange(40)))
     np.testing.assert_array_equal(data.y[0, :, 0], Y[:, 0].astype(np.float32))
 
 
@@ -221,11 +222,11 @@ def test_matlab_cells_of_units_and_trials_are_refused(tmp_path):
         table[k] = np.array([0.1, 0.4, 0.9]) + sum(k)
     path = save_mat(tmp_path, spikes=table)
     refuse(path, "spikes is a cell of 2×3; expected one row of cells, a vector of spike times for")
-    assert recordings.load(save_mat(tmp_path, spikes=table[:1])).y.shape == (1, 3, 3)
+    assert loading.load(save_mat(tmp_path, spikes=table[:1])).y.shape == (1, 3, 3)
     units, trials = np.repeat(np.indices((2, 3)).reshape(2, -1), 3, 1)
     arrays = {"spike_times": np.concatenate(table.ravel()), "u": np.zeros((3, 4, 1))}
     path = save_mat(tmp_path, **arrays, spike_units=units, spike_episodes=trials)
-    assert recordings.load(path).y.shape == (3, 4, 2)  # the way out
+    assert loading.load(path).y.shape == (3, 4, 2)  # the way out
     fields = np.zeros((2, 3), [("times", object)])
     fields["times"] = table
     refuse(save_mat(tmp_path, unit=fields), "unit.times is a cell of 2×3", Names(y=("unit.times",)))
@@ -233,9 +234,9 @@ def test_matlab_cells_of_units_and_trials_are_refused(tmp_path):
 
 def test_matlab_axes_of_episodes_are_told_where_shapes_do_not_say_which_is_which(tmp_path, capsys):
     y = EPISODES[0]
-    assert recordings.load(save_mat(tmp_path, y=y)).y.shape == y.shape
+    assert loading.load(save_mat(tmp_path, y=y)).y.shape == y.shape
     assert "; y is read as 4 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
-    both = recordings.load(save_mat(tmp_path, y=y[:3], u=y[1:]))  # as many inputs as channels
+    both = loading.load(save_mat(tmp_path, y=y[:3], u=y[1:]))  # as many inputs as channels
     assert both.y.shape == (3, 30, 5)
     assert "; y is read as 3 episodes of 30 steps of 5 channels: turn" in capsys.readouterr().err
 
@@ -244,7 +245,7 @@ def test_matlab_names_that_are_not_clear_are_refused_with_the_candidates(tmp_pat
     path = save_mat(tmp_path, lfp=Y, dff=Y[:, :2], label="x")
     refuse(path, "which variable is y? There are lfp 40×3, dff 40×2: choose by --names.y")
     refuse(path, "there is no variable LFP; there are lfp 40×3, dff 40×2", Names(y=("LFP",)))
-    assert recordings.load(path, names=Names(y=("lfp",))).y.shape == (1, 40, 3)
+    assert loading.load(path, names=Names(y=("lfp",))).y.shape == (1, 40, 3)
     refuse(save_mat(tmp_path, y=Y, stim=U, input=U), "which variable is u?")
     refuse(save_mat(tmp_path, y=cell([Y, Y]), u=U), "expected a cell of as many for u")
     path = tmp_path / "new.mat"

@@ -13,7 +13,8 @@ from tests.train.vector_field.data.files.formats import (
     refuse,
     save_mat,
 )
-from train.vector_field.data import recordings, step_time
+from train.vector_field.data import step_time
+from train.vector_field.data.files import loading
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.experiment.experiments import Sample
@@ -23,7 +24,7 @@ from train.vector_field.stream.simulated_rig import RigRecord
 def test_npz_arrays_of_other_names(tmp_path):
     path = str(tmp_path / "a.npz")
     np.savez(path, lfp=Y, light=U[:, 0], force=U[:, 1])
-    data = recordings.load(path, names=Names(y=("lfp",), u=("light", "force")))
+    data = loading.load(path, names=Names(y=("lfp",), u=("light", "force")))
     assert_same(data, expected_of(tmp_path, y=Y, u=U))
     refuse(path, "no array 'LFP', which --names.y asks for", Names(y=("LFP",), u=("light",)))
 
@@ -34,12 +35,12 @@ def test_npz_times_say_what_is_missing_and_how_long_a_step_is(tmp_path, capsys):
     arrays = {"y": Y[keep], "u": U[keep], "t": 5 + 0.02 * keep, "time_unit": "s"}
     path = str(tmp_path / "gap.npz")
     np.savez(path, **arrays)
-    assert_same(recordings.load(path), recordings.load(save_mat(tmp_path, **arrays)))
+    assert_same(loading.load(path), loading.load(save_mat(tmp_path, **arrays)))
     assert "gap.npz: times from t, 3 steps missing\n" in capsys.readouterr().err
     time = step_time.load([path], 1.0, None, "")
     assert (time.length, time.unit) == (pytest.approx(0.02), "s")
     np.savez(path, y=Y[keep, 0], u=U[keep, 0], stamp=keep[:, None])  # one channel, no axis
-    data = recordings.load(path, names=Names(time="stamp"))
+    data = loading.load(path, names=Names(time="stamp"))
     np.testing.assert_array_equal(data.observed[0, :, 0], np.isin(np.arange(40), keep))
     refuse(path, "there is no when; there are y, u, stamp", Names(time="when"))
     np.savez(path, y=Y, u=U, Fs=250, t=np.arange(40))
@@ -60,7 +61,7 @@ def test_npz_times_say_what_is_missing_and_how_long_a_step_is(tmp_path, capsys):
 def test_npz_arrays_that_are_not_read_are_named(tmp_path, more, names, capsys):
     path = str(tmp_path / "more.npz")
     np.savez(path, y=Y, u=U, **more)
-    recordings.load(path)
+    loading.load(path)
     line = capsys.readouterr().err
     assert line.startswith(f"{path}: not read: {names} read are y or" if names else "")
     assert ("t (a number for each step of one episode), dt" in line) == bool(names)
@@ -72,8 +73,8 @@ def test_arrays_that_the_library_writes_are_not_reported(tmp_path, arrays, capsy
     path = str(tmp_path / "own.npz")
     beside: dict[str, Any] = {x: Y for x in arrays if x not in ("y", "u")}
     np.savez(path, y=Y, u=U, **beside)
-    recordings.load(path)
+    loading.load(path)
     assert capsys.readouterr().err == ""
     np.savez(path, y=Y, u=U, Z=Y, **beside)  # which is no longer a file of the library
-    recordings.load(path)
+    loading.load(path)
     assert f"not read: Z, {', '.join(beside)};" in capsys.readouterr().err

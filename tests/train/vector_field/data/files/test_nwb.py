@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from train.vector_field.data import recordings, step_time
+from train.vector_field.data import step_time
+from train.vector_field.data.files import loading
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.step_time import StepTime
 
@@ -53,7 +54,7 @@ def write_nwb(h5py, path, spikes: bool = True, more: bool = False) -> str:
 
 def test_units_and_stimuli(h5py, tmp_path):
     path = write_nwb(h5py, tmp_path / "day.nwb")
-    data = recordings.load(path, 0.5)
+    data = loading.load(path, 0.5)
     counts = np.stack([np.histogram(x, np.arange(0, 5.1, 0.5))[0] for x in TIMES], 1)
     steps = len(data.y[0])
     np.testing.assert_array_equal(data.y[0], counts[:steps])
@@ -65,7 +66,7 @@ def test_units_and_stimuli(h5py, tmp_path):
 def test_series_and_names(h5py, tmp_path):
     path = write_nwb(h5py, tmp_path / "day.nwb")
     names = Names(y=("acquisition/lfp",), u=("stimulus/presentation/light",))
-    data = recordings.load(path, names=names)
+    data = loading.load(path, names=names)
     np.testing.assert_array_equal(data.y[0], Y)
     light = (np.arange(50) >= 5) & (np.arange(50) < 10) | (np.arange(50) >= 20) & (
         np.arange(50) < 40
@@ -74,17 +75,17 @@ def test_series_and_names(h5py, tmp_path):
     time = step_time.load([path], 1.0, None, "", names)
     assert (time.length, time.unit) == (pytest.approx(0.1), "s")
     alone = write_nwb(h5py, tmp_path / "alone.nwb", spikes=False)
-    np.testing.assert_array_equal(recordings.load(alone).y[0], Y)
+    np.testing.assert_array_equal(loading.load(alone).y[0], Y)
     with h5py.File(alone, "a") as file:  # what was made of it is no recording
         file.copy("acquisition/lfp", file.create_group("analysis"))
-    np.testing.assert_array_equal(recordings.load(alone).y[0], Y)
+    np.testing.assert_array_equal(loading.load(alone).y[0], Y)
     several = write_nwb(h5py, tmp_path / "several.nwb", spikes=False, more=True)
     message = "There are acquisition/lfp, processing/behavior/speed: choose by --names.y"
     with pytest.raises(ValueError, match=re.escape(message)):
-        recordings.load(several)
+        loading.load(several)
     options = "units, acquisition/lfp, stimulus/presentation/force, stimulus/presentation/light"
     with pytest.raises(ValueError, match=f"no series x; there are {options}\\)"):  # each once
-        recordings.load(path, names=Names(y=("x",)))
+        loading.load(path, names=Names(y=("x",)))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_a_row_alone_has_the_step_of_its_rate(h5py, tmp_path, times, rate, expec
     with h5py.File(path, "w") as file:
         file.attrs["nwb_version"] = "2.7.0"
         add_series(file, "acquisition/lfp", Y[:1], times=times, rate=rate)
-    assert len(recordings.load(str(path)).y[0]) == 1
+    assert len(loading.load(str(path)).y[0]) == 1
     assert step_time.load([str(path)], 1.0, None, "") == expected
 
 
@@ -113,12 +114,12 @@ def test_numbers_are_in_the_unit_of_their_series(h5py, tmp_path):
     expected = np.array(
         [[x * 0.25 * f - 3 for x, f in zip(r, factors, strict=True)] for r in stored]
     )
-    np.testing.assert_allclose(recordings.load(str(path)).y[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(loading.load(str(path)).y[0], expected, rtol=1e-6)
     with h5py.File(path, "a") as file:
         del file["acquisition/lfp/channel_conversion"]
         file["acquisition/lfp/channel_conversion"] = factors[:3]
     with pytest.raises(ValueError, match="lfp has 3 factors in channel_conversion for 4 channels"):
-        recordings.load(str(path))
+        loading.load(str(path))
 
 
 def write_stimulus(h5py, path, values, times, kind="TimeSeries", rows=None) -> str:
@@ -134,18 +135,18 @@ def test_stimuli_count_by_how_long_they_last(h5py, tmp_path):
     light = write_stimulus(h5py, path, np.array([1, -1]), [1.01, 1.02], "IntervalSeries")
     expected = np.zeros(50)
     expected[20] = 0.2  # 10 of 50 ms
-    np.testing.assert_allclose(recordings.load(light).u[0, :, 0], expected, atol=1e-6)
+    np.testing.assert_allclose(loading.load(light).u[0, :, 0], expected, atol=1e-6)
     uneven = np.arange(50) / 20 + np.random.default_rng(1).uniform(0, 0.005, 50)
     stimulus = np.random.default_rng(2).normal(size=50).astype(np.float32)
     path = write_stimulus(h5py, path, stimulus, uneven, rows=uneven)
-    np.testing.assert_array_equal(recordings.load(path).u[0, :, 0], stimulus)
+    np.testing.assert_array_equal(loading.load(path).u[0, :, 0], stimulus)
 
 
 def test_stimuli_at_another_time_are_told(h5py, tmp_path, capsys):
     for start, is_told in ((1.0, False), (1000.0, True)):
         times = start + np.array([0.0, 1.0])
         path = write_stimulus(h5py, tmp_path / f"{start}.nwb", np.array([1.0, 0]), times)
-        recordings.load(path)
+        loading.load(path)
         assert ("no row of inputs is between 0 and 2.5, when" in capsys.readouterr().err) == is_told
 
 
@@ -160,7 +161,7 @@ def test_stimuli_at_another_time_are_told(h5py, tmp_path, capsys):
 def test_times_of_stimuli_that_cannot_be_are_refused(h5py, tmp_path, times, message):
     path = write_stimulus(h5py, tmp_path / "day.nwb", np.array([0.0, 1, 0]), times)
     with pytest.raises(ValueError, match=message):
-        recordings.load(path)
+        loading.load(path)
 
 
 def test_other_hdf5_files_are_refused(h5py, tmp_path):
@@ -168,7 +169,7 @@ def test_other_hdf5_files_are_refused(h5py, tmp_path):
     with h5py.File(path, "w") as file:
         file["y"] = Y
     with pytest.raises(ValueError, match="it is an HDF5 file, but not of NWB"):
-        recordings.load(str(path))
+        loading.load(str(path))
 
 
 def test_what_a_series_lacks_is_named(h5py, tmp_path, capsys):
@@ -178,7 +179,7 @@ def test_what_a_series_lacks_is_named(h5py, tmp_path, capsys):
         add_series(file, "acquisition/gap", Y, times=rows)
         add_series(file, "acquisition/lost", Y, times=np.where(rows == 0, np.nan, rows))
         add_series(file, "acquisition/none", Y[:0], rate=10.0)
-    gap = recordings.load(path, names=Names(y=("acquisition/gap",)))
+    gap = loading.load(path, names=Names(y=("acquisition/gap",)))
     np.testing.assert_array_equal(
         gap.observed[0].all(-1), np.r_[10 * [True], 20 * [False], 40 * [True]]
     )
@@ -190,7 +191,7 @@ def test_what_a_series_lacks_is_named(h5py, tmp_path, capsys):
         (Names(y=("acquisition/lfp",), u=("units",)), "/units is no series: choose series alone"),
     ):
         with pytest.raises(ValueError, match=message):
-            recordings.load(path, names=names)
+            loading.load(path, names=names)
     for part, changed, message in (
         ("starting_time", {"rate": 0.0}, "lfp starts at 0 s with a rate of 0"),
         ("starting_time", {}, "lfp starts at 0 s with a rate of 0"),
@@ -201,11 +202,11 @@ def test_what_a_series_lacks_is_named(h5py, tmp_path, capsys):
             attributes.clear()
             attributes.update(changed)
         with pytest.raises(ValueError, match=message):
-            recordings.load(path, names=lfp)
+            loading.load(path, names=lfp)
     with h5py.File(path, "a") as file:
         del file["units/spike_times_index"]
     with pytest.raises(ValueError, match="its units have no spike_times_index"):
-        recordings.load(path, 0.5)
+        loading.load(path, 0.5)
 
 
 def test_without_h5py_a_line_says_what_to_install(tmp_path, monkeypatch):
@@ -213,7 +214,7 @@ def test_without_h5py_a_line_says_what_to_install(tmp_path, monkeypatch):
     path = tmp_path / "day.nwb"
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
     with pytest.raises(ValueError, match=r"NWB files need h5py: pip install 'jaxrl\[nwb\]'"):
-        recordings.load(str(path))
+        loading.load(str(path))
 
 
 def test_a_file_that_is_cut_off_or_damaged_is_refused_by_name(h5py, tmp_path):
@@ -223,4 +224,4 @@ def test_a_file_that_is_cut_off_or_damaged_is_refused_by_name(h5py, tmp_path):
     for broken in (content[:2000], content[:start] + b"\xff" * 600 + content[start + 600 :]):
         path.write_bytes(broken)
         with pytest.raises(ValueError, match=r"day.nwb cannot be read \(.*\); expected an npz"):
-            recordings.load(str(path), 0.5)
+            loading.load(str(path), 0.5)

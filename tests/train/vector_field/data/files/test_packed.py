@@ -15,7 +15,7 @@ from tests.train.vector_field.data.files.formats import (
     write,
 )
 from train.vector_field.config import Config
-from train.vector_field.data import recordings
+from train.vector_field.data.files import loading
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.step_time import StepTime
 
@@ -29,11 +29,11 @@ def pack(path: str) -> str:
 
 def test_packed_tables_are_read_as_they_were(tmp_path):
     path = write(tmp_path, table("a,b,c,stim1,stim2", *Y.T, *U.T))
-    assert_same(recordings.load(pack(path)), recordings.load(path))
+    assert_same(loading.load(pack(path)), loading.load(path))
     spikes = write(tmp_path, table("unit,time", [0, 1, 0], [0.1, 0.4, 2.2]), "spikes.csv")
     inputs = write(tmp_path, table("time,u", [0, 1, 2], [1, 0, 3]), "u.csv")
-    data = recordings.load(pack(spikes), 0.5, inputs=(pack(inputs),))
-    assert_same(data, recordings.load(spikes, 0.5, inputs=(inputs,)))
+    data = loading.load(pack(spikes), 0.5, inputs=(pack(inputs),))
+    assert_same(data, loading.load(spikes, 0.5, inputs=(inputs,)))
 
 
 def test_other_packed_files_are_refused_with_what_to_do(tmp_path):

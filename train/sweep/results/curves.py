@@ -1,8 +1,7 @@
-"""Pictures of a sweep: its learning curves, and how its configurations compare.
+"""Learning curves of a sweep.
 
-`configurations` are those of `train.sweep.results.summary.summarise`, the best one first. Every
-picture is a PNG, written whole or not at all; each raises ValueError when there is nothing that it
-could show.
+`configurations` are those of `train.sweep.results.summary.summarise`, the best one first. The
+picture is a PNG, written whole or not at all; it raises ValueError where there is nothing to show.
 """
 
 from collections.abc import Sequence
@@ -15,24 +14,16 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from jaxrl.numerics import comparison
 from train.host.files.rows import scalars
 from train.host.numbers import quantity
 from train.host.showing import pictures
 from train.host.showing.pictures import GREY, STEPS, Row
-from train.sweep.results.labels import label
+from train.sweep.results.colours import PALE, colours_of, legend_label
+from train.sweep.results.scales import fence
 from train.sweep.results.summary import Configuration, Member, varied_names
 
-# Of Okabe & Ito (2008), safe for the colour-blind, the best configuration first.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-DEFAULT = "#000000"
-PALE = "#b5b5b5"
 POINTS = 300
 """Of a curve, at most; more than these could not be seen."""
-PROFILES = 4
-"""Of the best configurations, at most, beside the default: more bands would hide each other."""
-SHOWN = 30
-"""Configurations with a row of their own in `probabilities`."""
 
 
 def curves(
@@ -74,7 +65,7 @@ def curves(
             heights += shown_heights
             best_ends = [height[-1:] for height in shown_heights]
         if colour:
-            handles.insert(0, Line2D([], [], **style, label=_legend_label(configuration, names)))
+            handles.insert(0, Line2D([], [], **style, label=legend_label(configuration, names)))
     _limit(axes, heights or ends, best_ends)
     pictures.legend_below(figure, handles + _extra_handles(configurations, handles))
     axes.set_ylabel(score, parse_math=False)
@@ -153,17 +144,6 @@ def _limit(axes: Axes, heights: Sequence[np.ndarray], best_ends: Sequence[np.nda
     axes.set_ylim(low - room, high + room)
 
 
-def fence(values: np.ndarray) -> tuple[float, float]:
-    """The range of values without those far out: three interquartile ranges off the quartiles."""
-    values = values[np.isfinite(values)]
-    if not values.size:
-        return 0.0, 1.0
-    first, third = np.percentile(values, [25, 75])
-    reach = 3 * (third - first)
-    inside = values[(first - reach <= values) & (values <= third + reach)]
-    return float(inside.min()), float(inside.max())
-
-
 def _extra_handles(
     configurations: Sequence[Configuration], handles: Sequence[Artist]
 ) -> list[Artist]:
@@ -186,97 +166,3 @@ def _extra_handles(
     if any(x.failed for x in configurations):
         extras.append(Line2D([], [], color=GREY, marker="x", linestyle="", label="a seed failed"))
     return extras
-
-
-def profiles(
-    configurations: Sequence[Configuration],
-    path: str | Path,
-    score: str,
-    title: str,
-    better: str = "higher",
-) -> None:
-    """Draws the share of seeds that score better than each threshold, with 95 % bootstrap bands.
-
-    Of the best configurations and the default, if they have two seeds. Failed seeds are never
-    better: they keep a profile below one.
-    """
-    eligible = [x for x in configurations if x.scores and len(x.scores) + x.failed > 1]
-    if not eligible:
-        raise ValueError("no configuration has two seeds, so there is no profile; give more seeds")
-    colours, names = colours_of(eligible, PROFILES), varied_names(configurations)
-    eligible = [x for x in eligible if x.index in colours]
-    sign = 1.0 if better == "higher" else -1.0
-    unique_scores = np.unique(np.concatenate([x.scores for x in eligible]))
-    room = 0.04 * np.ptp(unique_scores) or 0.5
-    thresholds = np.array([unique_scores[0] - room, *unique_scores, unique_scores[-1] + room])
-    side = "post" if sign > 0 else "pre"  # a threshold that is reached is not passed
-    figure = pictures.titled_figure((9.5, 5), title)
-    axes = figure.subplots()
-    handles: list[Artist] = []
-    for x in reversed(eligible):
-        runs = np.array([sign * s for s in x.scores] + [-np.inf] * x.failed)[:, None]
-        style: dict[str, Any] = {"color": colours[x.index]}
-        profile = comparison.performance_profile(runs, sign * thresholds)
-        band = comparison.profile_band(runs, sign * thresholds)
-        axes.fill_between(thresholds, *band, **style, step=side, alpha=0.12, linewidth=0)
-        axes.plot(thresholds, profile, **style, drawstyle=f"steps-{side}", linewidth=2)
-        handles.insert(0, Line2D([], [], **style, linewidth=2, label=_legend_label(x, names)))
-    pictures.style_axes(axes, "", ((1, ""),), 1)
-    axes.set_xlim(thresholds[0], thresholds[-1])
-    axes.set_ylim(-0.02, 1.02)
-    axes.set_xlabel(score, parse_math=False)
-    axes.set_ylabel(f"share of seeds {'above' if sign > 0 else 'below'}")
-    handles.append(Patch(color=GREY, alpha=0.2, linewidth=0, label="95 % interval"))
-    pictures.legend_below(figure, handles)
-    pictures.save(figure, path)
-
-
-def probabilities(configurations: Sequence[Configuration], path: str | Path, title: str) -> None:
-    """Draws each configuration's probability of improvement over the default, with its interval.
-
-    A row for each of the best `SHOWN` that have one, the best at the top.
-    """
-    eligible = [x for x in configurations if x.improvement]
-    if not eligible:
-        raise ValueError(
-            "no configuration can be compared with the default; give a sweep that has the default "
-            "and two seeds of each"
-        )
-    names, rows = varied_names(configurations), eligible[:SHOWN]
-    figure = pictures.titled_figure((8, 1.5 + 0.28 * len(rows)), title)
-    axes = figure.subplots()
-    axes.axvline(0.5, color=GREY, linewidth=1, linestyle="--")
-    for y, x in enumerate(rows):
-        probability, low, high = x.improvement or (np.nan,) * 3
-        spread = [[probability - low], [high - probability]]
-        clear = low > 0.5 or high < 0.5  # the interval leaves out no difference
-        style: dict[str, Any] = {"fmt": "o", "markersize": 5, "capsize": 3, "clip_on": False}
-        axes.errorbar(probability, y, xerr=spread, color=COLOURS[0] if clear else GREY, **style)
-    pictures.style_axes(axes, "", ((1, ""),), 1)
-    axes.grid(visible=False, axis="y")
-    axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
-    axes.set_xlim(0, 1)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    texts = [label(x.index, x.values, names) for x in rows]
-    axes.set_yticks(range(len(rows)), texts, parse_math=False)
-    axes.set_xlabel("probability of scoring better than the default")
-    if len(eligible) > len(rows):
-        axes.set_ylabel(f"the best {len(rows)} of {len(eligible)}")
-    pictures.save(figure, path)
-
-
-def colours_of(configurations: Sequence[Configuration], most: int = len(COLOURS)) -> dict[int, str]:
-    """The colours of the best configurations and of the default, by index."""
-    scored = [x for x in configurations if x.rank is not None]
-    best = [x.index for x in scored if not x.is_default][:most]
-    default = {x.index: DEFAULT for x in scored if x.is_default}
-    return dict(zip(best, COLOURS, strict=False)) | default
-
-
-def _legend_label(configuration: Configuration, names: dict[str, str]) -> str:
-    """A legend entry: what was varied, and the score."""
-    text = label(configuration.index, configuration.values, names)
-    if not configuration.is_default:
-        return text
-    has_names = any(name in names for name in configuration.values) and not text.startswith("#")
-    return f"default: {text}" if has_names else "default"

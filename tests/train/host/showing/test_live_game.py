@@ -10,7 +10,8 @@ import pytest
 from tests.train import untrained
 from train.durotaxis.scene import with_slope
 from train.host.program import Run
-from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, InvalidRequest, Live
+from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Live
+from train.host.showing.live_game import Game, InvalidRequest
 
 RUNS = {**untrained.RUNS, "hybrid": lambda: untrained.colony("hybrid")}
 

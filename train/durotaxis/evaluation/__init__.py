@@ -1,0 +1,1 @@
+"""`python -m train.evaluate RUN` for runs of `train.durotaxis`: options, playing, results."""

@@ -1,0 +1,1 @@
+"""What a fit says, in numbers and in words."""

@@ -1,0 +1,1 @@
+"""Learners of vector fields, behind one interface."""
