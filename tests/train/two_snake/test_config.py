@@ -1,12 +1,14 @@
-"""Which networks treat left and right alike."""
+"""Which networks treat left and right alike, and which guests can be met."""
 
 from dataclasses import replace
 
 import pytest
 
 from jaxrl.networks.mirror import MirrorActorCritic
+from train.host.errors import UsageError
 from train.two_snake.agents import make_network
-from train.two_snake.config import DQN, PPO, check, make_env
+from train.two_snake.config import DQN, PPO, PRESETS, check, make_env
+from train.two_snake.program import PROGRAM
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,21 @@ def test_odd_widths_are_refused_only_where_units_come_in_pairs():
 def test_the_default_observes_the_cells_around_the_head():
     env, params = make_env(PPO())
     assert env.observation_space(params).spaces["own"].shape == (367,)  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("game", "opponent", "message"),
+    [
+        ({"rows": 12}, "two-snakes", "has --env.rows 10, not 12: they cannot meet"),
+        ({"observation": "features"}, "two-snakes", "has --env.observation near, not features"),
+        ({}, "nobody", "nobody"),
+        ({}, "snake-6x6", "expected players of train.two_snake"),
+    ],
+)
+def test_a_guest_that_cannot_be_met_is_refused_before_anything_is_traced(game, opponent, message):
+    config = PRESETS["guest"].config
+    config = replace(config, env=replace(config.env, **game), opponent=opponent)
+    with pytest.raises(UsageError, match=message):
+        PROGRAM.complete(config)
+    nobody_met = replace(PPO(), env=config.env)
+    assert PROGRAM.complete(nobody_met) is nobody_met
