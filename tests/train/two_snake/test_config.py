@@ -1,11 +1,13 @@
-"""Which networks treat left and right alike, and which guests can be met."""
+"""Which networks treat left and right alike, which guests can be met, and what games report."""
 
 from dataclasses import replace
 
+import jax
 import pytest
 
 from jaxrl.networks.mirror import MirrorActorCritic
 from train.host.errors import UsageError
+from train.two_snake import tournament
 from train.two_snake.agents import make_network
 from train.two_snake.config import DQN, PPO, PRESETS, check, make_env
 from train.two_snake.program import PROGRAM
@@ -65,3 +67,20 @@ def test_a_guest_that_cannot_be_met_is_refused_before_anything_is_traced(game, o
         PROGRAM.complete(config)
     nobody_met = replace(PPO(), env=config.env)
     assert PROGRAM.complete(nobody_met) is nobody_met
+
+
+@pytest.mark.parametrize("make", [make_env, lambda config: (tournament.make_env(config), None)])
+def test_games_report_no_mean_of_an_index(make):
+    """Whom a training met is said by a share for each opponent; a tournament has one at a time."""
+    env, params = make(PRESETS["greedy"].config)
+    params = params or env.default_params
+
+    def play(key):
+        keys = jax.random.split(key, 3)
+        _, state = env.reset(keys[0], params)
+        action = env.action_space(params).sample(keys[1])
+        return env.step(keys[2], state, action, params)[-1]["outcome"]
+
+    outcome = jax.eval_shape(play, jax.random.key(0))
+    assert "opponent" not in outcome
+    assert ("met_greedy" in outcome) == (env.opponents == ("greedy",))
