@@ -71,7 +71,7 @@ def test_a_guest_that_cannot_be_met_is_refused_before_anything_is_traced(game, o
 
 @pytest.mark.parametrize("make", [make_env, lambda config: (tournament.make_env(config), None)])
 def test_games_report_no_mean_of_an_index(make):
-    """Whom a training met is said by a share for each opponent; a tournament has one at a time."""
+    """A training has the share of games with each opponent; a tournament has one at a time."""
     env, params = make(PRESETS["greedy"].config)
     params = params or env.default_params
 

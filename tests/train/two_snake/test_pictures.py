@@ -32,7 +32,7 @@ ROWS = [
     ids=["last", "has gone on", "without rows"],
 )
 def test_the_tournament_is_marked_where_its_snakes_were(tmp_path, rows, updates, place):
-    """In thousands of steps; nowhere without rows, where the legend names the opponents alone."""
+    """Places are thousands of steps; without rows there is none, and the legend names opponents."""
     with metrics_file.MetricsFile(tmp_path) as record:
         record.append(rows)
     won = {name: {"won": {"mean": 0.5, "low": 0.4, "high": 0.6}} for name in OPPONENTS}

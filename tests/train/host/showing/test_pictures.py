@@ -289,7 +289,7 @@ def test_a_score_is_marked_where_its_agents_were(tmp_path, monkeypatch):
 
 
 def test_without_rows_a_score_is_in_the_legend_alone(tmp_path):
-    """As where all are damaged: step 0 is not where it was reached."""
+    """All may be damaged, and step 0 is not where it was reached."""
     with saved_figures() as figures:
         pictures.learning_curve([], tmp_path / "curve.png", "score", "A run", evaluation_of(7.0))
     for axes in figures[0].axes:
