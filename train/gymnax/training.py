@@ -1,7 +1,8 @@
 """The training of a configuration of `train.gymnax`, and the agent that is evaluated."""
 
+from jaxrl.agents import dqn, sac
 from jaxrl.loop import make_loop
-from train.gymnax.config import AnyConfig, caution, check, follows_budget, make_agent
+from train.gymnax.config import DQN, SAC, AnyConfig, caution, check, follows_budget, make_agent
 from train.gymnax.players import player_inside
 from train.host.environments import environments
 from train.host.scoring import games, limits
@@ -27,5 +28,13 @@ def make_training(config: AnyConfig) -> Training:
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         budget_shapes_learning=follows_budget(config),
+        after_warmup=measures_after_warmup(config),
         caution=caution(config),
     )
+
+
+def measures_after_warmup(config: AnyConfig) -> tuple[str, ...]:
+    """The measures of gradient updates of an agent with a replay."""
+    if isinstance(config, SAC):
+        return sac.MEASURED
+    return dqn.MEASURED if isinstance(config, DQN) else ()

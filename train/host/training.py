@@ -137,6 +137,9 @@ class Training:
     not change it."""
     work: Work = ANY_WORK
     """What takes most of its time, where a CPU has kernels of its own for it."""
+    after_warmup: Sequence[str] = ()
+    """Measures of the gradient updates of an agent that learns from a replay, and counts them as
+    `updates`: a row has the mean of those after its warm-up, and null before."""
     caution: str = ""
     """What is said before it begins, in one line, of a configuration that hardly anybody wants."""
 

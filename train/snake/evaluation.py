@@ -132,16 +132,28 @@ def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
 
 
 def refuse_other_shape(trained_game: Game, game: Game) -> None:
-    """Raises UsageError if the network would get an observation of another shape."""
+    """Raises UsageError if the network would get an observation of another shape, or other cells.
+
+    Where cells are listed row by row, 6×7 and 7×6 have the same shape, and other neighbours.
+    """
     boards = [Board(x.rows, x.cols) for x in (trained_game, game)]
-    was, now = map(OBSERVATIONS[game.observation].shape, boards)
+    fits = lambda x: len({*(boards if x.is_list_of_cells else map(x.shape, boards))}) == 1
+    observation = OBSERVATIONS[game.observation]
+    if fits(observation):
+        return
+    was, now = map(observation.shape, boards)
+    suited = (name for name, x in OBSERVATIONS.items() if fits(x))
+    advice = f"for other boards train with one of {', '.join(suited)}"
     if was != now:
-        suited = (name for name, x in OBSERVATIONS.items() if len({*map(x.shape, boards)}) == 1)
-        names = ", ".join(suited)
         raise UsageError(
             f"{game.observation} has the shape {was} in training and {now} on "
-            f"{game.rows}×{game.cols}: for other boards train with one of {names}"
+            f"{game.rows}×{game.cols}: {advice}"
         )
+    rows, cols = trained_game.rows, trained_game.cols
+    raise UsageError(
+        f"{game.observation} lists the cells of {rows}×{cols} in training and those of "
+        f"{game.rows}×{game.cols} otherwise: {advice}"
+    )
 
 
 def play(run: Run, game: Game, options: Options) -> scores.Evaluation:

@@ -1,6 +1,7 @@
 """The training of a configuration of Snake, and the agent that is evaluated."""
 
 from envs.snake.env import Params, Snake
+from jaxrl.agents import dqn
 from jaxrl.loop import make_loop
 from jaxrl.types import Agent
 from train.host.compilation.cpu_kernels import Work
@@ -50,6 +51,7 @@ def make_training(config: AnyConfig) -> Training:
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         budget_shapes_learning=follows_budget(config),
+        after_warmup=dqn.MEASURED if isinstance(config, DQN) else (),
         caution=caution(config),
         work=Work(shared_words=is_mostly_seeing(config)),
     )

@@ -108,7 +108,7 @@ def make_guest(config: AnyConfig) -> self_play.Guest:
     def load_guest() -> trained.Player:
         with jax.ensure_compile_time_eval():  # what is read belongs to no trace
             guest = trained.load(config.opponent)
-        refuse_unlike(config, guest)
+        refuse_unlike(config, guest.name, guest.config)
         return guest._replace(learned=jax.device_get(guest.learned))
 
     def act(obs: jax.Array, key: jax.Array) -> jax.Array:
@@ -119,11 +119,21 @@ def make_guest(config: AnyConfig) -> self_play.Guest:
     return act
 
 
-def refuse_unlike(config: AnyConfig, guest: trained.Player) -> None:
+def with_known_guest(config: AnyConfig) -> AnyConfig:
+    """The configuration as it is. Raises UsageError for a guest that is not there, or unlike.
+
+    So it is refused before anything is traced.
+    """
+    if config.opponent and config.curriculum.has_guest:
+        refuse_unlike(config, config.opponent, trained.load_config(config.opponent))
+    return config
+
+
+def refuse_unlike(config: AnyConfig, name: str, guest: AnyConfig) -> None:
     """Raises UsageError if a guest would see something else than what it learned from."""
-    for name in ("rows", "cols", "observation"):
-        ours, its = getattr(config.env, name), getattr(guest.config.env, name)
+    for field in ("rows", "cols", "observation"):
+        ours, its = getattr(config.env, field), getattr(guest.env, field)
         if ours != its:
             raise UsageError(
-                f"--opponent {guest.name} has --env.{name} {its}, not {ours}: they cannot meet"
+                f"--opponent {name} has --env.{field} {its}, not {ours}: they cannot meet"
             )

@@ -134,13 +134,15 @@ AnyConfig = PPO | DQN
 class Duel(TwoSnake):
     """The game for training: it ends when the learner dies, and reports which opponent was beaten.
 
-    `info["outcome"]` has `met_NAME` and `won_NAME` for every opponent, both bool.
+    `info["outcome"]` has `met_NAME` and `won_NAME` for every opponent, both bool, in the place of
+    its index, of which a mean over games would say nothing.
     """
 
     def transition(
         self, chance: dict[str, jax.Array], state: Any, action: jax.Array, params: Params
     ) -> tuple[Any, jax.Array, jax.Array, dict[str, Any]]:
         after, reward, is_over, info = super().transition(chance, state, action, params)
+        del info["outcome"]["opponent"]
         for i, name in enumerate(self.opponents):
             met = after.opponent == i
             info["outcome"] |= {f"met_{name}": met, f"won_{name}": met & info["outcome"]["won"]}

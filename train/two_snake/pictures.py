@@ -42,8 +42,8 @@ def draw_curve(directory: Path, config: AnyConfig, title: str) -> Path:
 
     The share of training games won over steps: a line for each opponent, the mean over seeds, and
     one for the games against the greedy script that score policies while they train. Dotted lines
-    mark where the stages of the first seed begin; diamonds the tournament at the end, one for each
-    seed.
+    mark where the stages of the first seed begin; diamonds the tournament, one for each seed, where
+    the curves end or, of agents that have learned more since, where they were then.
     """
     path = directory / "learning_curve.png"
     rows = metrics_file.read_metrics(directory)
@@ -62,7 +62,10 @@ def draw_curve(directory: Path, config: AnyConfig, title: str) -> Path:
         style: dict[str, Any] = {"color": pictures.VERMILLION, "markersize": 4, "linewidth": 0.8}
         pictures.draw_mean(axes, lines, ".-", label="greedily against greedy", **style)
     if evaluation := scores.read_evaluation(directory):
-        _mark_tournament(axes, 1.02 * end / scale, evaluation)
+        place = pictures.evaluation_place(rows, "steps", evaluation.get("updates"))
+        _mark_tournament(axes, place / scale, evaluation)
+    if not rows:
+        pictures.say_empty(axes, pictures.no_score(rows, bool(evaluation)))
     for steps, name in stage_starts(rows, list(config.curriculum.stages())):
         axes.axvline(steps / scale, color=pictures.GREY, linewidth=0.7, linestyle=":")
         axes.text(steps / scale, 0.02, name, color=pictures.GREY, fontsize=8, rotation=90)

@@ -19,6 +19,7 @@ from train.host.scoring.scores_file import ScoresFile
 from train.host.showing import outcomes
 from train.host.training import Evaluation, Games
 from train.two_snake import evaluation, pictures, scene, tournament
+from train.two_snake.agents import with_known_guest
 from train.two_snake.config import PRESETS, AnyConfig
 from train.two_snake.trained import parameters
 from train.two_snake.training import ENDINGS, make_training
@@ -102,6 +103,7 @@ PROGRAM = Program(
     presets=PRESETS,
     training=make_training,
     module=__name__,
+    complete=with_known_guest,
     environment=lambda config: f"Two snakes {config.env.rows}×{config.env.cols}",
     views=Views(pictures=draw, film=film, episodes=scene.show, live=scene.live, duel=scene.duel),
     evaluator=Evaluator(Options, evaluate),

@@ -20,7 +20,7 @@ from envs.two_snake.env import RIVAL, Params, TwoSnake
 from envs.two_snake.feature_names import NAMES
 from envs.two_snake.observations import OBSERVATIONS
 from envs.two_snake.opponents import OPPONENTS
-from envs.two_snake.rules import OTHER, State
+from envs.two_snake.rules import ALIVE, LEARNER, OTHER, State
 from train.host.errors import UsageError
 from train.host.numbers import quantity
 from train.host.program import EpisodeSelection, Run
@@ -41,6 +41,9 @@ ENDINGS = {
     "draw": "a draw",
     "time up": "time up, a draw",
 }
+OF_RED = "other_"
+"""How names begin of what the red snake makes of the game."""
+NO_MOVE = -1
 SHOWN = ("greedy", "defensive", RIVAL)
 """Opponents whose games are shown, in turn."""
 
@@ -132,9 +135,9 @@ def _record_games(
 def episode(env: Arena, game: Recording, opponent: str) -> Episode:
     """One game, as the report shows it; blue is the trained snake."""
     by_itself = opponent == RIVAL
-    lines = episodes.lines(game)
+    lines = episodes.lines(recording_of(game, LEARNER))
     if by_itself:
-        other = episodes.lines(_red_recording(game))["value"]
+        other = episodes.lines(recording_of(game, OTHER))["value"]
         lines = {"value": lines.pop("value"), "value, red": other} | lines
     frame_arrays, bars = frames_and_bars(env, game, by_itself)
     food, theirs = (int(game.outcome[name]) for name in ("score", "opponent_score"))
@@ -153,10 +156,10 @@ def frames_and_bars(
     env: Arena, game: Recording, by_itself: bool
 ) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
     """What is drawn of a game, and what the agent makes of it, from both sides if it plays both."""
-    own = game._replace(action=game.action[:, 0], obs=game.obs["own"])
+    own = recording_of(game, LEARNER)
     bars = episodes.bars(own, WAYS)
     if by_itself:
-        bars |= {f"{what}, red": x for what, x in episodes.bars(_red_recording(game), WAYS).items()}
+        bars |= _red_bars(game)
     if env.observation in NAMES:
         bars["what it sees"] = episodes.observation_bars(own, NAMES[env.observation])
     return frames.game_arrays(env.board, game.state), bars
@@ -166,10 +169,9 @@ def live_frames_and_bars(
     env: TwoSnake, game: Recording
 ) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
     """The same in a duel: what each of the two makes of the game, unless it is a script."""
-    own = game._replace(action=game.action[:, 0])
-    bars = episodes.bars(own, WAYS)
-    bars |= {f"{what}, red": x for what, x in episodes.bars(_red_recording(game), WAYS).items()}
-    sight = game.explained.get("seen")
+    own = recording_of(game, LEARNER)
+    bars = episodes.bars(own, WAYS) | _red_bars(game)
+    sight = own.explained.get("seen")
     if sight is not None:
         for name, labels in NAMES.items():
             if sight.shape[1:] == OBSERVATIONS[name].shape(env.board):
@@ -178,11 +180,32 @@ def live_frames_and_bars(
     return frames.game_arrays(env.board, game.state), bars
 
 
-def _red_recording(game: Recording) -> Recording:
-    """The game from the side of the red snake."""
-    explained = {name: x for name, x in game.explained.items() if name.startswith("other_")}
-    explained = {name.removeprefix("other_"): x for name, x in explained.items()}
-    return game._replace(action=game.action[:, 1], explained=explained)
+def _red_bars(game: Recording) -> dict[str, Bars]:
+    """What the red snake makes of its moves."""
+    bars = episodes.bars(recording_of(game, OTHER), WAYS)
+    return {f"{what}, red": x for what, x in bars.items()}
+
+
+def recording_of(game: Recording, snake: int) -> Recording:
+    """The game from the side of one snake, or of the first of the others.
+
+    A dead one sees zeros and moves nothing, so what it makes of them is no part of it.
+    """
+    is_alive = np.asarray(game.state.cause)[: game.steps, snake] == ALIVE
+
+    def hide(x: np.ndarray) -> np.ndarray:
+        return np.where(is_alive.reshape(-1, *[1] * (np.ndim(x) - 1)), x, np.nan)
+
+    of_red = {name: x for name, x in game.explained.items() if name.startswith(OF_RED)}
+    explained = {name.removeprefix(OF_RED): x for name, x in of_red.items()}
+    if snake == LEARNER:
+        explained = {name: x for name, x in game.explained.items() if name not in of_red}
+    obs = game.obs["own"] if isinstance(game.obs, Mapping) else ()
+    return game._replace(
+        action=np.where(is_alive, game.action[:, snake], NO_MOVE),
+        obs=jax.tree.map(hide, obs),
+        explained={name: hide(x) for name, x in explained.items()},
+    )
 
 
 def _ending(outcome: Mapping[str, Any]) -> str:

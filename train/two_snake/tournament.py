@@ -42,7 +42,7 @@ class Arena(TwoSnake):
     """The game with all opponents, including the learner itself as the rival.
 
     `info["outcome"]` also says who wins if the first death decides: `first_won`, `first_lost` and
-    `first_draw`.
+    `first_draw`; which opponent it is, the games are listed by.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Arena(TwoSnake):
     ) -> tuple[Any, jax.Array, jax.Array, dict[str, Any]]:
         after, reward, is_over, info = super().transition(chance, state, action, params)
         outcome, before = info["outcome"], rules.lives(state)
+        del outcome["opponent"]
         alive = jnp.where(jnp.all(before), rules.lives(after), before)  # as the first death left it
         survived = is_last(alive)
         won, lost = (outcome[name] & jnp.all(alive) for name in ("won", "lost"))

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from envs.two_snake.env import RIVAL, Params
+from jaxrl.agents import dqn
 from jaxrl.loop import Curriculum, LoopMetrics, make_loop
 from jaxrl.types import AgentState
 from jaxrl.wrappers import self_play
@@ -17,6 +18,7 @@ from train.two_snake import evaluation
 from train.two_snake import tournament as arena
 from train.two_snake.agents import make_agent
 from train.two_snake.config import (
+    DQN,
     AnyConfig,
     caution,
     check,
@@ -54,6 +56,7 @@ def make_training(config: AnyConfig) -> Training:
         steps_per_update=config.loop.steps_per_update,
         score=Score(evaluation.SCORE, endings=ENDINGS),
         budget_shapes_learning=follows_budget(config),
+        after_warmup=dqn.MEASURED if isinstance(config, DQN) else (),
         caution=caution(config),
         work=Work(shared_words=True),
     )

@@ -65,6 +65,7 @@ class Observation(NamedTuple):
     needs_regions: bool = True
     needs_order: bool = False
     is_image: bool = False
+    is_list_of_cells: bool = False  # row by row: of boards of other rows the entries are others
     sees_hunger: bool = False
     safe: Callable[[jax.Array], jax.Array] | None = None  # moves that do not kill, bool [..., 3]
     reflect: Callable[[jax.Array], jax.Array] | None = None  # the observation of the reflected game
@@ -114,7 +115,12 @@ OBSERVATIONS = {
         reflect=reflect_gaps,
     ),
     "compass": Observation(compass_view, _entries(19), needs_regions=False),
-    "board": Observation(board_view, lambda board: (board.num_cells,), needs_regions=False),
+    "board": Observation(
+        board_view,
+        lambda board: (board.num_cells,),
+        needs_regions=False,
+        is_list_of_cells=True,
+    ),
     "planes": Observation(
         planes,
         lambda board: (board.rows, board.cols, 5),

@@ -199,6 +199,18 @@ def test_what_suits_no_other_board_is_not_recommended_for_it(view):
     assert str(refusal.value).endswith(f"one of {suited}")
 
 
+def test_a_list_of_cells_suits_no_board_of_as_many():
+    """Entry 6 of 6×7 is the end of the first row, and of 7×6 the beginning of the second."""
+    game = Game(rows=6, cols=7, observation="board")
+    evaluation.refuse_other_shape(game, game)
+    message = "board lists the cells of 6×7 in training and those of 7×6 otherwise: for other"
+    with pytest.raises(UsageError, match=message) as refusal:
+        evaluation.refuse_other_shape(game, replace(game, rows=7, cols=6))
+    assert str(refusal.value).endswith("gaps, compass, egocentric")
+    seen_from_the_head = replace(game, observation="egocentric")
+    evaluation.refuse_other_shape(seen_from_the_head, replace(seen_from_the_head, rows=7, cols=6))
+
+
 @pytest.mark.slow
 def test_pictures_fit_one_board_and_files_keep_no_exploration(tmp_path, capsys):
     run = make_run(tmp_path / "pictures", f"ppo {SMALL} planes", lambda agent: agent)

@@ -46,7 +46,7 @@ class TestRandom:
         (["--vary", VARY, "--vary", VARY], "varied twice"),
         (["--random", "3"], "give one"),
         (["--run.num-seeds", "3"], "--seeds"),
-        (["--devices", "4096"], "--devices 4096: there are"),
+        (["--devices", "4096"], "--devices 4096: JAX has only"),
         (["--run.log", "tensorboard"], "--run.log is for a single run: leave it out of a sweep"),
         (["--live"], "--live is for a single run: leave it out of a sweep"),
         (["--distributed=here:1,0,2"], "--distributed is for a single run: leave it out"),

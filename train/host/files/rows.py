@@ -1,7 +1,7 @@
 """What a chunk reported, as counts and as the rows of `metrics.jsonl`."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +9,7 @@ import numpy as np
 
 from train.host.compilation.compiled import Report
 from train.host.machine.members import Members
-from train.host.training import Latest, Quotient
+from train.host.training import Latest, Quotient, Training
 
 EXTREMES = {"min": np.min, "max": np.max}
 """What the last part of a measure's name makes of its values in a chunk; others have a mean."""
@@ -63,7 +63,7 @@ def chunk_rows(
     report: Report,
     counters: Counters,
     members: Members,
-    steps_per_update: int,
+    training: Training,
     steps_per_second: float,
     ended: Collection[int] = (),
 ) -> list[dict[str, Any]]:
@@ -72,12 +72,12 @@ def chunk_rows(
         {
             **members.label(s),
             "updates": counters.updates,
-            "steps": counters.updates * steps_per_update,
+            "steps": counters.updates * training.steps_per_update,
             "episodes": counters.episodes[s],
             "seconds": round(counters.seconds, 3),
             "steps_per_second": rounded_rate(steps_per_second),
             "finished": episode_means(report, s),
-            "agent": agent_means(report, s),
+            "agent": agent_means(report, s, training.after_warmup),
             "skipped": counters.skipped[s],
             "restores": counters.restores,
         }
@@ -111,15 +111,20 @@ def _mean_of_finite(sums: np.ndarray, episodes: np.ndarray) -> Any:
     return (sums[is_finite].sum(axis=0) / count).tolist() if count else None
 
 
-def agent_means(report: Report, s: int) -> dict[str, Any]:
+def agent_means(report: Report, s: int, after_warmup: Sequence[str] = ()) -> dict[str, Any]:
     """Means over the updates that were kept; of minima, `*_min`, and maxima, `*_max`, the
     smallest and the largest; quotients of sums, or the latest, where `training.Quotient` and
-    `training.Latest` ask for them."""
+    `training.Latest` ask for them. For `after_warmup` see `Training`."""
     is_finite = report.finite[:, s]
-    measures = jax.tree.map(lambda x: np.asarray(x[is_finite, s], np.float64), report.metrics.agent)
-    return {
-        name: _reduce_updates(name, x) if is_finite.any() else None for name, x in measures.items()
-    }
+    has_learned = is_finite.copy()
+    if after_warmup:
+        has_learned &= np.asarray(report.metrics.agent["updates"][:, s]) > 0
+    means = {}
+    for name, x in report.metrics.agent.items():
+        is_part = has_learned if name in after_warmup else is_finite
+        values = jax.tree.map(lambda x, is_part=is_part: np.asarray(x[is_part, s], np.float64), x)
+        means[name] = _reduce_updates(name, values) if is_part.any() else None
+    return means
 
 
 def _reduce_updates(name: str, values: np.ndarray | Quotient | Latest) -> Any:

@@ -61,8 +61,12 @@ def refuse_none() -> None:
 
 def refuse_missing(count: int) -> None:
     """Raises UsageError if there are fewer devices than `count`."""
-    if count > len(jax.devices()):
-        raise UsageError(f"--devices {count}: there are {len(jax.devices())}; give that, or all")
+    present = len(jax.devices())
+    if count > present:
+        raise UsageError(
+            f"--devices {count}: JAX has only {quantity(present, 'devices')}; "
+            f"give {present}, or all"
+        )
 
 
 def refuse_part(request: str) -> None:

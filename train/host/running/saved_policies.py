@@ -29,23 +29,32 @@ def as_run(name: str | Path) -> Run:
     Warns of files that have changed since it was trained and of which its configuration tells.
     """
     path = policy_files.file_of(name)
+    run = as_run_without_agent(path)
+    try:
+        agent = jax.eval_shape(run.program.training(run.config).init, jax.random.key(0)).agent
+    except (ValueError, TypeError, UsageError) as error:
+        raise UsageError(f"{path} cannot be used: {in_one_line(error)}") from error
+    files, trained = files_of(run.config), policy_files.read_metadata(path)["trained"]
+    saved_files = trained.get("files", files) if isinstance(trained, dict) else files
+    for change in differences(saved_files, files):
+        _log.warning("%s since %s was trained: it is read as it is now", change, path)
+    arrays = policy_files.read_arrays(path, policy_files.parameters(agent))
+    return run._replace(agents=[policy_files.with_parameters(agent, arrays)])
+
+
+def as_run_without_agent(name: str | Path) -> Run:
+    """The same without its parameters, for which nothing is traced."""
+    path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
     program = find(content["entry_point"], path)
     abilities.refuse_no_policies(program, path)
     default = program.preset_config(path, content["preset"])
     try:
         config = rebuild(default, content["config"])
-        agent = jax.eval_shape(program.training(config).init, jax.random.key(0)).agent
     except (ValueError, TypeError, UsageError) as error:
         raise UsageError(f"{path} cannot be used: {in_one_line(error)}") from error
-    files, trained = files_of(config), content["trained"]
-    saved_files = trained.get("files", files) if isinstance(trained, dict) else files
-    for change in differences(saved_files, files):
-        _log.warning("%s since %s was trained: it is read as it is now", change, path)
-    arrays = policy_files.read_arrays(path, policy_files.parameters(agent))
-    agents = [policy_files.with_parameters(agent, arrays)]
     directory = Path("runs", f"policy-{path.stem}")
-    return Run(directory, program, config, content["updates"], agents, preset=content["preset"])
+    return Run(directory, program, config, content["updates"], [], preset=content["preset"])
 
 
 def load_run_or_policy(run: str | None, policy: str | None, best: bool = False) -> Run:
@@ -72,6 +81,21 @@ def load_source(source: str | Path, best: bool = False) -> Run:
         return saved_runs.load(source)  # which says what a run directory has
     if best:
         raise UsageError(f"{source} is no run directory: only a run has a best policy")
+    _refuse_no_policy(source)
+    return as_run(source)
+
+
+def load_source_without_agents(source: str | Path) -> Run:
+    """The same without agents, for which nothing is traced; a run may have no checkpoint yet."""
+    is_policy = policy_files.path_of(source).is_file()
+    if RunDirectory(Path(source)).has_config or (Path(source).is_dir() and not is_policy):
+        return saved_runs.load_without_checkpoint(source)
+    _refuse_no_policy(source)
+    return as_run_without_agent(source)
+
+
+def _refuse_no_policy(source: str | Path) -> None:
+    """Raises UsageError, which tells of runs too, unless `source` names a policy."""
     if Path(source).suffix == COMPILED:
         raise UsageError(
             f"{source} is a compiled program: jax.export reads it (docs/policies.md); expected a "
@@ -81,7 +105,6 @@ def load_source(source: str | Path, best: bool = False) -> Run:
         policy_files.file_of(source)
     except UsageError as error:
         raise UsageError(f"{error}, or a run directory") from error
-    return as_run(source)
 
 
 def one_seed(run: Run, seed: int | None, flag: str = "--seed") -> int:

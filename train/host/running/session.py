@@ -217,8 +217,7 @@ class Session:
         ended: Collection[int] = (),
     ) -> None:
         """Writes the rows of a chunk into the record and shows the progress."""
-        per_update = self.training.steps_per_update
-        rows = chunk_rows(report, counters, self.members, per_update, rate, ended)
+        rows = chunk_rows(report, counters, self.members, self.training, rate, ended)
         if scores:
             rows = with_scores(rows, scores)
         self.record.append(rows)

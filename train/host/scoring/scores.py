@@ -23,6 +23,9 @@ from train.host.numbers import digits_text, quantity
 from train.host.scoring.scores_file import write_scores
 from train.host.training import Config, Evaluation, Training
 
+OTHER_GAMES = 2**31
+"""Added to a seed whose key would be one of its training; no seed is as large."""
+
 
 def evaluate_run(training: Training, settings: Config, state: RunState) -> Evaluation:
     """The evaluation of every seed in `state`; the keys depend on the seeds alone."""
@@ -38,8 +41,14 @@ def agents_of(agent_state: AgentState, num_seeds: int) -> list[AgentState]:
 
 
 def evaluation_keys(root: int, seeds: list[int]) -> list[jax.Array]:
-    """A key for each seed, for an evaluation whose random numbers come from `root`."""
-    return [jax.random.fold_in(jax.random.key(root), seed) for seed in seeds]
+    """A key for each seed, for an evaluation whose random numbers come from `root`.
+
+    It is none of `keys_of(seed)`. A number folded into a key of Threefry gives the part of that
+    number of the split key: 0 folded into key 0 the one of the training of seed 0, and 1 into key 1
+    the one of the evaluation after that of seed 1.
+    """
+    streams = [seed + OTHER_GAMES * (root == seed and seed < 2) for seed in seeds]
+    return [jax.random.fold_in(jax.random.key(root), stream) for stream in streams]
 
 
 def evaluate_by_measure(

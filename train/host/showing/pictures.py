@@ -51,10 +51,10 @@ def learning_curve(
     A thin line for each seed, their mean and, from three seeds on, its 95 % interval; with dots,
     where there are, the scores of games played while training (see `train.host.scoring.best`), of
     several seeds their mean. `evaluation` is the content of `eval.json`: its score is drawn where
-    the curves end or, of agents that have learned more since, where they were then. Chunks without
-    a score, as no episode ended, are left out. `unit` says what a step is, `greedy` how the games
-    while training were played. Writes a PNG, whole or not at all. Raises ValueError if there are
-    rows, but none with this score.
+    the curves end or, of agents that have learned more since, where they were then; without rows
+    only the legend has it. Chunks without a score, as no episode ended, are left out. `unit` says
+    what a step is, `greedy` how the games while training were played. Writes a PNG, whole or not at
+    all. Raises ValueError if there are rows, but none with this score.
     """
     score_names = {name: None for row in rows for name in scalars(row)}
     if rows and score not in score_names:
@@ -180,14 +180,16 @@ def final_scores(evaluation: dict[str, Any], score: str) -> list[Marker]:
     return [(mean, mean - margin, mean + margin)]
 
 
-def evaluation_place(rows: Sequence[Row], x: str, updates: int | None) -> float | None:
-    """The field `x` where agents were scored after so many updates; None: where the rows end.
+def evaluation_place(rows: Sequence[Row], x: str, updates: int | None) -> float:
+    """The field `x` where agents were scored after so many updates, of the last just behind it.
 
-    None also where the updates are not known, or have no row.
+    It is there, too, where the updates are not known, or have no row; NaN without rows.
     """
     places = [row[x] for row in rows if row.get("updates") == updates]
     is_last = bool(rows) and updates == rows[-1].get("updates")
-    return float(max(places)) if places and not is_last else None
+    if places and not is_last:
+        return float(max(places))
+    return 1.02 * max((row[x] for row in rows), default=np.nan)
 
 
 def _panel(
@@ -213,8 +215,8 @@ def _panel(
         style = {"color": VERMILLION, "markersize": 3, "label": games_label}
         draw_mean(axes, score_curves, "o-", **style)
     if not lines and not score_curves:
-        say_empty(axes, no_score(rows))
-    _mark(axes, (1.02 * end if place is None else place) / scale, final)
+        say_empty(axes, no_score(rows, bool(final)))
+    _mark(axes, place / scale, final)
     if axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)
 
@@ -235,8 +237,10 @@ def say_empty(axes: Axes, text: str = "no score yet") -> None:
     axes.text(0.5, 0.5, text, color=GREY, ha="center", transform=axes.transAxes)
 
 
-def no_score(rows: Sequence[Row]) -> str:
-    """Why there is no score in the rows."""
+def no_score(rows: Sequence[Row], is_evaluated: bool = False) -> str:
+    """Why there is no score in the rows; of an evaluated run without any, they were lost."""
+    if is_evaluated and not rows:
+        return "the record has no rows"
     has_none = rows and all(row.get("episodes") == 0 for row in rows)
     return "no score: no episode has ended" if has_none else "no score yet"
 
@@ -262,7 +266,7 @@ def line_style(x: np.ndarray) -> str:
 
 
 def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
-    """Marks the evaluation, with its numbers in the legend."""
+    """Marks the evaluation, with its numbers in the legend; for NaN they are there alone."""
     for mean, low, high in final:
         text = f"evaluation: {digits_text(mean)}"
         if np.isfinite(low):

@@ -72,7 +72,7 @@ def test_the_devices_are_used(finished_runs):
 def test_what_cannot_be_shared_is_refused_in_one_line(finished_runs):
     errors = (finished_runs / "said").read_text()
     assert "--devices 3 cannot share 1 seed of 4 blocks equally: give 2 devices" in errors
-    assert "--devices 16: there are 8" in errors
+    assert "--devices 16: JAX has only 8 devices; give 8, or all" in errors
     assert errors.count("expected auto, all or a number from 1") == 2
     assert "Traceback" not in errors
 
@@ -95,8 +95,14 @@ def test_devices_are_given_to_seeds_first(count, members, blocks, expected):
 
 def test_one_device_needs_no_mesh():
     assert devices.mesh_of("1", 4, 4) is None
-    with pytest.raises(UsageError, match="there are"):
+    with pytest.raises(UsageError, match="--devices 64: JAX has only"):
         devices.mesh_of("64", 64, 1)
+
+
+def test_one_device_is_said_to_be_one(monkeypatch):
+    monkeypatch.setattr(jax, "devices", lambda: ["one"])
+    with pytest.raises(UsageError, match="--devices 7: JAX has only 1 device; give 1, or all"):
+        devices.refuse_missing(7)
 
 
 def test_members_share_the_memory_of_a_device_or_of_the_machine(monkeypatch):

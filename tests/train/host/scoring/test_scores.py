@@ -13,6 +13,7 @@ from jaxrl.evaluate import Episodes
 from jaxrl.types import Agent
 from tests.train import tiny
 from train.host.compilation import memory
+from train.host.compilation.compiled import keys_of
 from train.host.errors import UsageError
 from train.host.scoring import games, limits, scores
 from train.host.scoring.games import GamesEvaluation
@@ -54,6 +55,19 @@ def test_who_plays_for_a_score_also_acts_and_plays_while_training():
     assert training.games is not None
     played = jax.eval_shape(training.games(5), (), jax.random.key(0))
     assert played.length.shape == (5, 1)
+
+
+@pytest.mark.parametrize("root", [0, 1, 5])
+def test_an_evaluation_plays_other_games_than_the_training_and_its_own(root):
+    """Root 1, the default, once gave seed 1 the games that had followed its training."""
+    seeds = [0, 1, 2, 5]
+    words = lambda key: tuple(jax.random.key_data(key).tolist())
+    keys = [words(key) for key in scores.evaluation_keys(root, seeds)]
+    assert len(set(keys)) == len(seeds)
+    for seed, key in zip(seeds, keys, strict=True):
+        assert key not in [words(x) for x in keys_of(seed)]
+        if seed != root:  # these have always been so
+            assert key == words(jax.random.fold_in(jax.random.key(root), seed))
 
 
 @pytest.mark.parametrize(("limit", "text"), [(None, None), (1, "3 of 3 games not finished within")])

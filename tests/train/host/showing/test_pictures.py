@@ -288,6 +288,17 @@ def test_a_score_is_marked_where_its_agents_were(tmp_path, monkeypatch):
     assert marks == pytest.approx([*end, *end, 1_000 * thousands, 3.0])
 
 
+def test_without_rows_a_score_is_in_the_legend_alone(tmp_path):
+    """All may be damaged, and step 0 is not where it was reached."""
+    with saved_figures() as figures:
+        pictures.learning_curve([], tmp_path / "curve.png", "score", "A run", evaluation_of(7.0))
+    for axes in figures[0].axes:
+        assert [text.get_text() for text in axes.texts] == ["the record has no rows"]
+        assert all(np.isnan(np.asarray(line.get_xdata(), float)).all() for line in axes.lines)
+    (legend,) = figures[0].legends
+    assert [text.get_text() for text in legend.get_texts()] == ["evaluation: 7 (6 to 9)"]
+
+
 def test_a_title_that_is_wider_than_its_figure_has_several_lines():
     figure = pictures.titled_figure((3, 3), "What is still uncertain: seed 0, the first of 2")
     axes = figure.subplots()
