@@ -76,7 +76,8 @@ def _rows_in_time(
     """The rows `y [R, n]`, `u [R, m]` at their steps, by the columns of times and trials."""
     time, trials = named
     if time:
-        parts = [episodes == e for e in range(episodes.max() + 1)]
+        by_episode = np.argsort(episodes, kind="stable")
+        parts = np.split(by_episode, np.cumsum(np.bincount(episodes))[:-1])
         places, step = _places_of_trials(time, numbers[time], parts)
         trials_of = list(zip(places, parts, strict=True))
         return _Rows(
