@@ -81,7 +81,10 @@ def test_matlab_times_say_what_is_missing_and_how_long_a_step_is(tmp_path):
     path = save_mat(tmp_path, spikes=cell(TIMES), dt=0.02, fs=30_000)
     with pytest.raises(ValueError, match=r"a step in .* is 0.02 and --env.bin-width, .* is 0.25"):
         step_time.load([path], 0.25, None, "")
-    refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 3:23]), "t does not rise at row 20, from 19 to 3")
+    refuse(
+        save_mat(tmp_path, y=Y, t=np.r_[0:20, 3:23]),
+        "t does not rise at row 20 (counted from 0), from 19 to 3",
+    )
     refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 20.5:40.5]), "t has uneven steps")
     refuse(save_mat(tmp_path, y=Y, dt=-1.0), "dt is [-1.]")
 

@@ -109,7 +109,13 @@ def _places_of_trials(
 
     A trial of one row does not tell how far its rows are apart; None if all are like that.
     """
-    places, steps = zip(*(rows_on_grid(time, times[rows]) for rows in trials), strict=True)
+    places, steps = zip(
+        *(
+            rows_on_grid(f"{time} of episode {k}" if len(trials) > 1 else time, times[rows])
+            for k, rows in enumerate(trials)
+        ),
+        strict=True,
+    )
     steps = [step for step in steps if step is not None]
     if not steps:
         return list(places), None

@@ -97,7 +97,10 @@ def test_quoted_cells_may_hold_the_separator(tmp_path):
     path.write_text('"time","rate, left","rate, right"\n0,"1.5",2\n1, "2.5" ,3\n2,0.5,1\n')
     np.testing.assert_array_equal(recordings.load(str(path)).y[0], [[1.5, 2], [2.5, 3], [0.5, 1]])
     path.write_text('time,y\n0,"1,5"\n1,"2,5"\n')
-    refuse(path, "column y has '1,5' in row 1; expected numbers, with points instead of decimal")
+    refuse(
+        path,
+        "column y has '1,5' in row 0 (counted from 0); expected numbers, with points instead of",
+    )
     path.write_text('time,y\n0,"' + 200_000 * "1")
     refuse(path, "its cells cannot be told apart")
 
@@ -189,13 +192,27 @@ def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
         ("a,b\n", "there are no rows"),
         ("1,2\n3,4\n", "its first line holds numbers: expected the names of the columns"),
         ("# subject 3\n1 2\n3 4\n", "its first line holds numbers: expected the names"),
-        ("a,b\n1,2,3\n", "row 1 has 3 cells where the first line has 2"),
+        ("a,b\n1,2,3\n", "row 0 (counted from 0) has 3 cells where the first line has 2"),
         ("a,a\n1,2\n", "two columns are called 'a'"),
         ("a;u\n1,5;2\n2;3\n", "with points instead of decimal commas"),
-        ("a,u\nx,2\n2,3\n", "column a has 'x' in row 1; expected numbers"),
-        ("a,u\n1_5,2\n2,3\n", "column a has '1_5' in row 1; expected numbers"),
-        ("# of a rig\na,u\n#N/A,2\n2,3\n", "column a has '#N/A' in row 1; expected numbers"),
-        ("t,a\n0,1\n1,2\n0.5,3\n", "t does not rise at row 2, from 1 to 0.5: sort the rows"),
+        ("a,u\nx,2\n2,3\n", "column a has 'x' in row 0 (counted from 0); expected numbers"),
+        ("a,u\n1_5,2\n2,3\n", "column a has '1_5' in row 0 (counted from 0); expected numbers"),
+        (
+            "# of a rig\na,u\n#N/A,2\n2,3\n",
+            "column a has '#N/A' in row 0 (counted from 0); expected numbers",
+        ),
+        (
+            "t,a\n0,1\n1,2\n0.5,3\n",
+            "t does not rise at row 2 (counted from 0), from 1 to 0.5: sort the rows",
+        ),
+        (
+            "trial,t,a\n0,0,1\n0,1,2\n0,2,3\n1,0,4\n1,1,5\n1,1,6\n",
+            "t of episode 1 does not rise at row 2 (counted from 0), from 1 to 1: sort the rows",
+        ),
+        (
+            "t,a\n0,1\n1,2\n2,3\n2.4,4\n3.4,5\n4.4,6\n",
+            "t has uneven steps, 0.4 before row 3 (counted from 0) where most are 1: interpolate",
+        ),
         ("t,time,a\n0,0,1\n", "t, time could all be time: choose, --names.time"),
         ("u,light\n1,2\n", "no column is left for y"),
         ("unit,time\n1,\n", "1 spikes have no finite time from 0 on"),
