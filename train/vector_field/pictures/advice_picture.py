@@ -75,11 +75,9 @@ def draw_inputs(axes: Axes, planned: np.ndarray, box: np.ndarray, time: StepTime
 def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
     """The field over its uncertainty, with the record and the predicted paths."""
     axis, field, deviation = (arrays[name] for name in ("axis", "field", "deviation"))
-    low = max(float(deviation.min()), 1e-9)
-    norm = LogNorm(low, max(float(deviation.max()), 1.001 * low))
-    mesh = axes.pcolormesh(
-        axis, axis, deviation.T, cmap=maps.UNCERTAIN, norm=norm, shading="nearest"
-    )
+    low, high = maps.uncertainty_range(deviation)
+    values, style = np.maximum(deviation.T, low), {"cmap": maps.UNCERTAIN, "shading": "nearest"}
+    mesh = axes.pcolormesh(axis, axis, values, norm=LogNorm(low, high), **style)
     if np.any(field[..., :2]):
         style = {"color": "white", "linewidth": 0.5, "arrowsize": 0.6, "density": 0.9}
         axes.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, **style)
