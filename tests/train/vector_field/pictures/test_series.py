@@ -21,6 +21,17 @@ def test_a_forecast_is_drawn_at_the_step_it_is_of():
         series.align_forecasts(forecasts, 4)
 
 
+def test_forecasts_of_angles_are_wrong_by_the_shorter_way_round():
+    angle, error = np.linspace(0, 20, 100), np.array([0.1, 0])
+    observed = np.stack([(angle + np.pi) % (2 * np.pi) - np.pi, angle], axis=1)
+    expected = np.stack([(angle + 0.1 + np.pi) % (2 * np.pi) - np.pi, angle], axis=1)
+    expected[0] = np.nan  # of the first steps nothing was said
+    turned = series.turn_near(expected, observed, (0,))
+    np.testing.assert_allclose(turned[1:], (observed + error)[1:])
+    assert np.isnan(turned[0]).all()
+    np.testing.assert_array_equal(series.turn_near(expected, observed, ()), expected)
+
+
 def test_the_channels_that_vary_most_are_shown_in_their_order():
     spread = np.array([1.0, 9, 2, 8, 3, 7, 4, 6])
     observed = RNG.normal(size=(4_000, 8)) * spread
