@@ -142,6 +142,9 @@ class Program(NamedTuple):
     """A configuration with all that it leaves to its data, found out and printed before a training
     begins; as it is, if it leaves nothing open. Raises ValueError, in one line, for unusable
     data."""
+    guess: Callable[[Any], Any] = lambda config: config
+    """What `complete` might return, at once: a sweep asks it first whether its values can be
+    trained, so that they are refused before a long look at data."""
     environment: Callable[[Any], str] = lambda config: ""
     """What a configuration learns in, for titles and messages, such as CartPole-v1; empty: the name
     of the program says it."""

@@ -46,6 +46,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         devices.refuse_missing(int(config.run.devices))
     RunDirectory.refuse_unusable(options.directory)  # before a long look at data
     try:
+        refuse_by_guess(program, config, options, variations)
         config = program.complete(config)
     except ValueError as error:
         raise UsageError(with_flags(in_one_line(error), config)) from error
@@ -67,6 +68,19 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         },
     )
     return announce(sweep, options)
+
+
+def refuse_by_guess(
+    program: Program, config: Any, options: Options, variations: list[Variation]
+) -> None:
+    """Raises UsageError for values that the data refuse whatever else they say, and ValueError for
+    data that are of no use themselves."""
+    guess = program.guess(config)
+    if guess is config:
+        return
+    program.training(guess)
+    for values in configurations_of(guess, options, variations):
+        plan.refuse_unfit(program, guess, values)
 
 
 def refuse_large_seeds(seed: int, options: Options) -> None:
@@ -207,15 +221,26 @@ def make_trials(
     program: Program, preset: str, config: Any, options: Options, variations: list[Variation]
 ) -> Trials:
     """The members and the groups that are compiled together. Raises UsageError."""
-    default = {x.name: field_of(config, x.name) for x in variations}
-    if options.random and not variations:
-        raise UsageError("--random draws what --vary names: give one")
-    values = (
-        plan.draw_configurations(variations, options.random, config.run.seed, default)
-        if options.random
-        else plan.grid(variations)
-    )
+    values = configurations_of(config, options, variations)
+    default = default_values(config, variations)
     seeds = range(config.run.seed, config.run.seed + options.seeds)
     trials: list[Trial] = plan.trials(values, seeds)
     default_index = next((i for i, x in enumerate(values) if x == default), None)
     return Trials(trials, plan.groups(program, config, preset, trials), default_index)
+
+
+def configurations_of(
+    config: Any, options: Options, variations: list[Variation]
+) -> list[dict[str, Any]]:
+    """The values of each configuration that is tried. Raises UsageError."""
+    if options.random and not variations:
+        raise UsageError("--random draws what --vary names: give one")
+    if not options.random:
+        return plan.grid(variations)
+    default = default_values(config, variations)
+    return plan.draw_configurations(variations, options.random, config.run.seed, default)
+
+
+def default_values(config: Any, variations: list[Variation]) -> dict[str, Any]:
+    """What the fields that are varied are in `config`."""
+    return {x.name: field_of(config, x.name) for x in variations}

@@ -169,7 +169,8 @@ def write(
     write_whole(paths[0], json.dumps(content, indent=1) + "\n")
     arrays = arrays_of(model, question, advice)
     write_arrays(paths[1], arrays)
-    draw(paths[2], arrays, advice.gain, advice.quiet_gain, model)
+    box = np.stack([question.limits.low, question.limits.high])
+    draw(paths[2], arrays, advice.gain, advice.quiet_gain, model, box)
     return paths
 
 

@@ -96,6 +96,7 @@ PROGRAM = Program(
     idle=idle,
     preset_for=preset_for,
     complete=dynamics_fit.complete,
+    guess=dynamics_fit.guess_completion,
     environment=environment,
     static={
         "stop_gain": "whether experiments may stop decides what is compiled",

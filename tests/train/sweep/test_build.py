@@ -137,6 +137,27 @@ def test_a_switch_is_on_or_off(choices, tmp_path):
         build.begin("snake", "", Options(["agent.standardise=1,2"]), [])
 
 
+def test_values_that_data_refuse_are_refused_before_a_long_look_at_these(tmp_path, monkeypatch):
+    snake, looks = build.program_of("snake"), []
+
+    def training(config):
+        if config.agent.clip != 0.123:
+            raise ValueError("left open")
+        if config.agent.entropy_weight > 0.01:
+            raise ValueError("more than there are steps")
+        return snake.training(config)
+
+    def guess(config):
+        return dataclasses.replace(config, agent=dataclasses.replace(config.agent, clip=0.123))
+
+    program = snake._replace(complete=looks.append, training=training, guess=guess)
+    monkeypatch.setattr(build, "program_of", lambda name: program)
+    options = Options(["agent.entropy_weight=0.01,0.02"], directory=str(tmp_path / "s"))
+    with pytest.raises(UsageError, match=r"agent\.entropy_weight=0\.02: more than there are steps"):
+        build.begin("snake", "", options, [])
+    assert not looks
+
+
 @pytest.mark.slow
 def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, monkeypatch):
     """The configuration is completed once for all members, before anything is written."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from train.host.numbers import listing, quantity
 from train.vector_field.look.facts import Channels, Table, correlations
+from train.vector_field.look.multiples import FEW_VALUES, moved_counts, step_of
 
 RARE = 20
 """Events of a channel that counts; fewer tell nothing of dynamics."""
@@ -29,8 +30,6 @@ STRETCHES = 20
 OUTLIER, MOST_OUTLIERS = 12.0, 0.002
 """Distance from the median in robust standard deviations, and the share of values that are so far:
 more of them are a heavy tail, but for a single one."""
-FEW_VALUES = 100
-"""Different values of a channel, below which they may be counts in another unit."""
 WHOLE = 0.9
 """Share of whole numbers in a channel that should have held counts."""
 ARTEFACT, TOGETHER = 5.0, 0.5
@@ -89,7 +88,7 @@ def _is_clipped(y: np.ndarray) -> bool:
     if not len(x) or (x == np.round(x)).mean() >= WHOLE:  # whole numbers are often the same
         return False
     values, counts = np.unique(x, return_counts=True)
-    if _are_evenly_spaced(values):  # z-scored counts, of which most may be 0
+    if step_of(values):  # z-scored counts, of which most may be 0
         return False
     edge, count = values[counts.argmax()], counts.max()
     low, high = np.quantile(x, (0.01, 0.99))
@@ -98,15 +97,6 @@ def _is_clipped(y: np.ndarray) -> bool:
     varies = len(values) > 1  # a constant channel is told as such
     is_edge = varies and edge != 0 and beyond <= BEYOND  # 0 is what many filters make of noise
     return bool(is_edge and count >= max(LEAST_AT_EDGE, AT_EDGE * len(x), 2 * beside))
-
-
-def _are_evenly_spaced(values: np.ndarray) -> bool:
-    """Whether a few values `[K]`, which rise, lie whole steps apart, as counts of any unit do."""
-    if not 2 < len(values) < FEW_VALUES:
-        return False
-    gaps = np.diff(values)
-    steps = gaps / gaps.min()
-    return bool(np.abs(steps - np.round(steps)).max() < 1e-3)
 
 
 def drifts(table: Table, channels: Channels) -> Iterator[str]:
@@ -179,7 +169,7 @@ def outliers(table: Table, standard: np.ndarray) -> Iterator[str]:
 
 
 def broken_counts(table: Table) -> Iterator[str]:
-    """Channels that nearly hold counts, and those of rates, multiples of one number."""
+    """Channels that nearly hold counts, those of rates, multiples of one number, and z-scores."""
     nearly = []
     rates = [(int(x), float(table.factors[x])) for x in np.flatnonzero(table.factors)]
     for channel in np.flatnonzero(~table.is_count & (table.factors == 0)):
@@ -213,6 +203,12 @@ def broken_counts(table: Table) -> Iterator[str]:
         yield (
             f"multiples of one number in {quantity(len(rates), 'channels')} ({names}), such as "
             f"{rates[0][1]:.4g}: rates of counts; divide by it to have the counts"
+        )
+    if moved := moved_counts(table.y, table.is_count):
+        names = list_of([channel for channel, _ in moved])
+        yield (
+            f"whole steps apart in {quantity(len(moved), 'channels')} ({names}), such as "
+            f"{moved[0][1]:.4g}, but not from 0: counts that were z-scored; give the counts"
         )
 
 

@@ -205,7 +205,8 @@ def input_table(look: Look) -> PrintedTable:
         table.add_column(heading, justify="right")
     for k, numbers in enumerate(zip(*look.inputs, strict=True)):
         smallest, largest, active, hold = (float(x) for x in numbers)
-        holds = "always" if np.isinf(hold) else f"{hold:.3g} step{'s' * (hold != 1)}"
+        number = f"{hold:.3g}"
+        holds = "always" if np.isinf(hold) else f"{number} step{'s' * (number != '1')}"
         row = (f"{smallest:.4g}", f"{largest:.4g}", percentage(active, 3), holds)
         table.add_row(str(k), *row)
     return table

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from train.host.numbers import quantity
 from train.host.showing import pictures
 from train.host.showing.pictures import BLUE, GREY, VERMILLION
 from train.vector_field.data.step_time import StepTime
 from train.vector_field.look.facts import SEGMENT, Spectrum, Table, correlations
+from train.vector_field.pictures.series import in_one_scale
 
 COLUMNS = 600
 """Pixels of the map of rates along time."""
@@ -70,12 +72,16 @@ def draw_map(axes: Axes, table: Table, standard: np.ndarray, time: StepTime) -> 
 
 
 def draw_inputs(axes: Axes, table: Table, time: StepTime) -> None:
-    """The inputs over the same time, each in units of its largest value."""
-    moments = time.length * np.arange(len(table.u))
-    for k, u in enumerate(table.u.T[:INPUTS]):
-        largest = np.abs(u).max() or 1.0
-        label = f"input {k}, up to {np.abs(u).max():.3g}"
-        axes.step(moments, u / largest, where="post", linewidth=0.8, label=label)
+    """The inputs over the same time, each in units of its largest value, or over its range where
+    one would seem not to change."""
+    moments, inputs = time.length * np.arange(len(table.u)), table.u[:, :INPUTS]
+    largest = np.abs(inputs).max(0)
+    values, scale_text = in_one_scale(inputs / np.where(largest > 0, largest, 1))
+    for k, u in enumerate(inputs.T):
+        label = f"input {k}, up to {largest[k]:.3g}"
+        if scale_text:
+            label = f"input {k}, {u.min():.4g} to {u.max():.4g}"
+        axes.step(moments, values[:, k], where="post", linewidth=0.8, label=label)
     axes.legend(frameon=False, fontsize=7, ncols=INPUTS, loc="lower left", bbox_to_anchor=(0, 1.0))
     _name(axes, "", time.axis(), "inputs")
 
@@ -127,6 +133,7 @@ def draw_sizes(axes: Axes, table: Table) -> None:
         observed = ~np.isnan(counted)
         means = np.where(observed, counted, 0).sum(0) / np.maximum(observed.sum(0), 1)
         axes.hist(means, bins=min(30, max(10, len(means) // 2)), color=BLUE)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         _name(axes, "mean counts of channels", "events a step", "channels")
         return
     values = table.y[~np.isnan(table.y)]
@@ -172,5 +179,5 @@ def _name(axes: Axes, title: str, x: str, y: str) -> None:
     axes.set_title(title, loc="left", size=9)
     axes.set_xlabel(x, size=8)
     axes.set_ylabel(y, size=8)
-    axes.tick_params(labelsize=7)
+    axes.tick_params(which="both", labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)

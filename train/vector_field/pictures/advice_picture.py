@@ -12,18 +12,28 @@ from matplotlib.patheffects import Normal, Stroke
 
 from train.host.showing import pictures
 from train.host.showing.pictures import GREY, VERMILLION
+from train.vector_field.data.step_time import StepTime
 from train.vector_field.fitted_models.fitted_model import FittedModel
 from train.vector_field.pictures import maps
 from train.vector_field.pictures.curves import COLOURS
+from train.vector_field.pictures.series import in_one_scale
 
 PATHS = 200
 """States of the record that are drawn, at most."""
 
 
 def draw(
-    path: Path, arrays: dict[str, np.ndarray], gain: float, quiet_gain: float, model: FittedModel
+    path: Path,
+    arrays: dict[str, np.ndarray],
+    gain: float,
+    quiet_gain: float,
+    model: FittedModel,
+    box: np.ndarray,
 ) -> None:
-    """Draws `advice.npz` and the newest filtered states of the record; writes a PNG."""
+    """Draws `advice.npz` and the newest filtered states of the record; writes a PNG.
+
+    `box` `[2, m]` are the smallest and the largest input allowed.
+    """
     figure = pictures.titled_figure((11, 4.2), "Inputs to try next")
     map_axes, input_axes, gain_axes = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.9))
     if model.dims == 1:
@@ -35,29 +45,39 @@ def draw(
         tick_values = maps.ticks(*bar.mappable.get_clim())
         bar.set_ticks(tick_values, labels=[f"{tick:g}" for tick in tick_values], minor=False)
         bar.set_ticks([], minor=True)
-    moments = model.time.length * np.arange(len(arrays["inputs"]) + 1)
-    for i, component in enumerate(arrays["inputs"].T):
-        values = np.append(component, component[-1])
-        input_axes.step(moments, values, where="post", color=COLOURS[i % 8], label=f"input {i}")
-    input_axes.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
-    input_axes.set(xlabel=model.time.axis("time from now"), xlim=(0, moments[-1]))
-    input_axes.set_title("planned inputs", loc="left", size=10)
-    if arrays["inputs"].shape[1] <= 8:
-        input_axes.legend(frameon=False, fontsize=8)
+    draw_inputs(input_axes, arrays["inputs"], box, model.time)
     name = "least" if arrays["inputs_without"].any() else "none"
     _gains(gain_axes, arrays["random_nats"], gain, quiet_gain, name)
     pictures.legend_below(figure, map_axes.get_legend_handles_labels()[0])
     pictures.save(figure, path)
 
 
+def draw_inputs(axes: Axes, planned: np.ndarray, box: np.ndarray, time: StepTime) -> None:
+    """Draws the `planned` inputs `[H, m]`, each over the range that `box` allows it where these are
+    unlike."""
+    moments = time.length * np.arange(len(planned) + 1)
+    low, high = np.asarray(box, float)
+    scale_text = in_one_scale(np.stack([low, high]))[1]
+    for i, component in enumerate(planned.T):
+        values, label = np.append(component, component[-1]), f"input {i}"
+        if scale_text:
+            values = (values - low[i]) / (high[i] - low[i] or 1)
+            label += f", {low[i]:.4g} to {high[i]:.4g}"
+        axes.step(moments, values, where="post", color=COLOURS[i % 8], label=label)
+    if not scale_text:
+        axes.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
+    axes.set(xlabel=time.axis("time from now"), xlim=(0, moments[-1]))
+    axes.set_title(f"planned inputs{scale_text}", loc="left", size=10)
+    if planned.shape[1] <= 8:
+        axes.legend(frameon=False, fontsize=8)
+
+
 def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
     """The field over its uncertainty, with the record and the predicted paths."""
     axis, field, deviation = (arrays[name] for name in ("axis", "field", "deviation"))
-    low = max(float(deviation.min()), 1e-9)
-    norm = LogNorm(low, max(float(deviation.max()), 1.001 * low))
-    mesh = axes.pcolormesh(
-        axis, axis, deviation.T, cmap=maps.UNCERTAIN, norm=norm, shading="nearest"
-    )
+    low, high = maps.uncertainty_range(deviation)
+    values, style = np.maximum(deviation.T, low), {"cmap": maps.UNCERTAIN, "shading": "nearest"}
+    mesh = axes.pcolormesh(axis, axis, values, norm=LogNorm(low, high), **style)
     if np.any(field[..., :2]):
         style = {"color": "white", "linewidth": 0.5, "arrowsize": 0.6, "density": 0.9}
         axes.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, **style)

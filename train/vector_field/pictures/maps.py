@@ -26,6 +26,9 @@ from train.host.showing.pictures import VERMILLION
 SPEEDS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, 128)))
 """viridis without its yellow, which is hard to see on white."""
 MISSED, UNCERTAIN = "YlOrBr", "cividis"
+LEAST_SHARE = 1e-3
+"""Of the largest deviation, below which all have one colour: those of a family are 0 at a point
+where all its fields are alike, and would leave no colours for the others."""
 SIDE = 2.6
 """Side of a panel, in inches."""
 
@@ -91,11 +94,12 @@ def information(
     figure, grid = _panels(len(names), len(deviation), _edge(points, box), title)
     for f, (name, row) in enumerate(zip(names, grid, strict=True)):
         values = np.stack([policy_deviation[f] for policy_deviation in deviation.values()])
-        low, high = max(float(values.min()), 1e-9), max(float(values.max()), 2e-9)
+        low, high = uncertainty_range(values)
         norm = LogNorm(low, high)
         row[0].set_ylabel(name.replace("_", " "), size=11, weight="bold")
         for axes, (policy, policy_deviation) in zip(row, deviation.items(), strict=True):
-            heat_map = _heat(axes, policy_deviation[f], box, UNCERTAIN, norm)
+            # a logarithmic axis leaves 0 white
+            heat_map = _heat(axes, np.maximum(policy_deviation[f], low), box, UNCERTAIN, norm)
             axes.set_title(policy, size=10)
             if policy in trails:
                 trail = break_at_jumps(trails[policy][f], box)
@@ -103,7 +107,8 @@ def information(
             if within is not None:
                 lines = outline(within[f], box)
                 axes.add_collection(LineCollection(list(lines), colors=VERMILLION, linewidths=1.4))
-        bar = _bar(figure, heat_map, row, "standard deviation\nof a velocity")
+        extend = "min" if values.min() < low else "neither"
+        bar = _bar(figure, heat_map, row, "standard deviation\nof a velocity", extend=extend)
         bar.set_ticks(ticks(low, high), minor=False)
         bar.set_ticks([], minor=True)
         bar.ax.yaxis.set_major_formatter("{x:g}")
@@ -112,6 +117,13 @@ def information(
         handles.append(Line2D([], [], color=VERMILLION, label="within reach"))
     pictures.legend_below(figure, handles, 2)
     pictures.save(figure, path)
+
+
+def uncertainty_range(deviation: np.ndarray) -> tuple[float, float]:
+    """The least and the largest standard deviation that colours tell apart; see `LEAST_SHARE`."""
+    high = max(float(deviation.max()), 2e-9)
+    low = max(float(deviation.min()), LEAST_SHARE * high)
+    return low, max(high, 1.001 * low)
 
 
 def streamlines(axes: Axes, field: np.ndarray, box: float, norm: Normalize) -> None:

@@ -107,6 +107,7 @@ def draw_channels(
         StepTime(config.env.dt, ""),
         f"Channels and forecasts: {name} on {field}, seed {config.run.seed}",
         begin=begin + SETTLING,
+        circular=make_env(config).angular_channels,
     )
     return path
 

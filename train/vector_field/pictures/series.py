@@ -3,6 +3,7 @@
 Axes: T steps, n channels, m inputs, K steps ahead.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ def channels(
     ahead: int = AHEAD,
     begin: int = 0,
     inputs_name: str = "inputs",
+    circular: Sequence[int] = (),
 ) -> None:
     """Draws a row for each channel of `observed` `[T, n]`, and one for the `inputs` `[T, m]`.
 
@@ -42,10 +44,10 @@ def channels(
     `forecasts` `[T, K + 1, n]` were made after each step, of that step and up to K later; those of
     `ahead` steps later are drawn where they are of. `time` is that of a step, and `begin` of the
     record's steps come before these; the legend calls the inputs `inputs_name`, and the row shows
-    them as `in_one_scale` does. Writes a PNG, whole or not at all. Raises ValueError for fewer
-    steps than a forecast needs.
+    them as `in_one_scale` does; `circular` are the channels that are angles, in rad. Writes a PNG,
+    whole or not at all. Raises ValueError for fewer steps than a forecast needs.
     """
-    expected = align_forecasts(forecasts, ahead)
+    expected = turn_near(align_forecasts(forecasts, ahead), observed, circular)
     newest_steps = slice(max(ahead, len(observed) - STEPS), None)
     chosen_channels = most_varied(observed[newest_steps])
     moments = time.length * (begin + np.arange(len(observed)))[newest_steps]
@@ -82,6 +84,15 @@ def align_forecasts(forecasts: np.ndarray, ahead: int) -> np.ndarray:
         )
     nothing = np.full((ahead, forecasts.shape[2]), np.nan)
     return np.concatenate([nothing, forecasts[: steps - ahead, ahead]])
+
+
+def turn_near(expected: np.ndarray, observed: np.ndarray, circular: Sequence[int]) -> np.ndarray:
+    """Expected angles, of the channels `circular` of `[T, n]`, by whole turns next to what was
+    observed: of 3.1 and -3.1 rad the error is 0.08."""
+    turned, angles = expected.copy(), list(circular)
+    turns = np.round((expected - observed)[:, angles] / (2 * np.pi))
+    turned[:, angles] -= 2 * np.pi * turns
+    return turned
 
 
 def in_one_scale(inputs: np.ndarray) -> tuple[np.ndarray, str]:

@@ -82,6 +82,16 @@ def complete(config: Config) -> Config:
     return replace(config, state_space=dynamics)
 
 
+def guess_completion(config: Config) -> Config:
+    """What `complete` might return, at once: a linear field, which needs the least of its data."""
+    if not (selection.is_open(config) or delays.is_open(config)):
+        return config
+    dynamics = replace(config.state_space, most_delay=0)
+    if dynamics.field == "auto":
+        dynamics = replace(dynamics, field="linear")
+    return replace(config, state_space=selection.fill_defaults(dynamics, dynamics.dims or 1))
+
+
 def warn_of_short_budget(config: Config) -> None:
     """Says that a run ends before the gradient steps that it was asked for, if it does."""
     steps, budget = config.state_space.steps, config.run.total_steps

@@ -121,10 +121,16 @@ def test_a_fault_is_the_only_one_seen(name):
     assert message in line
 
 
-def test_counts_in_units_of_their_deviation_are_not_clipped():
+def test_counts_in_units_of_their_deviation_are_told_and_are_not_clipped():
     rates = np.random.default_rng(2).poisson(0.7, COUNTS.shape)
     z_scores = ((rates - rates.mean(0)) / rates.std(0)).astype(np.float32)
-    assert not [x for x in lines_of(z_scores) if "clipped" in x]
+    (line,) = lines_of(z_scores)
+    step = f"{1 / rates[:, 0].std():.4g}"
+    assert f"whole steps apart in 6 channels (0, 1, 2, 3, 4, 5), such as {step}, but" in line
+
+
+def test_what_a_coarse_converter_gives_are_no_counts():
+    assert lines_of(0.25 * np.round(4 * CLEAN)) == []
 
 
 def test_an_outlier_of_a_short_record_is_seen():

@@ -3,9 +3,11 @@
 import json
 
 import numpy as np
+from matplotlib.figure import Figure
 from PIL import Image
 
 from train.vector_field.data import recordings
+from train.vector_field.data.step_time import StepTime
 from train.vector_field.look import facts, look, picture
 from train.vector_field.program import PROGRAM
 
@@ -52,6 +54,28 @@ def test_numbers_and_short_records_are_drawn_too(tmp_path, capsys):
     assert "looks broken: 1 channel without any value (1): leave them out" in text
     assert "cannot be fitted like this: only 16 steps in a row in the training data" in text
     assert (tmp_path / "out" / "look.png").is_file()
+
+
+def test_inputs_far_from_0_are_seen_beside_others():
+    """In units of its largest value a temperature of 290 to 300 is a flat line."""
+    light, heat = np.arange(8.0) % 2, np.linspace(290, 300, 8)
+    for u, labels, last in (
+        ([light, heat], ["input 0, 0 to 1", "input 1, 290 to 300"], heat / 10 - 29),
+        ([light, -2 * light], ["input 0, up to 1", "input 1, up to 2"], -light),
+    ):
+        data = recordings.join_episodes([(np.zeros((8, 1)), np.stack(u, axis=1))])
+        axes = Figure().subplots()
+        picture.draw_inputs(axes, facts.table_of(data, np.array([True])), StepTime())
+        assert [x.get_label() for x in axes.lines] == labels
+        np.testing.assert_allclose(axes.lines[1].get_ydata(), last, atol=1e-5)
+
+
+def test_how_many_channels_have_a_rate_is_a_whole_number():
+    y = np.repeat([[1.0, 2, 3]], 8, axis=0)
+    table = facts.table_of(recordings.join_episodes([(y, np.zeros((8, 1)))]), np.ones(3, bool))
+    axes = Figure().subplots()
+    picture.draw_sizes(axes, table)
+    assert all(x == round(x) for x in axes.get_yticks())
 
 
 def test_files_that_do_not_fit_together_are_shown_one_by_one(tmp_path, capsys, monkeypatch):

@@ -91,6 +91,16 @@ def test_maps_of_two_fields_are_drawn_where_nothing_is_known(tmp_path):
     assert words_fit(figure)
 
 
+def test_a_point_that_is_known_exactly_leaves_the_colours_to_the_others():
+    """All fields of a family are 0 at the origin, and so is their deviation there."""
+    deviation = np.array([[0.0, 0.02], [0.05, 0.2]])
+    assert maps.uncertainty_range(deviation) == pytest.approx((2e-4, 0.2))
+    assert maps.uncertainty_range(deviation[1:]) == pytest.approx((0.05, 0.2))
+    for alike in (np.zeros((2, 2)), np.full((2, 2), 0.3)):
+        low, high = maps.uncertainty_range(alike)
+        assert 0 < low < high
+
+
 def test_ticks_are_round_and_few():
     ticks = maps.ticks
     assert ticks(0.26, 1.1) == pytest.approx([0.3, 0.4, 0.5, 0.6, 0.8, 1])

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from tests.train.images import assert_drawn
 from train.vector_field.data.step_time import StepTime
-from train.vector_field.pictures import series
+from train.vector_field.pictures import advice_picture, series
 
 RNG = np.random.default_rng(0)
 
@@ -18,6 +19,17 @@ def test_a_forecast_is_drawn_at_the_step_it_is_of():
         np.testing.assert_array_equal(aligned_forecasts[t], forecasts[t - 3, 3])
     with pytest.raises(ValueError, match="forecasts of 9 steps, each 3 ahead, hold none 4 steps"):
         series.align_forecasts(forecasts, 4)
+
+
+def test_forecasts_of_angles_are_wrong_by_the_shorter_way_round():
+    angle, error = np.linspace(0, 20, 100), np.array([0.1, 0])
+    observed = np.stack([(angle + np.pi) % (2 * np.pi) - np.pi, angle], axis=1)
+    expected = np.stack([(angle + 0.1 + np.pi) % (2 * np.pi) - np.pi, angle], axis=1)
+    expected[0] = np.nan  # of the first steps nothing was said
+    turned = series.turn_near(expected, observed, (0,))
+    np.testing.assert_allclose(turned[1:], (observed + error)[1:])
+    assert np.isnan(turned[0]).all()
+    np.testing.assert_array_equal(series.turn_near(expected, observed, ()), expected)
 
 
 def test_the_channels_that_vary_most_are_shown_in_their_order():
@@ -39,6 +51,20 @@ def test_inputs_of_other_units_are_all_seen():
         rows, text = series.in_one_scale(alike)
         np.testing.assert_array_equal(rows, alike)
         assert not text
+
+
+def test_planned_inputs_of_other_units_are_each_drawn_over_what_is_allowed():
+    plan, box = np.array([[0.5, 300], [1, 290], [0, 290]]), np.array([[0, 280], [1, 300]])
+    for columns, labels, lines in (
+        ([0, 1], ["input 0, 0 to 1", "input 1, 280 to 300"], [[0.5, 1, 0, 0], [1, 0.5, 0.5, 0.5]]),
+        ([0], ["input 0"], [[0.5, 1, 0, 0]]),  # as it is, on a line of 0
+    ):
+        axes = Figure().subplots()
+        advice_picture.draw_inputs(axes, plan[:, columns], box[:, columns], StepTime(2, "s"))
+        drawn = [x for x in axes.lines if str(x.get_label()).startswith("input")]
+        assert [x.get_label() for x in drawn] == labels
+        np.testing.assert_allclose([x.get_ydata() for x in drawn], lines)
+        assert axes.get_title(loc="left").endswith("each over its range") == (len(columns) > 1)
 
 
 def test_r2_is_1_for_what_was_seen_and_0_for_its_mean():

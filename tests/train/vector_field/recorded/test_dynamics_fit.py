@@ -177,6 +177,18 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(simulated_file):
         program.PROGRAM.training(PRESETS["recordings"].config)
 
 
+def test_a_guess_of_what_data_choose_refuses_what_they_refuse(simulated_file):
+    """A sweep asks it at once, before candidates are fitted for minutes."""
+    fields = {"dims": 0, "field": "auto", "prior": 0.0, "steps": 0, "most_delay": 3}
+    config = config_of(simulated_file[1], **fields)
+    guess = dynamics_fit.guess_completion(config)
+    dynamics_problem.problem_of(guess)  # leaves nothing open
+    assert dynamics_fit.guess_completion(guess) is guess
+    too_many = replace(guess, state_space=replace(guess.state_space, dims=20))
+    with pytest.raises(ValueError, match="20 dimensions for 12 channels"):
+        dynamics_fit.make_training(too_many)
+
+
 @pytest.mark.slow
 def test_a_file_alone_is_enough_to_find_an_oscillator(tmp_path, capsys):
     """Two dimensions, a field that is not linear, one cycle of the true period."""

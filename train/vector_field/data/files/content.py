@@ -53,7 +53,7 @@ def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float | None
     if (differences <= 0).any():
         row = int(np.argmax(differences <= 0))
         raise ValueError(
-            f"{name} does not rise at row {row + 1}, from {times[row]:.10g} to "
+            f"{name} does not rise at row {row + 1} (counted from 0), from {times[row]:.10g} to "
             f"{times[row + 1]:.10g}: sort the rows, or give a file or a trial for each session"
         )
     step = float(np.median(differences))
@@ -64,8 +64,8 @@ def rows_on_grid(name: str, times: np.ndarray) -> tuple[np.ndarray, float | None
     elif uneven.any():
         row = int(np.argmax(uneven))
         raise ValueError(
-            f"{name} has uneven steps, {differences[row]:.6g} at row {row} where most are "
-            f"{step:.6g}: interpolate to even ones"
+            f"{name} has uneven steps, {differences[row]:.6g} before row {row + 1} (counted from "
+            f"0) where most are {step:.6g}: interpolate to even ones"
         )
     # The mean over all is more exact than one difference of rounded times.
     return np.concatenate([[0], np.cumsum(steps)]).astype(int), float(

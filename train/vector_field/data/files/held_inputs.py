@@ -28,8 +28,8 @@ def refuse_unordered(name: str, times: np.ndarray) -> None:
     if (np.diff(times) < 0).any():
         row = int(np.argmax(np.diff(times) < 0))
         raise ValueError(
-            f"{name} goes back at row {row + 1}, from {times[row]:.10g} to {times[row + 1]:.10g}: "
-            "sort the rows"
+            f"{name} goes back at row {row + 1} (counted from 0), from {times[row]:.10g} to "
+            f"{times[row + 1]:.10g}: sort the rows"
         )
 
 

@@ -5,15 +5,17 @@ of a structure is named with a dot, `data.y`. Axes: T steps, n channels, m input
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from train.host.files.array_files import to_vector
 from train.host.numbers import listing
+from train.vector_field.data import spike_times
 from train.vector_field.data.files.content import Content, join
 from train.vector_field.data.files.names import Names
 from train.vector_field.data.files.row_times import (
+    RATES,
     STEP,
     TIMES,
     agreed_step,
@@ -32,6 +34,8 @@ from train.vector_field.data.matlab_variables import (
 )
 
 OBSERVED = re.compile(r"(.*\.)?(y|counts|rates|spikes|spike_?times|dff|lfp|traces|data)", re.I)
+USUAL = (STEP, *RATES, "lengths", *spike_times.ARRAYS)
+"""What the arrays beside y and u are called."""
 INPUTS = re.compile(r"(.*\.)?(u|inputs?|stim|stimulus|stimuli)", re.I)
 
 
@@ -48,8 +52,9 @@ def read(path: str, names: Names, bin_width: float) -> Content:
     about = f"MATLAB; y: {listing(y_names)}; "
     about += f"u: {listing(u_names)}" if u_names else "no inputs (--names.u NAME names them)"
     width = agreed_step(steps_of(variables, (STEP,)))  # of spikes fs is that of the voltage
+    used = [*y_names, *u_names]
     if spikes := spikes_of(y_names, variables, inputs, bin_width):
-        return Content(spikes[0], width, unit, about + spikes[1])
+        return Content(spikes[0], width, unit, about + spikes[1] + unread_text(variables, used))
     arrays, notes = series_of(observed, inputs)
     lengths = beside(y_names[0], "lengths", variables)
     if lengths and "lengths" not in arrays:
@@ -62,8 +67,15 @@ def read(path: str, names: Names, bin_width: float) -> Content:
     elif time:
         notes.append(f"{time} is not read, as it is no time for each step of one episode")
     step, about = agreed_step(steps), "; ".join([about, *notes])
+    about += unread_text(variables, [*used, time])
     numbers_rows = step == 1 and [x for x, _ in steps] == [time] and not unit
     return Content(arrays, step, unit, about, only_numbers_rows=numbers_rows)
+
+
+def unread_text(variables: Collection[str], used: Collection[str]) -> str:
+    """What is said of variables that have no part in a recording, such as the number of a trial."""
+    others = [x for x in variables if x not in used and x.split(".")[-1].lower() not in USUAL]
+    return f"; not read: {listing(others)}" if others else ""
 
 
 def has_times(y: np.ndarray, times: Variable) -> bool:

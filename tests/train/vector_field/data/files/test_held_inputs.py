@@ -94,9 +94,15 @@ def test_inputs_may_be_0_throughout(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("time,light\n0,0\n2,1\n1,0\n", "time goes back at row 2, from 2 to 1: sort the rows"),
+        (
+            "time,light\n0,0\n2,1\n1,0\n",
+            "time goes back at row 2 (counted from 0), from 2 to 1: sort the rows",
+        ),
         ("time,light\n0,0\n,1\n", "time has 1 times that are not finite: give each row its time"),
-        ("time,light\n0,x\n1,1\n", "column light has 'x' in row 1; expected numbers"),
+        (
+            "time,light\n0,x\n1,1\n",
+            "column light has 'x' in row 0 (counted from 0); expected numbers",
+        ),
         ("light,u\n0,0\n1,1\n", "there is no column of times; there are light, u"),
     ],
 )

@@ -82,9 +82,22 @@ def test_matlab_times_say_what_is_missing_and_how_long_a_step_is(tmp_path):
     path = save_mat(tmp_path, spikes=cell(TIMES), dt=0.02, fs=30_000)
     with pytest.raises(ValueError, match=r"a step in .* is 0.02 and --env.bin-width, .* is 0.25"):
         step_time.load([path], 0.25, None, "")
-    refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 3:23]), "t does not rise at row 20, from 19 to 3")
+    refuse(
+        save_mat(tmp_path, y=Y, t=np.r_[0:20, 3:23]),
+        "t does not rise at row 20 (counted from 0), from 19 to 3",
+    )
     refuse(save_mat(tmp_path, y=Y, t=np.r_[0:20, 20.5:40.5]), "t has uneven steps")
     refuse(save_mat(tmp_path, y=Y, dt=-1.0), "dt is [-1.]")
+
+
+def test_matlab_variables_that_are_not_read_are_named(tmp_path, capsys):
+    """Trials in a vector of their own would be taken for one record without a word."""
+    recordings.load(save_mat(tmp_path, lfp=Y, stim=U, trial=np.repeat([1, 2], 20), t=np.arange(40)))
+    assert "; not read: trial\n" in capsys.readouterr().err
+    recordings.load(save_mat(tmp_path, spikes=cell(TIMES), duration=12.0, depth=3.0), 0.25)
+    assert "; not read: depth\n" in capsys.readouterr().err
+    recordings.load(save_mat(tmp_path, y=Y, u=U, fs=250, lengths=[25, 15]))
+    assert "not read" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -46,7 +46,7 @@ def test_npz_times_say_what_is_missing_and_how_long_a_step_is(tmp_path, capsys):
     np.savez(path, y=Y, u=U, Fs=250, t=np.arange(40))
     assert step_time.load([path], 1.0, None, "") == StepTime(1 / 250, "")
     np.savez(path, y=Y, u=U, t=np.r_[0:20, 3:23])
-    refuse(path, "gap.npz: t does not rise at row 20, from 19 to 3")
+    refuse(path, "gap.npz: t does not rise at row 20 (counted from 0), from 19 to 3")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,8 @@ def _rows_in_time(
     """The rows `y [R, n]`, `u [R, m]` at their steps, by the columns of times and trials."""
     time, trials = named
     if time:
-        parts = [episodes == e for e in range(episodes.max() + 1)]
+        by_episode = np.argsort(episodes, kind="stable")
+        parts = np.split(by_episode, np.cumsum(np.bincount(episodes))[:-1])
         places, step = _places_of_trials(time, numbers[time], parts)
         trials_of = list(zip(places, parts, strict=True))
         return _Rows(
@@ -108,7 +109,13 @@ def _places_of_trials(
 
     A trial of one row does not tell how far its rows are apart; None if all are like that.
     """
-    places, steps = zip(*(rows_on_grid(time, times[rows]) for rows in trials), strict=True)
+    places, steps = zip(
+        *(
+            rows_on_grid(f"{time} of episode {k}" if len(trials) > 1 else time, times[rows])
+            for k, rows in enumerate(trials)
+        ),
+        strict=True,
+    )
     steps = [step for step in steps if step is not None]
     if not steps:
         return list(places), None

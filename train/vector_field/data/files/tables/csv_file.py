@@ -35,8 +35,7 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
     columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
     episodes = np.zeros(len(rows), int)
     if trials:
-        labels = columns[trials]
-        episodes = np.array([list(dict.fromkeys(labels)).index(x) for x in labels])
+        episodes = places_by_first_use(columns[trials])
     trial_text = f", {episodes.max() + 1} trials by {trials}" if trials else ""
     named = time, trials
     if may_be_spikes and (not others or names.units):
@@ -53,6 +52,12 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
             f"{listing(others)}: leave these out, as --names.units {units} does; as channels it "
             f"cannot be read, {error}"
         ) from None
+
+
+def places_by_first_use(labels: Sequence[str]) -> np.ndarray:
+    """The place `[R]` of each label among those that differ, in the order of their first use."""
+    places: dict[str, int] = {}
+    return np.array([places.setdefault(x, len(places)) for x in labels])
 
 
 def _spikes(

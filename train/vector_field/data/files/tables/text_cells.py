@@ -25,8 +25,8 @@ def numbers_of(name: str, cells: Sequence[str]) -> np.ndarray:
         if number is None:
             comma = ", with points instead of decimal commas" if "," in cell else ""
             raise ValueError(
-                f"column {name} has {cell[:20]!r} in row {row + 1}; expected numbers{comma}, or "
-                "choose the columns by --names.y and --names.u"
+                f"column {name} has {cell[:20]!r} in row {row} (counted from 0); expected "
+                f"numbers{comma}, or choose the columns by --names.y and --names.u"
             )
         numbers[row] = number
     return numbers
@@ -68,9 +68,12 @@ def cells_of(path: str) -> tuple[list[str], list[list[str]]]:
     header = rows[0]
     if _are_numbers(header):
         raise ValueError("its first line holds numbers: expected the names of the columns")
-    for k, row in enumerate(rows):
+    for k, row in enumerate(rows[1:]):
         if len(row) != len(header):
-            raise ValueError(f"row {k} has {len(row)} cells where the first line has {len(header)}")
+            raise ValueError(
+                f"row {k} (counted from 0) has {len(row)} cells where the first line has "
+                f"{len(header)}"
+            )
     filled = [k for k, name in enumerate(header) if name or any(row[k] for row in rows)]
     names = [header[k] or f"column {k + 1}" for k in filled]
     if len(set(names)) < len(names):

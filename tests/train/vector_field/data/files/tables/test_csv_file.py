@@ -18,6 +18,7 @@ from tests.train.vector_field.data.files.formats import (
 from train.vector_field.data import step_time
 from train.vector_field.data.files import loading
 from train.vector_field.data.files.names import Names
+from train.vector_field.data.files.tables import csv_file
 from train.vector_field.data.step_time import StepTime
 
 
@@ -58,6 +59,22 @@ def test_csv_of_trials(tmp_path):
     refuse(write(tmp_path, mixed), "rows of one trial in trial are not together")
 
 
+def test_labels_of_trials_are_gone_through_once_however_many_rows_there_are():
+    """The rows were gone through once for each row: forty thousand spikes took minutes to read."""
+
+    class Labels(list):
+        passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            return super().__iter__()
+
+    labels = Labels(["b", "a", "b", "c", "a"] * 100)
+    places = csv_file.places_by_first_use(labels)
+    np.testing.assert_array_equal(places, [0, 1, 0, 2, 1] * 100)
+    assert labels.passes == 1
+
+
 def test_a_trial_of_one_row_does_not_say_how_long_a_step_is(tmp_path, capsys):
     trials = ["a"] * 50 + ["b"]
     lines = [f"{trial},{0.02 * i:.2f},{i % 7}.5" for i, trial in enumerate(trials)]
@@ -81,7 +98,10 @@ def test_quoted_cells_may_hold_the_separator(tmp_path):
     path.write_text('"time","rate, left","rate, right"\n0,"1.5",2\n1, "2.5" ,3\n2,0.5,1\n')
     np.testing.assert_array_equal(loading.load(str(path)).y[0], [[1.5, 2], [2.5, 3], [0.5, 1]])
     path.write_text('time,y\n0,"1,5"\n1,"2,5"\n')
-    refuse(path, "column y has '1,5' in row 1; expected numbers, with points instead of decimal")
+    refuse(
+        path,
+        "column y has '1,5' in row 0 (counted from 0); expected numbers, with points instead of",
+    )
     path.write_text('time,y\n0,"' + 200_000 * "1")
     refuse(path, "its cells cannot be told apart")
 
@@ -173,13 +193,27 @@ def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
         ("a,b\n", "there are no rows"),
         ("1,2\n3,4\n", "its first line holds numbers: expected the names of the columns"),
         ("# subject 3\n1 2\n3 4\n", "its first line holds numbers: expected the names"),
-        ("a,b\n1,2,3\n", "row 1 has 3 cells where the first line has 2"),
+        ("a,b\n1,2,3\n", "row 0 (counted from 0) has 3 cells where the first line has 2"),
         ("a,a\n1,2\n", "two columns are called 'a'"),
         ("a;u\n1,5;2\n2;3\n", "with points instead of decimal commas"),
-        ("a,u\nx,2\n2,3\n", "column a has 'x' in row 1; expected numbers"),
-        ("a,u\n1_5,2\n2,3\n", "column a has '1_5' in row 1; expected numbers"),
-        ("# of a rig\na,u\n#N/A,2\n2,3\n", "column a has '#N/A' in row 1; expected numbers"),
-        ("t,a\n0,1\n1,2\n0.5,3\n", "t does not rise at row 2, from 1 to 0.5: sort the rows"),
+        ("a,u\nx,2\n2,3\n", "column a has 'x' in row 0 (counted from 0); expected numbers"),
+        ("a,u\n1_5,2\n2,3\n", "column a has '1_5' in row 0 (counted from 0); expected numbers"),
+        (
+            "# of a rig\na,u\n#N/A,2\n2,3\n",
+            "column a has '#N/A' in row 0 (counted from 0); expected numbers",
+        ),
+        (
+            "t,a\n0,1\n1,2\n0.5,3\n",
+            "t does not rise at row 2 (counted from 0), from 1 to 0.5: sort the rows",
+        ),
+        (
+            "trial,t,a\n0,0,1\n0,1,2\n0,2,3\n1,0,4\n1,1,5\n1,1,6\n",
+            "t of episode 1 does not rise at row 2 (counted from 0), from 1 to 1: sort the rows",
+        ),
+        (
+            "t,a\n0,1\n1,2\n2,3\n2.4,4\n3.4,5\n4.4,6\n",
+            "t has uneven steps, 0.4 before row 3 (counted from 0) where most are 1: interpolate",
+        ),
         ("t,time,a\n0,0,1\n", "t, time could all be time: choose, --names.time"),
         ("u,light\n1,2\n", "no column is left for y"),
         ("unit,time\n1,\n", "1 spikes have no finite time from 0 on"),
