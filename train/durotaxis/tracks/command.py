@@ -77,7 +77,7 @@ class Options(OwnGround):
     """What the odds of dying depend on."""
     births: tuple[Cause, ...] = ("stiffness", "crowding")
     """What the odds of having a child depend on."""
-    simulations: Count = 200
+    simulations: Count = 400
     """Colonies that are simulated from the fit, to check it."""
     key: Seed = 0
     """Root of the random numbers of that check."""
@@ -140,6 +140,7 @@ def analyse(options: Options) -> Result:
         rng = np.random.default_rng(options.key)
         tests = [*goodness.all_tests(tracks, table, fit, ground, rng), *outcome.tests]
     warnings = report.warnings(table, fit, outcome, steepness(tracks, ground), units)
+    warnings += report.colonies_lines(options.simulations, len(tests))
     return Result(tracks, table, fit, outcome, tests, warnings, units)
 
 

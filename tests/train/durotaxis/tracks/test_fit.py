@@ -94,6 +94,19 @@ def test_estimate_and_intervals_are_those_of_scipy(fit):
             assert nearest.fun == pytest.approx(DROP, abs=0.15)
 
 
+@pytest.mark.parametrize("num_tests", [4, 15, 20])
+def test_a_recording_unlike_all_of_so_many_colonies_is_not_explained(num_tests):
+    passed = [goodness.Test("other", 1.0, "")] * (num_tests - 4)
+    recorded = check.Curves(*np.full((4, 6), 99.0))
+    fewest = goodness.fewest_colonies(num_tests)
+    for colonies, num_failures, num_lines in ((fewest, 4, 0), (fewest - 1, 0, 1)):
+        simulated = check.Curves(*np.random.default_rng(0).normal(size=(4, colonies, 6)))
+        tests = check.envelope_tests(recorded, simulated)
+        assert len(goodness.failures([*passed, *tests])) == num_failures
+        assert len(report.colonies_lines(colonies, num_tests)) == num_lines
+    assert not report.colonies_lines(command.Options().simulations, num_tests)
+
+
 @pytest.mark.slow
 def test_a_fit_of_the_example_explains_it(tmp_path, capsys):
     arguments = ["example", "--out", str(tmp_path / "fit"), "--simulations", "50"]
