@@ -78,7 +78,7 @@ class Options(OwnGround):
     """What the odds of dying depend on."""
     births: tuple[Cause, ...] = ("stiffness", "crowding")
     """What the odds of having a child depend on."""
-    simulations: Count = 200
+    simulations: Count = 400
     """Colonies that are simulated from the fit, to check it."""
     key: Seed = 0
     """Root of the random numbers of that check."""
@@ -141,6 +141,7 @@ def analyse(options: Options) -> Result:
         rng = np.random.default_rng(options.key)
         tests = [*goodness.all_tests(tracks, table, fit, ground, rng), *outcome.tests]
     warnings = cautions.warnings(table, fit, outcome, steepness(tracks, ground), units)
+    warnings += cautions.colonies_lines(options.simulations, len(tests))
     return Result(tracks, table, fit, outcome, tests, warnings, units)
 
 

@@ -5,6 +5,7 @@ with the same errors: its rank among them is uniform if the law is right, whatev
 B displacements, R replicates, C cells.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,14 @@ def all_tests(
 def failures(tests: list[Test]) -> list[Test]:
     """The tests that fail, all together at `LEVEL`."""
     return [test for test in tests if test.p < LEVEL / max(len(tests), 1)]
+
+
+def fewest_colonies(num_tests: int) -> int:
+    """How many colonies to rank a recorded one among so that a test of it, of so many, can fail.
+
+    The smallest p among R colonies is 1 / (R + 1).
+    """
+    return math.ceil(num_tests / LEVEL)
 
 
 def rest_tests(tracks: Tracks, rng: np.random.Generator) -> list[Test]:

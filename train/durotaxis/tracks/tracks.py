@@ -57,6 +57,7 @@ class Rows(NamedTuple):
         {}
     )  # first and last frame, where places do not say
     notes: tuple[str, ...] = ()
+    end: int | None = None  # last frame that was recorded, perhaps without cells; None: with some
 
 
 def assemble(path: str, rows: Rows) -> Tracks:
@@ -74,13 +75,14 @@ def assemble(path: str, rows: Rows) -> Tracks:
         first[index[name]], last[index[name]] = begin, end
     parent = parents(path, rows.parent, index, first)
     start, step = spacing(first, last, frame)
-    if last.max() == first.min():
+    end = max(last.max(), last.max() if rows.end is None else rows.end)
+    if end == start:
         raise ValueError(f"{path} has one frame only; a fit needs two at least")
-    frame, first, last = ((x - start) // step for x in (frame, first, last))
+    frame, first, last, end = ((x - start) // step for x in (frame, first, last, end))
     notes = rows.notes + (f"frames are numbered by {step}: a step is {step} of them",) * (step > 1)
     order = np.lexsort((frame, cell))
     places = (cell[order], frame[order], rows.x[order], rows.y[order])
-    return continue_mothers(Tracks(*places, parent, first, last, int(last.max()) + 1, notes))
+    return continue_mothers(Tracks(*places, parent, first, last, int(end) + 1, notes))
 
 
 def refuse_numbers(path: str, rows: Rows) -> None:

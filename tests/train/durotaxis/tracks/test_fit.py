@@ -26,7 +26,7 @@ from train.durotaxis.tracks import (
 from train.durotaxis.tracks.fitting import Fit
 from train.durotaxis.tracks.ground import law_ground
 from train.durotaxis.tracks.recording import FRAMES, TRUTH
-from train.durotaxis.tracks.report.cautions import left_out_line, open_line
+from train.durotaxis.tracks.report.cautions import colonies_lines, left_out_line, open_line
 from train.durotaxis.tracks.report.numbers import Number, event_numbers, hill_band, spawning_numbers
 
 GROUND = law_ground(**recording.EXAMPLE_GROUND)
@@ -93,6 +93,19 @@ def test_estimate_and_intervals_are_those_of_scipy(fit):
                 fall, others, method="Nelder-Mead", options={"maxiter": 4000}
             )
             assert nearest.fun == pytest.approx(DROP, abs=0.15)
+
+
+@pytest.mark.parametrize("num_tests", [4, 15, 20])
+def test_a_recording_unlike_all_of_so_many_colonies_is_not_explained(num_tests):
+    passed = [goodness.Test("other", 1.0, "")] * (num_tests - 4)
+    recorded = check.Curves(*np.full((4, 6), 99.0))
+    fewest = goodness.fewest_colonies(num_tests)
+    for colonies, num_failures, num_lines in ((fewest, 4, 0), (fewest - 1, 0, 1)):
+        simulated = check.Curves(*np.random.default_rng(0).normal(size=(4, colonies, 6)))
+        tests = check.envelope_tests(recorded, simulated)
+        assert len(goodness.failures([*passed, *tests])) == num_failures
+        assert len(colonies_lines(colonies, num_tests)) == num_lines
+    assert not colonies_lines(command.Options().simulations, num_tests)
 
 
 @pytest.mark.slow

@@ -112,9 +112,9 @@ def read_lineage(path: str, columns: Columns) -> Rows:
     if {"X", "Y"} <= columns.keys():
         x, y = (numbers(path, name, columns[name]) for name in ("X", "Y"))
         return Rows(names, begin, x, y, parents, spans)
-    cell, frame, x, y = label_images.centroids(path)
+    cell, frame, x, y, last_image = label_images.centroids(path)
     refuse_other_labels(path, spans, cell, frame)
-    return Rows(cell, frame, x, y, parents, spans)
+    return Rows(cell, frame, x, y, parents, spans, end=last_image)
 
 
 def refuse_other_labels(

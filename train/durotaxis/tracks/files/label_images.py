@@ -12,10 +12,11 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 
-def centroids(path: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+def centroids(path: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, int]:
     """`(label, frame, x, y)` of every label in every image beside a table, px; n of each.
 
-    Raises ValueError if there are no images, or other ones.
+    The fifth is the number of the last image, which may show no label. Raises ValueError if there
+    are no images, or other ones.
     """
     table = Path(path)
     stem = {"res_track": "mask"}.get(table.stem, table.stem)
@@ -40,7 +41,8 @@ def centroids(path: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
         frames.append(np.full(len(present), float(frame)))
         columns.append(x[present] / count[present])
         rows.append(y[present] / count[present])
-    return names, np.concatenate(frames), np.concatenate(columns), np.concatenate(rows)
+    places = (np.concatenate(values) for values in (frames, columns, rows))
+    return names, *places, max(frame for frame, _ in images)
 
 
 def read_labels(path: Path) -> np.ndarray:

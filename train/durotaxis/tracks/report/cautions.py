@@ -9,6 +9,7 @@ from envs.durotaxis.units import Units
 from train.durotaxis.tracks import fitting
 from train.durotaxis.tracks.check import Check
 from train.durotaxis.tracks.fitting import Fit
+from train.durotaxis.tracks.goodness import fewest_colonies
 from train.durotaxis.tracks.report.numbers import Number, event_numbers, hill_band, spawning_numbers
 from train.durotaxis.tracks.tables import Table
 from train.host.numbers import quantity
@@ -58,6 +59,17 @@ def warnings(table: Table, fit: Fit, check: Check, steepness: float, units: Unit
     if check.overflow:
         lines.append(f"{check.overflow:.0%} of simulated colonies outgrew their arrays")
     return lines
+
+
+def colonies_lines(colonies: int, num_tests: int) -> list[str]:
+    """What to say of simulated colonies so few that no recording could be too unlike them."""
+    needed = fewest_colonies(num_tests)
+    if colonies >= needed:
+        return []
+    return [
+        f"{quantity(colonies, 'simulated colonies')} cannot speak against the number of cells, "
+        f"front, middle and rear in {num_tests} tests: give --simulations {needed} or more"
+    ]
 
 
 def left_out_line(count: int, what: str) -> str:

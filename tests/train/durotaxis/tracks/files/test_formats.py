@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.train.durotaxis.tracks import track_files
 from train.durotaxis.tracks.files import formats, trackmate
@@ -180,6 +181,27 @@ def test_lineages_with_label_images(tmp_path):
     tracks = formats.read(track_files.write_label_images(tmp_path))
     assert is_the_colony(tracks)
     assert "1 mother that ended at a division lives on" in tracks.notes[1]
+
+
+@pytest.mark.parametrize(("images", "frames"), [((5,), 6), ((5, 6), 7), ((6,), 7)])
+def test_label_images_without_labels_at_the_end_are_frames(tmp_path, images, frames):
+    path = track_files.write_label_images(tmp_path)
+    for frame in images:
+        Image.new("I;16", (60, 50)).save(tmp_path / f"man_track{frame:03}.tif")
+    tracks = formats.read(path)
+    assert (tracks.frames, tracks.num_births, tracks.num_deaths) == (frames, 1, 3)
+    assert f"{frames - 5} of {frames} frames" in tracks.notes[-1]
+
+
+def test_label_images_of_cells_in_every_other_frame_are_steps_of_two(tmp_path):
+    path = Path(track_files.write_label_images(tmp_path))
+    path.write_text("1 0 2 0\n2 4 6 1\n3 0 8 0\n4 4 8 1\n")
+    for frame in (4, 3, 2, 1):  # those of two frames on have moved already
+        (tmp_path / f"man_track{frame:03}.tif").rename(tmp_path / f"man_track{2 * frame:03}.tif")
+    for frame, more in ((1, 0), (3, 0), (5, 0), (7, 0), (9, 0), (10, 2)):
+        Image.new("I;16", (60, 50)).save(tmp_path / f"man_track{frame:03}.tif")
+        tracks = formats.read(str(path))
+        assert (tracks.frames, tracks.num_deaths) == (5 + more // 2, 1 + more)
 
 
 @pytest.mark.parametrize(

@@ -92,11 +92,11 @@ def test_matlab_times_say_what_is_missing_and_how_long_a_step_is(tmp_path):
 
 def test_matlab_variables_that_are_not_read_are_named(tmp_path, capsys):
     """Trials in a vector of their own would be taken for one record without a word."""
-    recordings.load(save_mat(tmp_path, lfp=Y, stim=U, trial=np.repeat([1, 2], 20), t=np.arange(40)))
+    loading.load(save_mat(tmp_path, lfp=Y, stim=U, trial=np.repeat([1, 2], 20), t=np.arange(40)))
     assert "; not read: trial\n" in capsys.readouterr().err
-    recordings.load(save_mat(tmp_path, spikes=cell(TIMES), duration=12.0, depth=3.0), 0.25)
+    loading.load(save_mat(tmp_path, spikes=cell(TIMES), duration=12.0, depth=3.0), 0.25)
     assert "; not read: depth\n" in capsys.readouterr().err
-    recordings.load(save_mat(tmp_path, y=Y, u=U, fs=250, lengths=[25, 15]))
+    loading.load(save_mat(tmp_path, y=Y, u=U, fs=250, lengths=[25, 15]))
     assert "not read" not in capsys.readouterr().err
 
 
