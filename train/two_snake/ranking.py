@@ -143,11 +143,12 @@ def elo(points: np.ndarray, games: np.ndarray) -> np.ndarray:
 
 
 def likeliest(points: np.ndarray, games: np.ndarray) -> np.ndarray:
-    """Strengths `[P]` with which points `[P, P]` from so many games are likeliest."""
-    strength, won = np.ones(len(points)), points.sum(1)
+    """Strengths `[..., P]` with which points `[..., P, P]` from so many games are likeliest."""
+    won = points.sum(-1)
+    strength = np.ones_like(won)
     for _ in range(ROUNDS):
-        strength = won / (games / (strength[:, None] + strength[None])).sum(1)
-        strength /= np.exp(np.log(strength).mean())
+        strength = won / (games / (strength[..., None] + strength[..., None, :])).sum(-1)
+        strength /= np.exp(np.log(strength).mean(-1, keepdims=True))
     return MEAN + SCALE * np.log(strength)
 
 
@@ -174,11 +175,12 @@ def intervals(results: dict[tuple[int, int], np.ndarray], count: int) -> np.ndar
         points = np.append(points, 0.5)
         return rng.dirichlet(np.ones(len(points))) * len(points) * points
 
-    samples = []
-    for _ in range(RESAMPLES):
-        points, games = sum_points({pair: reweigh(x) for pair, x in results.items()}, count)
-        samples.append(likeliest(points, games))
-    return np.quantile(samples, (0.025, 0.975), axis=0)
+    samples = [
+        sum_points({pair: reweigh(x) for pair, x in results.items()}, count)
+        for _ in range(RESAMPLES)
+    ]
+    points, games = (np.stack(x) for x in zip(*samples, strict=True))
+    return np.quantile(likeliest(points, games), (0.025, 0.975), axis=0)
 
 
 def table(names: Sequence[str], results: dict[tuple[int, int], np.ndarray]) -> Table:

@@ -93,7 +93,7 @@ def test_the_page_grows_in_a_browser(server, tmp_path):
 
 
 def test_a_page_ends_whose_training_was_killed_before_it_was_served(follower, monkeypatch):
-    monkeypatch.setenv(STARTED_BY, "1")  # a process that has not started this one
+    monkeypatch.setenv(STARTED_BY, str(os.getpid()))  # a process that has not started this one
     with live.Server(follower) as server, pytest.raises(KeyboardInterrupt):
         server.service_actions()
     monkeypatch.setenv(STARTED_BY, str(os.getppid()))
