@@ -11,6 +11,7 @@ and rollouts as long as episodes it is REINFORCE with a learned baseline (Willia
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -24,7 +25,7 @@ from jaxrl.blocks import BlockBatch
 from jaxrl.checks import Count, NonNegative, Range, Span
 from jaxrl.losses import minibatches, policy_gradient, returns, schedules
 from jaxrl.losses.policy_gradient import Batch, advantages, check_output, descend, make_optimizer
-from jaxrl.types import Agent, PyTree, Transition, check_network
+from jaxrl.types import Agent, Metrics, PyTree, Transition, check_network
 
 SOURCE = "an instance of networks.mlp.ActorCritic, or one with a memory to recurrent_ppo"
 """Where a network that fits is from."""
@@ -101,36 +102,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         policy, value = network.apply(state.params, obs)
         return policy.describe() | {"value": value}
 
-    # Learning: shuffled minibatches of one rollout, until `target_kl` stops them.
-    def update(state: State, rollout: Transition, key: jax.Array):
-        annealed_config = with_annealing(config, state.updates)
-        batch = make_batch(network, state.params, rollout, annealed_config)
-        batch = in_blocks.flatten(batch, blocks)
-
-        def step_unless_stopped(learning, minibatch):
-            return jax.lax.cond(learning.stopped, skip, learn, learning, minibatch)
-
-        def skip(learning, minibatch):
-            del minibatch
-            return learning, learning.metrics
-
-        def learn(learning, minibatch):
-            return gradient_step(network, optimizer, learning, minibatch, annealed_config)
-
-        start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics(config))
-        group = minibatches.group_size(config, batch, num_envs=rollout.terminated.shape[1])
-        sizes = (config.epochs, config.minibatches, group)
-        # The conditional is left out where nothing stops: a GPU's host would wait for it.
-        step = step_unless_stopped if checks.may_be_finite(config.target_kl) else learn
-        final, metrics = minibatches.epochs(step, start, batch, key, *sizes)
-        metrics = jax.tree.map(jnp.mean, metrics) | {
-            "stopped": final.stopped.astype(jnp.float32),
-            "learning_rate": jnp.asarray(annealed_config.learning_rate, jnp.float32),
-            **policy_gradient.action_metrics(rollout.action),
-        }
-        return State(final.params, final.opt_state, state.updates + 1), metrics
-
-    return Agent(init, lambda: (), act, update, explain, blocks)
+    parts = network, config, optimizer, blocks
+    return Agent(init, lambda: (), act, partial(update, *parts), explain, blocks)
 
 
 def check_config(config: Config) -> None:
@@ -177,6 +150,46 @@ class Learning(NamedTuple):
     opt_state: optax.OptState
     stopped: jax.Array  # bool; the policy has moved as far as `target_kl` allows
     metrics: dict[str, jax.Array]  # of the last minibatch that was learned from
+
+
+def update(
+    network: Any,
+    config: Config,
+    optimizer: optax.GradientTransformation,
+    blocks: int,
+    state: State,
+    rollout: Transition,
+    key: jax.Array,
+) -> tuple[State, Metrics]:
+    """Learns from shuffled minibatches of a rollout, until `target_kl` stops it. Consumes `key`."""
+    annealed_config = with_annealing(config, state.updates)
+    batch = make_batch(network, state.params, rollout, annealed_config)
+    batch = in_blocks.flatten(batch, blocks)
+
+    def step(learning, minibatch):
+        return gradient_step(network, optimizer, learning, minibatch, annealed_config)
+
+    def skip(learning, minibatch):
+        del minibatch
+        return learning, learning.metrics
+
+    def step_unless_stopped(learning, minibatch):
+        return jax.lax.cond(learning.stopped, skip, step, learning, minibatch)
+
+    start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics(config))
+    group = minibatches.group_size(config, batch, num_envs=rollout.terminated.shape[1])
+    sizes = (config.epochs, config.minibatches, group)
+    # The conditional is left out where nothing stops: a GPU's host would wait for it.
+    may_stop = checks.may_be_finite(config.target_kl)
+    final, metrics = minibatches.epochs(
+        step_unless_stopped if may_stop else step, start, batch, key, *sizes
+    )
+    metrics = jax.tree.map(jnp.mean, metrics) | {
+        "stopped": final.stopped.astype(jnp.float32),
+        "learning_rate": jnp.asarray(annealed_config.learning_rate, jnp.float32),
+        **policy_gradient.action_metrics(rollout.action),
+    }
+    return State(final.params, final.opt_state, state.updates + 1), metrics
 
 
 def gradient_step(

@@ -112,33 +112,46 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         q = network.apply(state.params, obs)
         return {"q": q, "value": action_values.max_value(q)}
 
-    # Learning: shuffled minibatches of one rollout, whose targets stay as they are.
-    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        batch = in_blocks.flatten(make_batch(network, state.params, rollout, config), blocks)
-        learning_rate = learning_rate_at(state.updates, config)
-
-        def gradient_step(learning, minibatch):
-            params, opt_state = learning
-            (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(
-                params, network, minibatch.data
-            )
-            metrics |= {"grad_norm": optax.tree.norm(gradient)}
-            direction, opt_state = optimizer.update(gradient, opt_state, params)
-            params = jax.tree.map(lambda p, d: p - learning_rate * d, params, direction)
-            return (params, opt_state), metrics
-
-        start = (state.params, state.opt_state)
-        group = minibatches.group_size(config, batch, num_envs=rollout.terminated.shape[1])
-        sizes = (config.epochs, config.minibatches, group)
-        (params, opt_state), metrics = minibatches.epochs(gradient_step, start, batch, key, *sizes)
-        metrics = jax.tree.map(jnp.mean, metrics) | {
-            "epsilon": epsilon_at(state.updates, config),
-            "learning_rate": jnp.asarray(learning_rate, jnp.float32),
-        }
-        return State(params, opt_state, state.updates + 1), metrics
-
     memory = partial(exploration.memory_of_repeats, repeats)
-    return Agent(init, memory, act, update, explain, blocks)
+    parts = network, config, optimizer, blocks
+    return Agent(init, memory, act, partial(update, *parts), explain, blocks)
+
+
+def update(
+    network: Any,
+    config: Config,
+    optimizer: optax.GradientTransformation,
+    blocks: int,
+    state: State,
+    rollout: Transition,
+    key: jax.Array,
+) -> tuple[State, Metrics]:
+    """Learns from shuffled minibatches of a rollout, whose targets stay as they are.
+
+    Consumes `key`.
+    """
+    batch = in_blocks.flatten(make_batch(network, state.params, rollout, config), blocks)
+    learning_rate = learning_rate_at(state.updates, config)
+
+    def gradient_step(learning, minibatch):
+        params, opt_state = learning
+        (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(
+            params, network, minibatch.data
+        )
+        metrics |= {"grad_norm": optax.tree.norm(gradient)}
+        direction, opt_state = optimizer.update(gradient, opt_state, params)
+        params = jax.tree.map(lambda p, d: p - learning_rate * d, params, direction)
+        return (params, opt_state), metrics
+
+    start = (state.params, state.opt_state)
+    group = minibatches.group_size(config, batch, num_envs=rollout.terminated.shape[1])
+    sizes = (config.epochs, config.minibatches, group)
+    (params, opt_state), metrics = minibatches.epochs(gradient_step, start, batch, key, *sizes)
+    metrics = jax.tree.map(jnp.mean, metrics) | {
+        "epsilon": epsilon_at(state.updates, config),
+        "learning_rate": jnp.asarray(learning_rate, jnp.float32),
+    }
+    return State(params, opt_state, state.updates + 1), metrics
 
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:

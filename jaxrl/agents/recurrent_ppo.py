@@ -13,6 +13,7 @@ first memory is still the one of the parameters which acted.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -97,34 +98,42 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         policy, value, _ = network.apply(state.params, obs, memory)
         return policy.describe() | {"value": value}
 
-    # Learning: minibatches of environments, each with all of its steps.
-    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        annealed_config = with_annealing(config, state.updates)
-        sequences = make_sequences(network, state.params, rollout, annealed_config)
+    parts = network, config, optimizer, blocks
+    return Agent(init, network.initial_memory, act, partial(update, *parts), explain, blocks)
 
-        def gradient_step(learning, envs):
-            params, opt_state = learning
-            gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
-            minibatch = select_envs(sequences, envs)
-            (_, metrics), gradient = gradient_of(network, params, minibatch, annealed_config)
-            metrics |= {"grad_norm": optax.tree.norm(gradient)}
-            learning = policy_gradient.descend(
-                optimizer, gradient, params, opt_state, annealed_config.learning_rate
-            )
-            return learning, metrics
 
-        all_envs = BlockBatch(jnp.arange(rollout.terminated.shape[1]), blocks)
-        check_split(all_envs, config.minibatches)
-        start, sizes = (state.params, state.opt_state), (config.epochs, config.minibatches)
-        (params, opt_state), metrics = minibatches.epochs(
-            gradient_step, start, all_envs, key, *sizes
+def update(
+    network: Any,
+    config: Config,
+    optimizer: optax.GradientTransformation,
+    blocks: int,
+    state: State,
+    rollout: Transition,
+    key: jax.Array,
+) -> tuple[State, Metrics]:
+    """Learns from minibatches of environments, each with all of its steps. Consumes `key`."""
+    annealed_config = with_annealing(config, state.updates)
+    sequences = make_sequences(network, state.params, rollout, annealed_config)
+
+    def gradient_step(learning, envs):
+        params, opt_state = learning
+        gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
+        minibatch = select_envs(sequences, envs)
+        (_, metrics), gradient = gradient_of(network, params, minibatch, annealed_config)
+        metrics |= {"grad_norm": optax.tree.norm(gradient)}
+        learning = policy_gradient.descend(
+            optimizer, gradient, params, opt_state, annealed_config.learning_rate
         )
-        learning_rate = jnp.asarray(annealed_config.learning_rate, jnp.float32)
-        metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": learning_rate}
-        metrics |= policy_gradient.action_metrics(rollout.action)
-        return State(params, opt_state, state.updates + 1), metrics
+        return learning, metrics
 
-    return Agent(init, network.initial_memory, act, update, explain, blocks)
+    all_envs = BlockBatch(jnp.arange(rollout.terminated.shape[1]), blocks)
+    check_split(all_envs, config.minibatches)
+    start, sizes = (state.params, state.opt_state), (config.epochs, config.minibatches)
+    (params, opt_state), metrics = minibatches.epochs(gradient_step, start, all_envs, key, *sizes)
+    learning_rate = jnp.asarray(annealed_config.learning_rate, jnp.float32)
+    metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": learning_rate}
+    metrics |= policy_gradient.action_metrics(rollout.action)
+    return State(params, opt_state, state.updates + 1), metrics
 
 
 def check_split(envs: BlockBatch[jax.Array], num_minibatches: int) -> None:

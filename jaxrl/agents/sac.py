@@ -7,6 +7,7 @@ Log-probabilities are those of raw samples, which are exact close to the bounds.
 bootstraps from its true successor.
 """
 
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import chex
@@ -136,27 +137,7 @@ def make(
     check_network("critic", critic, ("obs", "action"), f"{source}QFunctions")
     in_blocks.check_draws(num_envs, config.batch_size, blocks)
     networks = Networks(actor, critic)
-    capacity = replay.rows_for(config.capacity, num_envs)
-
-    # What an agent begins with: networks, α, and an empty replay of scaled actions.
-    def init(key: jax.Array, obs: PyTree) -> State:
-        actor_key, critic_key = jax.random.split(key)
-        actor_params = actor.init(actor_key, obs)
-        policy = jax.eval_shape(actor.apply, actor_params, obs)
-        action = continuous.example_action(policy)
-        critic_params = critic.init(critic_key, obs, action)
-        q = jax.eval_shape(critic.apply, critic_params, obs, action)
-        continuous.check_critic(q)
-        for name, output in (("actor", policy), ("critic", q)):
-            precision.refuse_narrow(output, obs, name)
-        log_temperature = jnp.log(jnp.asarray(config.initial_temperature, jnp.float32))
-        params = Parts(actor_params, critic_params, log_temperature)
-        # A copy: the same buffer twice in a state could not be donated.
-        targets = Targets(jax.tree.map(jnp.copy, critic_params))
-        opt_state = optax.scale_by_adam().init(params)
-        example = n_step.example(obs)._replace(action=action)
-        learner = Learner(params, targets, opt_state, jnp.zeros((), jnp.int32))
-        return State(learner, replay.init(example, capacity, num_envs, blocks))
+    init = partial(initial_state, networks, config, num_envs, blocks)
 
     # Acting: uniformly until the end of the warm-up, then by the policy.
     def act(state: State, memory: Any, obs: PyTree, key: jax.Array):
@@ -184,6 +165,30 @@ def make(
         return exploration.memory_of_noise(actor.action_size)
 
     return Agent(init, memory, act, update, explain, blocks)
+
+
+def initial_state(
+    networks: Networks, config: Config, num_envs: int, blocks: int, key: jax.Array, obs: PyTree
+) -> State:
+    """What an agent begins with: networks, α, and an empty replay of scaled actions."""
+    capacity = replay.rows_for(config.capacity, num_envs)
+    actor_key, critic_key = jax.random.split(key)
+    actor_params = networks.actor.init(actor_key, obs)
+    policy = jax.eval_shape(networks.actor.apply, actor_params, obs)
+    action = continuous.example_action(policy)
+    critic_params = networks.critic.init(critic_key, obs, action)
+    q = jax.eval_shape(networks.critic.apply, critic_params, obs, action)
+    continuous.check_critic(q)
+    for name, output in (("actor", policy), ("critic", q)):
+        precision.refuse_narrow(output, obs, name)
+    log_temperature = jnp.log(jnp.asarray(config.initial_temperature, jnp.float32))
+    params = Parts(actor_params, critic_params, log_temperature)
+    # A copy: the same buffer twice in a state could not be donated.
+    targets = Targets(jax.tree.map(jnp.copy, critic_params))
+    opt_state = optax.scale_by_adam().init(params)
+    example = n_step.example(obs)._replace(action=action)
+    learner = Learner(params, targets, opt_state, jnp.zeros((), jnp.int32))
+    return State(learner, replay.init(example, capacity, num_envs, blocks))
 
 
 def explore(

@@ -89,23 +89,10 @@ def make(
     def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
         own_key, other_key = jax.random.split(key)
         own_action, memory, extras = agent.act(state.learner, memory, obs["own"], own_key)
-        others_action = answer(state, obs, other_key)
+        others_action = answer(respond, guest, state, obs, other_key)
         if others_action.ndim > own_action.ndim:  # of several opponents
             return jnp.concatenate([own_action[None], others_action]), memory, extras
         return jnp.stack([own_action, others_action]), memory, extras
-
-    def answer(state: State, obs: Observation, key: jax.Array) -> Action:
-        if respond is None:
-            assert guest is not None  # or it had been refused
-            return guest(obs["other"], key)
-        # The pool is shared by all environments, so this is one matrix product per member; indexing
-        # the parameters of the one that plays would copy them for every environment.
-        answers = jax.vmap(respond, in_axes=(0, None, None))(state.pool, obs["other"], key)
-        rival_action = answers[member(state, obs["rival"])]
-        if guest is None:
-            return rival_action
-        guest_action = guest(obs["other"], jax.random.clone(key))  # only one of both is played
-        return jnp.where(obs["guest"], guest_action, rival_action)
 
     def explain(state: State, memory: Memory, obs: Observation) -> Metrics:
         return agent.explain(state.learner, memory, obs["own"])
@@ -118,6 +105,23 @@ def make(
         return state, metrics | {"snapshots": state.taken.astype(jnp.float32)}
 
     return Agent(init, agent.memory, act, update, explain, agent.blocks)
+
+
+def answer(
+    respond: Respond | None, guest: Guest | None, state: State, obs: Observation, key: jax.Array
+) -> Action:
+    """What the opponent does, a member of the pool or the guest. Consumes `key`."""
+    if respond is None:
+        assert guest is not None  # or it had been refused
+        return guest(obs["other"], key)
+    # The pool is shared by all environments, so this is one matrix product per member; indexing
+    # the parameters of the one that plays would copy them for every environment.
+    answers = jax.vmap(respond, in_axes=(0, None, None))(state.pool, obs["other"], key)
+    rival_action = answers[member(state, obs["rival"])]
+    if guest is None:
+        return rival_action
+    guest_action = guest(obs["other"], jax.random.clone(key))  # only one of both is played
+    return jnp.where(obs["guest"], guest_action, rival_action)
 
 
 def snapshot(state: State) -> State:

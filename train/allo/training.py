@@ -56,15 +56,7 @@ def make_training(config: Config) -> Training:
 
     def init(key: jax.Array) -> State:
         start = walkers.init(key)
-        if env.explores:  # in walks one after the other, which know what was recorded before
-            num_steps = -(-env.num_walks // num_envs) * env.walk_steps
-            begin = world_of(start), start.agent.walk
-            world, counts = exploration.explore(problem.env, problem.params, *begin, num_steps)
-            learner = allo_walks.with_counts(agent_config, start.agent, counts)
-            return State(learner, problem.truth, world.key, start.updates)
-
-        key, rollout = record_walks(problem, agent, start, env.walk_steps)
-        learner = allo_walks.record_rollout(agent_config, start.agent, rollout)
+        learner, key = learner_with_walks(config, agent_config, problem, agent, start)
         return State(learner, problem.truth, key, start.updates)
 
     def update(state: State) -> tuple[State, LoopMetrics]:
@@ -96,6 +88,20 @@ def make_training(config: Config) -> Training:
         budget_shapes_learning=agent_config.schedule != "constant",
         converged_metric="settled" if agent_config.schedule == "measured" else "",
     )
+
+
+def learner_with_walks(
+    config: Config, agent_config: allo.Config, problem: Problem, agent: Agent, start: TrainState
+) -> tuple[AgentState, jax.Array]:
+    """The learner before its first gradient step, which has recorded its walks, and a new key."""
+    env = config.env
+    if env.explores:  # in walks one after the other, which know what was recorded before
+        num_steps = -(-env.num_walks // env.num_walkers) * env.walk_steps
+        begin = world_of(start), start.agent.walk
+        world, counts = exploration.explore(problem.env, problem.params, *begin, num_steps)
+        return allo_walks.with_counts(agent_config, start.agent, counts), world.key
+    key, rollout = record_walks(problem, agent, start, env.walk_steps)
+    return allo_walks.record_rollout(agent_config, start.agent, rollout), key
 
 
 def record_walks(

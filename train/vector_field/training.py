@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs.vector_field import VectorField
 from envs.vector_field.params import Params
 from jaxrl.loop import LoopMetrics
 from jaxrl.types import AgentState
@@ -17,6 +18,7 @@ from train.host.training import Latest, Quotient, Score, Training
 from train.vector_field.config import SAMPLES_PER_UPDATE, Config
 from train.vector_field.config_checks import check
 from train.vector_field.experiment import scores
+from train.vector_field.experiment.laboratory import Laboratory
 from train.vector_field.experiment.laboratory import make as make_laboratory
 from train.vector_field.experiment.policy_groups import join_groups
 from train.vector_field.experiment.reach import grid_points, project
@@ -53,22 +55,15 @@ def make_training(config: Config) -> Training:
     if config.data:
         fits = dynamics_fit if config.learner == "state_space" else vae_fit
         return fits.make_training(config)
-    # Experiments with a simulated world.
+    return make_experiments(config)
+
+
+def make_experiments(config: Config) -> Training:
+    """The training of experiments with a simulated world."""
     env = make_env(config)
     learner = make_learner(config)
     in_turns = not device_presets.on_accelerator()
-    laboratory = make_laboratory(
-        env,
-        partial(worlds, config),
-        learner,
-        policies_of(config),
-        config.box,
-        SAMPLES_PER_UPDATE,
-        keep=config.run.chunk_updates(SAMPLES_PER_UPDATE) * SAMPLES_PER_UPDATE,
-        stop=stop_rule(config),
-        goal=goal_of(config),
-        in_turns=in_turns,
-    )
+    laboratory = laboratory_of(config, env, learner, in_turns)
 
     # Functions that are compiled; they keep learners apart from the rest of the experiments.
     def init(key: jax.Array) -> State:
@@ -98,6 +93,22 @@ def make_training(config: Config) -> Training:
         score=Score(scores.SCORE, lower_is_better=True, labels=dict.fromkeys(MEASURES, pairs)),
         converged_metric=STOPPED if config.stop_gain else "",
         budget_shapes_learning=config.learner == "state_space",  # which has room for all samples
+    )
+
+
+def laboratory_of(config: Config, env: VectorField, learner: Learner, in_turns: bool) -> Laboratory:
+    """The experiments of one seed."""
+    return make_laboratory(
+        env,
+        partial(worlds, config),
+        learner,
+        policies_of(config),
+        config.box,
+        SAMPLES_PER_UPDATE,
+        keep=config.run.chunk_updates(SAMPLES_PER_UPDATE) * SAMPLES_PER_UPDATE,
+        stop=stop_rule(config),
+        goal=goal_of(config),
+        in_turns=in_turns,
     )
 
 

@@ -81,32 +81,40 @@ def make(config: Config, system: System, constants: Constants) -> Agent:
         after = Memory(expect(config, system, state, belief, action), stimulus)
         return action, after, Extras(belief, stimulus.plan.invalid)
 
-    # Learning takes transitions one by one: the field first, then the networks of novelty.
-    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        transitions = jax.tree.map(
-            lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]),
-            (rollout.extras.belief, rollout.action, rollout.next_obs),
-        )
+    return Agent(init, memory, act, partial(update, config, system, constants))
 
-        def step(state: State, datum: Datum):
-            return learn(config, system, state, datum), None
 
-        state, _ = jax.lax.scan(step, state, transitions)
-        if isinstance(state.distilled, distillation.State):
-            path = without_jumps(system, transitions[0].mean)
-            distilled = distillation.learn_path(config.policy.rnd, state.distilled, path, key)
-            state = state._replace(distilled=distilled)
-        noise = posterior.noise_variance(state.posterior) / constants.dt
-        metrics = {
-            "information": state.posterior.information,
-            "process_noise": noise,
-            "invalid_plans": jnp.max(rollout.extras.invalid_plans),
-        }
-        if state.candidates:
-            metrics["kind"] = jnp.asarray(state.place, jnp.float32)
-        return state, metrics
+def update(
+    config: Config,
+    system: System,
+    constants: Constants,
+    state: State,
+    rollout: Transition,
+    key: jax.Array,
+) -> tuple[State, Metrics]:
+    """Takes transitions one by one: the field first, then the networks of novelty."""
+    transitions = jax.tree.map(
+        lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]),
+        (rollout.extras.belief, rollout.action, rollout.next_obs),
+    )
 
-    return Agent(init, memory, act, update)
+    def step(state: State, datum: Datum):
+        return learn(config, system, state, datum), None
+
+    state, _ = jax.lax.scan(step, state, transitions)
+    if isinstance(state.distilled, distillation.State):
+        path = without_jumps(system, transitions[0].mean)
+        distilled = distillation.learn_path(config.policy.rnd, state.distilled, path, key)
+        state = state._replace(distilled=distilled)
+    noise = posterior.noise_variance(state.posterior) / constants.dt
+    metrics = {
+        "information": state.posterior.information,
+        "process_noise": noise,
+        "invalid_plans": jnp.max(rollout.extras.invalid_plans),
+    }
+    if state.candidates:
+        metrics["kind"] = jnp.asarray(state.place, jnp.float32)
+    return state, metrics
 
 
 def first_state(config: Config, system: System, constants: Constants) -> State:

@@ -7,6 +7,7 @@ is left out. Every picture is a PNG, written whole or not at all.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -40,33 +41,10 @@ def similarity_curves(
     end = max((row["steps"] for row in rows), default=0)
     scale = pictures.style_axes(left, label(rows), STEPS, end)
     pictures.style_axes(right, label(rows), STEPS, end)
-    # Left: the similarity of each seed, and the ceiling of the data.
-    lines = [(x / scale, _gap(y)) for x, y in pictures.curves(rows, "similarity", "steps")]
-    lowest = [y.min() for _, y in lines]
-    if lines:
-        pictures.draw_lines(left, lines)
-    else:
-        pictures.say_empty(left)
-    if ceiling is not None:
-        lowest.append(_gap(ceiling))
-        ceiling_label = f"ceiling of the data, {ceiling:.4f}"
-        left.axhline(
-            float(_gap(ceiling)),
-            color=VERMILLION,
-            linestyle="--",
-            linewidth=1.3,
-            label=ceiling_label,
-        )
-    # Right: the mean |cos| of each component.
+    lowest = _draw_similarity(left, rows, scale, ceiling)
     components = component_curves(rows, "cosines")
     colours = component_colours(len(components))
-    for lines, colour in zip(components, colours, strict=True):
-        if lines:
-            x, mean, _ = pictures.mean_curve(lines)
-            right.plot(x / scale, _gap(mean), pictures.line_style(x), color=colour, linewidth=1.4)
-            lowest += _gap(mean).tolist()
-    if not any(components):
-        pictures.say_empty(right)
+    lowest += _draw_cosines(right, components, colours, scale)
     # One logarithmic axis of 1 - similarity for both panels, labelled by the similarity.
     left.set_yscale("log")
     left.set_yticks(_gap(TICKS), [f"{tick:g}" for tick in TICKS])
@@ -78,6 +56,39 @@ def similarity_curves(
     colour_bar(figure, right, colours)
     pictures.legend_below(figure, left.get_legend_handles_labels()[0])
     pictures.save(figure, path)
+
+
+def _draw_similarity(
+    axes: Axes, rows: Sequence[Row], scale: float, ceiling: float | None
+) -> list[float]:
+    """The similarity of each seed, and the ceiling of the data; returns heights to be seen."""
+    lines = [(x / scale, _gap(y)) for x, y in pictures.curves(rows, "similarity", "steps")]
+    heights = [y.min() for _, y in lines]
+    if lines:
+        pictures.draw_lines(axes, lines)
+    else:
+        pictures.say_empty(axes)
+    if ceiling is not None:
+        height = float(_gap(ceiling))
+        heights.append(height)
+        style: dict[str, Any] = {"color": VERMILLION, "linestyle": "--", "linewidth": 1.3}
+        axes.axhline(height, **style, label=f"ceiling of the data, {ceiling:.4f}")
+    return heights
+
+
+def _draw_cosines(
+    axes: Axes, components: Sequence[Sequence[Curve]], colours: np.ndarray, scale: float
+) -> list[float]:
+    """The mean |cos| of each component; returns heights to be seen."""
+    heights: list[float] = []
+    for lines, colour in zip(components, colours, strict=True):
+        if lines:
+            x, mean, _ = pictures.mean_curve(lines)
+            axes.plot(x / scale, _gap(mean), pictures.line_style(x), color=colour, linewidth=1.4)
+            heights += _gap(mean).tolist()
+    if not any(components):
+        pictures.say_empty(axes)
+    return heights
 
 
 def eigenvalue_curves(

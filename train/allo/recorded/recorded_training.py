@@ -121,11 +121,9 @@ def make_problem(config: Config) -> Problem:
         inputs, cells = (), divide(recording.state, recording.next_state, d)
         points, first, second = cells.middles, cells.first_cells, cells.second_cells
     things = "ids" if recording.num_ids else "cells that vectors are divided into"
-    warnings = [parts.warning(config.transitions, first, second, things)]
+    tell(parts.warning(config.transitions, first, second, things))
     if recording.num_ids and observation != "one_hot":
-        warnings += [id_positions.warning(config.transitions, points, recording.occurs)]
-    for warning in filter(None, warnings):
-        print_once(warning)
+        tell(id_positions.warning(config.transitions, points, recording.occurs))
     with show_activity(f"counting the pairs of {len(first):,} transitions"):
         law = recorded_pairs.pair_law(first, second, recording.left, agent.discount, len(points))
         eigensystem = laplacian.eigensystem(law, missing="drop")
@@ -135,12 +133,17 @@ def make_problem(config: Config) -> Problem:
             f"{config.transitions}: ask for so many or fewer"
         )
     values = eigensystem.values[: outputs(agent, recording.num_ids)]
-    if warning := barrier_warning(config.transitions, agent, values):
-        print_once(warning)
+    tell(barrier_warning(config.transitions, agent, values))
     network = make_network(config, recording.num_ids, observation)
     return Problem(
         recording, network, agent, inputs, points, cells, law, scores.truth_of(eigensystem, d)
     )
+
+
+def tell(warning: str) -> None:
+    """Prints a warning, if it says anything, once."""
+    if warning:
+        print_once(warning)
 
 
 def barrier_warning(path: str, config: allo.Config, values: np.ndarray) -> str:

@@ -19,7 +19,7 @@ from train.vector_field.config import Config
 from train.vector_field.data.reading import read_data, step_time_of
 from train.vector_field.data.recordings import Data
 from train.vector_field.data.sessions import parts_of
-from train.vector_field.data.step_time import step_length_text
+from train.vector_field.data.step_time import StepTime, step_length_text
 from train.vector_field.pictures import portrait_picture, series
 from train.vector_field.recorded import (
     baselines,
@@ -28,6 +28,7 @@ from train.vector_field.recorded import (
     session_fits,
     state_space,
 )
+from train.vector_field.recorded.dynamics_portrait import Portraits
 from train.vector_field.recorded.dynamics_problem import Agent, Problem, prediction_of
 from train.vector_field.recorded.prediction_scores import INTERVALS_AT, TAIL, Starts
 
@@ -52,16 +53,9 @@ def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]
     portraits = dynamics_scores.portraits_of(config, problem, params)
     time = step_time_of(config)
     if portraits is not None:
-        panels = {tuple(x.inputs): x for y in portraits.influences for x in y.portraits}
         paths.append(directory / "portrait.png")
-        portrait_picture.draw(
-            paths[-1],
-            portraits.move,
-            list(states),
-            list(panels.values()) or [portraits.usual],
-            time,
-            f"Learned dynamics and filtered states, seed {config.run.seeds[0]}",
-        )
+        title = f"Learned dynamics and filtered states, seed {config.run.seeds[0]}"
+        draw_portraits(paths[-1], portraits, states, time, title)
     # Channels of the held-out part, and the arrays.
     names = whole.sessions.names if whole.sessions else ("",)
     each = zip(names, parts_of(whole), dynamics_problem.session_problems(problem), strict=True)
@@ -84,6 +78,15 @@ def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]
         | session_arrays(whole),
     )
     return paths
+
+
+def draw_portraits(
+    path: Path, portraits: Portraits, states: np.ndarray, time: StepTime, title: str
+) -> None:
+    """Draws the learned dynamics around the states, a panel for each input that has a portrait."""
+    panels = {tuple(x.inputs): x for y in portraits.influences for x in y.portraits}
+    shown_panels = list(panels.values()) or [portraits.usual]
+    portrait_picture.draw(path, portraits.move, list(states), shown_panels, time, title)
 
 
 def session_arrays(data: Data) -> dict[str, np.ndarray]:

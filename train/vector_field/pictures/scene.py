@@ -55,37 +55,34 @@ def show(run: Run, selection: EpisodeSelection) -> Scene | None:
     lengths = np.full(samples["z"].shape[:3], selection.limit)
     sample_counts = run_record.samples_taken(run.directory, config)
     lengths = lengths if sample_counts is None else np.minimum(lengths, sample_counts)
-    # What the learner forecasts of each, as it is at the end; then an episode for each experiment.
-    expected = lambda s, p, f: series.align_forecasts(
-        run_pictures.forecasts_of(
-            config,
-            run.agents[s],
-            config.policies[p],
-            f,
-            *(samples[name][s, p, f, : lengths[s, p, f]] for name in ("y", "u")),
-        ),
-        series.AHEAD,
-    )
-    episodes = [
-        _episode(
-            f"{policy} on {field.replace('_', ' ')}",
-            _project_samples(
-                {name: x[s, p, f, : lengths[s, p, f]] for name, x in samples.items()},
-                config,
-                run.agents[s],
-                f,
-            ),
+    agents = run.agents[s]
+
+    def experiment(p: int, f: int) -> Episode:
+        count = lengths[s, p, f]
+        own = {name: x[s, p, f, :count] for name, x in samples.items()}
+        return _episode(
+            f"{config.policies[p]} on {config.env.fields[f].replace('_', ' ')}",
+            _project_samples(own, config, agents, f),
             SavedArrays(looks.updates, {name: x[:, s, p, f] for name, x in looks.arrays.items()}),
             true[s, f],
-            expected(s, p, f) if lengths[s, p, f] > series.AHEAD else None,
+            _forecasts(config, agents, p, f, own) if count > series.AHEAD else None,
             not learns_observation(config),
             config.env.dimension,
         )
-        for (f, field), (p, policy) in product(
-            enumerate(config.env.fields), enumerate(config.policies)
-        )
-    ]
+
+    places = product(range(len(config.env.fields)), range(len(config.policies)))
+    episodes = [experiment(p, f) for f, p in places]
     return Scene([SCRIPT], episodes[: selection.count], {"box": float(config.box)})
+
+
+def _forecasts(
+    config: Config, agents: dict[str, AgentState], p: int, f: int, samples: dict[str, np.ndarray]
+) -> Any:
+    """What the learner of an experiment forecasts of its samples, as it is at the end."""
+    forecasts = run_pictures.forecasts_of(
+        config, agents, config.policies[p], f, samples["y"], samples["u"]
+    )
+    return series.align_forecasts(forecasts, series.AHEAD)
 
 
 def _project_samples(

@@ -62,12 +62,8 @@ class State(NamedTuple):
 
 def make_training(config: Config) -> Training:
     """The training of a fit; raises ValueError, in one line, for files that cannot be used."""
-    data, step_length = read_data(config), step_time_of(config)
-    if not isinstance(config.env.dt, jax.Array):  # traced in a sweep, which has told it before
-        about = tuple(data.lengths.tolist()), config.env.dt
-        step_time.tell(", ".join(config.data), step_length, *about)
-    for oddity in (*oddities(data, config.env.noise), *unusual_scales(data)):
-        _log.warning("%s: %s", ", ".join(config.data), oddity)
+    data = read_data(config)
+    tell_about(config, data)
     # The model takes its sizes from the data.
     config = match_data_sizes(config, data)
     sequence_vae.check_config(config.vae)
@@ -110,6 +106,15 @@ def make_training(config: Config) -> Training:
         unit="gradient steps",
         score=Score(SCORE),
     )
+
+
+def tell_about(config: Config, data: Data) -> None:
+    """Says how long a step of the data is, and what is odd about them."""
+    name, step_length = ", ".join(config.data), step_time_of(config)
+    if not isinstance(config.env.dt, jax.Array):  # traced in a sweep, which has told it before
+        step_time.tell(name, step_length, tuple(data.lengths.tolist()), config.env.dt)
+    for oddity in (*oddities(data, config.env.noise), *unusual_scales(data)):
+        _log.warning("%s: %s", name, oddity)
 
 
 def match_data_sizes(config: Config, data: Data) -> Config:

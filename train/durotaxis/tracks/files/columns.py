@@ -24,15 +24,7 @@ def read_columns(
     `nameless` has the names of tables without any, by their number of columns. Raises ValueError,
     which ends in what was `expected`, for other files.
     """
-    file = Path(path)
-    if not file.is_file():
-        raise ValueError(f"there is no file {path}; {expected}")
-    if file.stat().st_size > LARGEST_FILE:
-        raise ValueError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MB: cut it")
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        text = file.read_text(encoding="latin-1")  # µ in the units of a spreadsheet
+    text = read_text(path, expected)
     if text.lstrip().startswith("<"):
         button = ", as TrackMate's buttons Spots and Edges do" * ("TrackMate" in text)
         raise ValueError(f"{path} is XML and no table: export CSV{button}; {expected}")
@@ -40,16 +32,7 @@ def read_columns(
     lines = list(dropwhile(lambda x: x.startswith("#"), filled))  # later # is that of #N/A
     if not lines or "\0" in text:
         raise ValueError(f"{path} is no table of text; {expected}")
-    separator = next((x for x in ",;\t" if x in lines[0]), None)
-    split: Callable[[Sequence[str]], list[list[str]]] = (
-        (lambda x: [line.split() for line in x])
-        if separator is None
-        else (lambda x: list(csv.reader(x, delimiter=separator)))
-    )
-    try:
-        table = [[word.strip() for word in row] for row in split(lines)]
-    except csv.Error as error:
-        raise ValueError(f"{path} is no table that can be read ({error}); {expected}") from None
+    table = split_into_words(path, lines, expected)
     header, rows = table[0], table[1:]
     if all(is_number(word) for word in header):
         names = nameless.get(len(header))
@@ -68,6 +51,33 @@ def read_columns(
         if rows
         else {name: [] for name in header}
     )
+
+
+def read_text(path: str, expected: str) -> str:
+    """The text of a file. Raises ValueError for one that is not there, or too large."""
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"there is no file {path}; {expected}")
+    if file.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"{path} is larger than {LARGEST_FILE / 2**20:.0f} MB: cut it")
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        return file.read_text(encoding="latin-1")  # µ in the units of a spreadsheet
+
+
+def split_into_words(path: str, lines: Sequence[str], expected: str) -> list[list[str]]:
+    """The words of each line, by the separator that the first one has, or by spaces."""
+    separator = next((x for x in ",;\t" if x in lines[0]), None)
+    split: Callable[[Sequence[str]], list[list[str]]] = (
+        (lambda x: [line.split() for line in x])
+        if separator is None
+        else (lambda x: list(csv.reader(x, delimiter=separator)))
+    )
+    try:
+        return [[word.strip() for word in row] for row in split(lines)]
+    except csv.Error as error:
+        raise ValueError(f"{path} is no table that can be read ({error}); {expected}") from None
 
 
 def refuse_repeated_names(path: str, header: Sequence[str]) -> None:

@@ -41,19 +41,7 @@ def read(path: str, names: Names, bin_width: float) -> Content:
         if "nwb_version" not in file.attrs:
             raise ValueError("it is an HDF5 file, but not of NWB; save arrays as npz instead")
         everything = series_in(h5py, file)
-        observed = [x for x in everything if not x.startswith("stimulus")]
-        has_units = f"{UNITS}/spike_times" in file
-        candidates = [UNITS] * has_units + observed
-        usual = [x for x in observed if x.startswith(RECORDED)] or observed
-        y_names = list(names.y) or ([UNITS] if has_units else usual)
-        if not names.y and len(y_names) != 1:
-            options = listing(candidates) or "no series of numbers"
-            raise ValueError(f"which series is y? There are {options}: choose by --names.y")
-        u_names = list(names.u) or [x for x in everything if x.startswith(STIMULI)]
-        for name in (*y_names, *u_names):
-            if name not in (*candidates, *everything):
-                options = listing(list(dict.fromkeys([*candidates, *everything])))
-                raise ValueError(f"there is no series {name}; there are {options}")
+        y_names, u_names = choose_series(everything, f"{UNITS}/spike_times" in file, names)
         inputs = [read_series(file[x]) for x in u_names]
         for name, series in zip(u_names, inputs, strict=True):
             refuse_unordered(f"timestamps of {name}", series.times)
@@ -69,8 +57,34 @@ def read(path: str, names: Names, bin_width: float) -> Content:
         rate = _rate(file[y_names[0]])
     if any(not np.array_equal(x.times, parts[0].times, equal_nan=True) for x in parts):
         raise ValueError(f"{listing(y_names)} have different times: choose one of them")
+    return content_of_series(parts, f"timestamps of {y_names[0]}", rate, inputs, about)
+
+
+def choose_series(
+    everything: list[str], has_units: bool, names: Names
+) -> tuple[list[str], list[str]]:
+    """The names of what is y and of what is u, as `names` say or as is usual."""
+    observed = [x for x in everything if not x.startswith("stimulus")]
+    candidates = [UNITS] * has_units + observed
+    usual = [x for x in observed if x.startswith(RECORDED)] or observed
+    y_names = list(names.y) or ([UNITS] if has_units else usual)
+    if not names.y and len(y_names) != 1:
+        options = listing(candidates) or "no series of numbers"
+        raise ValueError(f"which series is y? There are {options}: choose by --names.y")
+    u_names = list(names.u) or [x for x in everything if x.startswith(STIMULI)]
+    for name in (*y_names, *u_names):
+        if name not in (*candidates, *everything):
+            options = listing(list(dict.fromkeys([*candidates, *everything])))
+            raise ValueError(f"there is no series {name}; there are {options}")
+    return y_names, u_names
+
+
+def content_of_series(
+    parts: list[Series], name_of_times: str, rate: float, inputs: list[Series], about: str
+) -> Content:
+    """Series with the same times side by side, in rows of equal steps, with what was given then."""
     times = parts[0].times
-    places, step = rows_on_grid(f"timestamps of {y_names[0]}", times)
+    places, step = rows_on_grid(name_of_times, times)
     y = spread_rows(places, np.concatenate([x.values for x in parts], axis=1), np.nan)
     if len(y) > len(times):
         about += f"; {len(y) - len(times):,} steps missing"
