@@ -36,6 +36,7 @@ from train.host.program import Program, Run
 from train.host.running.preparation import (
     compile_within_memory,
     complete,
+    policy_file_for,
     policy_for,
     refuse_lost_checkpoints,
     refuse_other_config,
@@ -81,6 +82,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
             refuse_lost_checkpoints(config)
         log.refuse_missing(settings.log)
         refuse_place(settings)
+        policy_file_for(settings, name)  # of a wrong one tracing would take seconds for nothing
         traced = trace(training, config)
         policy = policy_for(training, settings, name)
         new_path = "" if settings.resume else create_directory(settings.directory, name)
