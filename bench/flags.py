@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from train.host.command_line.command import refuse_idle
-from train.host.errors import RunError
+from train.host.errors import RunError, UsageError
 from train.host.plain_config import field_of, with_field
 from train.host.program import Program, find
 
@@ -126,15 +126,26 @@ def shrink(config: Any) -> Any:
 
 
 def selected_presets(description: str | None) -> Iterator[tuple[Program, str]]:
-    """Each program and preset that the command line names; all of them where it names none."""
+    """Each program and preset that the command line names; all of them where it names none.
+
+    Presets are those of any program; one that none of them has, and an unknown program, ends with
+    one line.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("programs", nargs="*", default=list(PROGRAMS))
     parser.add_argument("--presets", nargs="*", help="default: all")
     options = parser.parse_args()
-    for name in options.programs:
-        program = find(name, "the command line")
-        for preset in options.presets or program.presets:
-            yield program, preset
+    try:
+        programs = [find(name, "the command line") for name in options.programs]
+    except UsageError as error:
+        parser.error(str(error))
+    for preset in options.presets or ():
+        if not any(preset in program.presets for program in programs):
+            parser.error(f"there is no preset {preset} of {', '.join(options.programs)}")
+    for program in programs:
+        for preset in program.presets:
+            if not options.presets or preset in options.presets:
+                yield program, preset
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ from jaxrl import sharding
 from jaxrl.replay.prioritised import Priorities
 from jaxrl.replay.uniform import Replay
 from jaxrl.types import Transition
+from train.host.errors import in_one_line
 from train.host.program import Program
 
 MIB = 2**20
@@ -94,8 +95,11 @@ def describe(usage: Use) -> str:
 
 def main() -> int:
     for program, preset in selected_presets(__doc__):
-        usage = use(program, program.presets[preset].config)
-        print(f"{program.name} {preset}: {describe(usage)}", flush=True)
+        try:
+            text = describe(use(program, program.presets[preset].config))
+        except ValueError as error:  # it needs data, or a run to learn from
+            text = in_one_line(error)
+        print(f"{program.name} {preset}: {text}", flush=True)
     return 0
 
 

@@ -65,10 +65,10 @@ class TwoSnake(Environment):
 
     Rules: `envs.two_snake.rules`. A snake that dies vanishes and the other continues, so a dead
     learner observes zeros and gets no reward for its actions until the game ends: with a win, or as
-    a draw once no moving snake is left. `last_standing_wins` ends it at the first death instead,
-    and the survivor wins. `ends_with_learner` is for training: the episode ends when the learner
-    dies (lost if the opponent lives), but continues if only its opponent does. The time limit
-    truncates, which is a draw.
+    a draw once no moving snake is left. `last_standing_wins` ends it as soon as one snake is left,
+    which has won. `ends_with_learner` is for training: the episode ends when the learner dies (lost
+    if the opponent lives), but continues if only its opponent does. The time limit truncates, which
+    is a draw.
 
     `opponents` are scripts (`envs.two_snake.opponents`), one of which is drawn for each episode.
     With `rival` they may also be "rival" or "guest", snakes moved by an agent: then an action has

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from tests.train.policies.exports import assert_refused, metadata
+from train.host.command_line import command
 from train.host.errors import UsageError
 from train.host.files import policy_files
+from train.host.running import run as host_run
 from train.host.running import saved_policies
 from train.policies import export as policies
+from train.snake.program import PROGRAM
 from train.snake.training import make_player
 
 
@@ -30,6 +33,21 @@ def test_names_are_found_in_the_package(ppo_export, tmp_path, monkeypatch, capsy
     assert re.search(r"foreign +\?", listing)
     with pytest.raises(UsageError, match="is a policy of the package"):
         policies.export(run.directory, "tiny-5x6", run.seeds[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("two-snakes", "is a policy of two_snake, not of snake"), ("nowhere", "nowhere")],
+)
+def test_a_wrong_policy_to_start_from_is_refused_before_anything_is_traced(
+    name, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(host_run, "trace", lambda *arguments: pytest.fail("it was traced"))
+    flags = [f"--run.policy={name}", f"--run.directory={tmp_path / 'run'}"]
+    assert command.main(PROGRAM, flags) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -149,7 +149,9 @@ def read_metrics(directory: str | Path, count: int = 0) -> list[dict[str, Any]]:
     """
     path = RunDirectory(Path(directory)).metrics
     if not path.is_file():
-        raise UsageError(f"{directory} holds no {METRICS}: give the directory of a run")
+        is_run = RunDirectory(Path(directory)).has_config
+        advice = "put it back, or an empty file" if is_run else "give the directory of a run"
+        raise UsageError(f"{directory} holds no {METRICS}: {advice}")
     with path.open("rb") as file:
         lines = list(whole_lines(file))
     report_lost(path, (line.number for line in lines), count)

@@ -52,6 +52,7 @@ def prepare(
         refuse_lost_checkpoints(config)
     log.refuse_missing(settings.log)
     refuse_place(settings)
+    policy_file_for(settings, name)  # of a wrong one tracing would take seconds for nothing
     return trace(training, config), policy_for(training, settings, name)
 
 
@@ -118,10 +119,10 @@ def refuse_lost_checkpoints(config: Any) -> None:
         )
 
 
-def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.ndarray] | None:
-    """The parameters that a new run starts from; None: random ones, or the run is resumed.
+def policy_file_for(settings: Config, name: str) -> Path | None:
+    """The policy that a new run starts from; None: there is none, or the run is resumed.
 
-    Raises UsageError unless the policy is of this program and has the same network.
+    Raises UsageError, before anything is traced, unless it is there and of this program.
     """
     directory = RunDirectory(Path(settings.resume))
     has_begun = settings.resume and checkpoint.steps(directory.checkpoints)
@@ -131,6 +132,17 @@ def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.
     trained_by = policy_files.read_metadata(path)["entry_point"]
     if trained_by != name:
         raise UsageError(f"{path} is a policy of {trained_by}, not of {name}")
+    return path
+
+
+def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.ndarray] | None:
+    """The parameters that a new run starts from; None: random ones, or the run is resumed.
+
+    Raises UsageError unless the policy is of this program and has the same network.
+    """
+    path = policy_file_for(settings, name)
+    if path is None:
+        return None
     agent = jax.eval_shape(training.init, jax.random.key(0)).agent
     return policy_files.read_arrays(path, policy_files.parameters(agent))
 

@@ -18,6 +18,7 @@ from flax import struct
 from rich.console import Console
 
 from jaxrl.evaluate import Episodes
+from tests.train import tiny
 from train.host.errors import UsageError
 from train.host.files import metrics_file, provenance, run_directory, whole_files
 from train.host.files.rows import rounded_rate
@@ -293,8 +294,13 @@ def test_the_record_is_json_whatever_the_numbers(tmp_path: Path):
 
 
 def test_no_record(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"holds no metrics\.jsonl"):
+    with pytest.raises(UsageError, match=r"holds no metrics\.jsonl: give the directory of a run"):
         metrics_file.read_metrics(tmp_path)
+    RunDirectory(tmp_path).write_config("tests.train.tiny", "plain", tiny.Config())
+    with pytest.raises(UsageError, match=r"metrics\.jsonl: put it back, or an empty file"):
+        metrics_file.read_metrics(tmp_path)
+    RunDirectory(tmp_path).metrics.touch()
+    assert metrics_file.read_metrics(tmp_path) == []
 
 
 def test_an_evaluation_is_summarised(tmp_path: Path):
