@@ -23,6 +23,9 @@ from train.host.numbers import digits_text, quantity
 from train.host.scoring.scores_file import write_scores
 from train.host.training import Config, Evaluation, Training
 
+APART = 2**31 - 1
+"""Folded into a key for a stream of its own: no `split` gives so many keys."""
+
 
 def evaluate_run(training: Training, settings: Config, state: RunState) -> Evaluation:
     """The evaluation of every seed in `state`; the keys depend on the seeds alone."""
@@ -38,8 +41,14 @@ def agents_of(agent_state: AgentState, num_seeds: int) -> list[AgentState]:
 
 
 def evaluation_keys(root: int, seeds: list[int]) -> list[jax.Array]:
-    """A key for each seed, for an evaluation whose random numbers come from `root`."""
-    return [jax.random.fold_in(jax.random.key(root), seed) for seed in seeds]
+    """A key for each seed, for an evaluation whose random numbers come from `root`.
+
+    Not one of those that the seed has trained with and been evaluated with at its end: these are
+    from `split` of its key, which gives what `fold_in` with 0 and 1 does.
+    """
+    keys = [jax.random.fold_in(jax.random.key(root), seed) for seed in seeds]
+    apart = lambda key: jax.random.fold_in(key, APART)
+    return [apart(key) if seed == root else key for seed, key in zip(seeds, keys, strict=True)]
 
 
 def evaluate_by_measure(

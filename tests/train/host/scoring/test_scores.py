@@ -12,7 +12,7 @@ from rich.console import Console
 from jaxrl.evaluate import Episodes
 from jaxrl.types import Agent
 from tests.train import tiny
-from train.host.compilation import memory
+from train.host.compilation import compiled, memory
 from train.host.errors import UsageError
 from train.host.scoring import games, limits, scores
 from train.host.scoring.games import GamesEvaluation
@@ -147,3 +147,14 @@ def test_more_games_than_fit_into_memory_are_refused(monkeypatch):
     evaluate = games.of_player(tiny.Walk(), Params(20), PLAYER, 3)
     with pytest.raises(UsageError, match="play fewer games"):
         evaluate([()], [0], [jax.random.key(0)])
+
+
+def test_no_evaluation_has_the_keys_of_a_seed_and_its_training():
+    seeds = list(range(4))
+    data = lambda keys: {tuple(jax.random.key_data(x).tolist()) for x in keys}
+    for root in seeds:
+        for seed, key in zip(seeds, scores.evaluation_keys(root, seeds), strict=True):
+            own = compiled.keys_of(seed)
+            training_keys = [*own, *(x for k in own for x in jax.random.split(k, 8))]
+            assert not data([key]) & data(training_keys)
+    assert len(data(key for root in seeds for key in scores.evaluation_keys(root, seeds))) == 16
