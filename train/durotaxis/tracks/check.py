@@ -16,6 +16,8 @@ from train.durotaxis.tracks.goodness import Test
 from train.durotaxis.tracks.tracks import Tracks
 
 MOST_SLOTS = 4096
+AT_ONCE = 200
+"""Colonies that are simulated side by side: each takes memory for all slots in all frames."""
 BAND = (0.05, 0.5, 0.95)
 """Quantiles of the simulated colonies that are shown."""
 FAILURES = {
@@ -73,7 +75,7 @@ def _simulate(
         alive = jax.vmap(lambda t: simulation.is_alive(register, t))(time)
         return register, curves_of(alive, place)
 
-    return jax.vmap(one)(keys)
+    return jax.lax.map(one, keys, batch_size=min(AT_ONCE, len(keys)))
 
 
 def curves_of(alive: Any, place: Any) -> Any:

@@ -109,6 +109,17 @@ def test_a_recording_unlike_all_of_so_many_colonies_is_not_explained(num_tests):
 
 
 @pytest.mark.slow
+def test_more_colonies_take_no_more_memory_at_a_time():
+    def memory(colonies: int) -> int:
+        keys, room = jax.random.split(jax.random.key(0), colonies), jnp.zeros(256)
+        start = (TRUTH, GROUND, room, room, np.int32(12), FRAMES, "directed")
+        analysis: Any = check._simulate.lower(keys, *start).compile().memory_analysis()
+        return analysis.temp_size_in_bytes
+
+    assert memory(3 * check.AT_ONCE) < 1.1 * memory(check.AT_ONCE)
+
+
+@pytest.mark.slow
 def test_a_fit_of_the_example_explains_it(tmp_path, capsys):
     arguments = ["example", "--out", str(tmp_path / "fit"), "--simulations", "50"]
     assert command.main(arguments) == 0

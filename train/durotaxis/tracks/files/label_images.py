@@ -41,8 +41,8 @@ def centroids(path: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray,
         frames.append(np.full(len(present), float(frame)))
         columns.append(x[present] / count[present])
         rows.append(y[present] / count[present])
-    places = (np.concatenate(values) for values in (frames, columns, rows))
-    return names, *places, max(frame for frame, _ in images)
+    frame, x, y = (np.concatenate(values) for values in (frames, columns, rows))
+    return names, frame, x, y, max(number for number, _ in images)
 
 
 def read_labels(path: Path) -> np.ndarray:
