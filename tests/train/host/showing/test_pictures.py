@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from scipy import stats
 
@@ -286,6 +287,13 @@ def test_a_score_is_marked_where_its_agents_were(tmp_path, monkeypatch):
     thousands = 1 / 1000  # the unit of the axis of 2,000 steps; that of 6 s is a second
     end = [1.02 * 2_000 * thousands, 1.02 * 6.0]
     assert marks == pytest.approx([*end, *end, 1_000 * thousands, 3.0])
+
+
+@pytest.mark.parametrize(("units", "are_whole"), [(pictures.STEPS, True), (pictures.TIMES, False)])
+def test_few_steps_have_ticks_at_whole_ones(units, are_whole):
+    axes = Figure().subplots()
+    pictures.style_axes(axes, "steps", units, 3)
+    assert all(x == round(x) for x in axes.get_xticks()) == are_whole
 
 
 def test_a_title_that_is_wider_than_its_figure_has_several_lines():
