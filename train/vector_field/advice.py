@@ -23,6 +23,9 @@ from rich.table import Table
 from jaxrl.checks import Count, Positive, Range, Seed, Span
 from jaxrl.dynamics.planning import icem, input_limits, next_inputs
 from jaxrl.dynamics.planning.next_inputs import Question
+from jaxrl.dynamics.planning.predictive_model import design_of
+from jaxrl.numerics.linalg import matmul
+from jaxrl.numerics.precision import in_float32
 from train.host.command_line.command import command
 from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
@@ -235,7 +238,7 @@ def information_map(
     """`field` `[25, 25, d]` and its standard deviation `deviation` `[25, 25]` on `axis` × `axis`.
 
     In the first two latent dimensions, the others as they are now; as far as states went or will.
-    Of a single dimension `[25, 1]` and `[25]`. The field is that with the input `quiet` `[m]`.
+    Of a single dimension `[25, 1]` and `[25]`. Both are with the input `quiet` `[m]`.
     """
     all_states = np.concatenate([states, model.trail]) if len(model.trail) else states
     reach = 1.1 * max(float(np.abs(all_states[:, :2]).max()), 1e-3)
@@ -243,8 +246,8 @@ def information_map(
     plane = np.meshgrid(*[axis] * min(states.shape[1], 2), indexing="ij")
     others = [np.full_like(plane[0], x) for x in states[0, 2:]]
     points = np.stack([*plane, *others], -1)
-    field, deviation = velocity_with(model, points, quiet), model.deviation(points)
-    return {"axis": axis, "field": np.asarray(field), "deviation": np.asarray(deviation)}
+    field, deviation = velocity_with(model, points, quiet), deviation_with(model, points, quiet)
+    return {"axis": axis, "field": field, "deviation": deviation}
 
 
 def velocity_with(model: FittedModel, points: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -253,6 +256,27 @@ def velocity_with(model: FittedModel, points: np.ndarray, u: np.ndarray) -> np.n
         return np.asarray(model.velocity(points))
     after = jax.vmap(lambda z: model.predict(z, u[None])[0][1])(points.reshape(-1, model.dims))
     return (np.asarray(after).reshape(points.shape) - points) / model.dt
+
+
+def deviation_with(model: FittedModel, points: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """The standard deviation of the field at `points` `[..., d]` with what the input `u` adds.
+
+    Where the effect of inputs is uncertain, the field without any is that far from all inputs that
+    were given, as of a temperature of 290.
+    """
+    without = np.asarray(model.deviation(points))
+    planning = model.planning if u.any() else None
+    if planning is None or planning.input_design is None:
+        return without
+
+    @in_float32
+    @jax.jit
+    @partial(jnp.vectorize, signature="(d)->()")
+    def share(z: jax.Array) -> jax.Array:
+        size = lambda design: jnp.sum(matmul(design, planning.root) ** 2)
+        return jnp.sqrt(size(design_of(planning, z, jnp.asarray(u))) / size(planning.design(z)))
+
+    return without * np.asarray(share(points))
 
 
 def table(advice: Advice, time: StepTime) -> Table:

@@ -206,15 +206,27 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
 
 @pytest.mark.parametrize(("least", "name"), [(0.0, "none"), (30.0, "as little as allowed")])
 def test_what_advice_is_compared_with_is_called_what_it_is(least, name):
-    """And the map shows the field with it: a temperature is never 0."""
+    """And the map shows the field with it, and how uncertain that is: a temperature is never 0.
+
+    The field is a + b u, of which the data tell a + 30 b, and a itself hardly.
+    """
     move = lambda z, u: (jnp.stack([z, z + 0.5 * (u[0] - z)]), None)
     model: Any = SimpleNamespace(dims=2, dt=0.5, velocity=lambda z: -z, predict=move)
-    model.deviation, model.trail = lambda z: jnp.ones(z.shape[:-1]), np.zeros((0, 2))
+    covariance = np.linalg.inv([[1.0, 30], [30, 901]])
+    model.deviation = lambda z: np.full(z.shape[:-1], covariance[0, 0] ** 0.5)
+    model.trail = np.zeros((0, 2))
+    model.planning = SimpleNamespace(
+        design=lambda z: jnp.array([1.0, 0]),
+        input_design=lambda z, u: jnp.stack([jnp.zeros(()), u[0]]),
+        root=jnp.asarray(np.linalg.cholesky(covariance), jnp.float32),
+    )
     quiet = np.full((3, 2), least, np.float32)
     maps = advice.information_map(model, np.ones((4, 2), np.float32), quiet[-1])
     axis = maps["axis"]
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
     np.testing.assert_allclose(maps["field"], least - grid, atol=1e-4)
+    variance = np.array([1, least]) @ covariance @ [1, least]
+    np.testing.assert_allclose(maps["deviation"], np.sqrt(variance), rtol=1e-3)
     nats = np.arange(2.0)
     recommendation = advice.Advice(quiet, 2.0, quiet[None], nats, quiet, 1.0, None)
     (names, _) = (

@@ -230,6 +230,8 @@ def style_axes(axes: Axes, label: str, units: Sequence[tuple[float, str]], end: 
     axes.set_axisbelow(True)
     axes.tick_params(length=3)
     axes.set_xlim(0, 1.05 * end / scale or 1)
+    if units is STEPS and not unit:  # there is no half a step
+        axes.locator_params(axis="x", integer=True)
     return scale
 
 

@@ -76,8 +76,8 @@ def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
     """The field over its uncertainty, with the record and the predicted paths."""
     axis, field, deviation = (arrays[name] for name in ("axis", "field", "deviation"))
     low, high = maps.uncertainty_range(deviation)
-    values, style = np.maximum(deviation.T, low), {"cmap": maps.UNCERTAIN, "shading": "nearest"}
-    mesh = axes.pcolormesh(axis, axis, values, norm=LogNorm(low, high), **style)
+    values, norm = np.maximum(deviation.T, low), LogNorm(low, high)
+    mesh = axes.pcolormesh(axis, axis, values, cmap=maps.UNCERTAIN, norm=norm, shading="nearest")
     if np.any(field[..., :2]):
         style = {"color": "white", "linewidth": 0.5, "arrowsize": 0.6, "density": 0.9}
         axes.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, **style)

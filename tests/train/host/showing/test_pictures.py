@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from scipy import stats
 
@@ -297,6 +298,13 @@ def test_without_rows_a_score_is_in_the_legend_alone(tmp_path):
         assert all(np.isnan(np.asarray(line.get_xdata(), float)).all() for line in axes.lines)
     (legend,) = figures[0].legends
     assert [text.get_text() for text in legend.get_texts()] == ["evaluation: 7 (6 to 9)"]
+
+
+@pytest.mark.parametrize(("units", "are_whole"), [(pictures.STEPS, True), (pictures.TIMES, False)])
+def test_few_steps_have_ticks_at_whole_ones(units, are_whole):
+    axes = Figure().subplots()
+    pictures.style_axes(axes, "steps", units, 3)
+    assert all(x == round(x) for x in axes.get_xticks()) == are_whole
 
 
 def test_a_title_that_is_wider_than_its_figure_has_several_lines():

@@ -67,7 +67,7 @@ def test_inputs_far_from_0_are_seen_beside_others():
         axes = Figure().subplots()
         picture.draw_inputs(axes, facts.table_of(data, np.array([True])), StepTime())
         assert [x.get_label() for x in axes.lines] == labels
-        np.testing.assert_allclose(axes.lines[1].get_ydata(), last, atol=1e-5)
+        np.testing.assert_allclose(np.asarray(axes.lines[1].get_ydata()), last, atol=1e-5)
 
 
 def test_how_many_channels_have_a_rate_is_a_whole_number():

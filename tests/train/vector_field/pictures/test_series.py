@@ -63,7 +63,7 @@ def test_planned_inputs_of_other_units_are_each_drawn_over_what_is_allowed():
         advice_picture.draw_inputs(axes, plan[:, columns], box[:, columns], StepTime(2, "s"))
         drawn = [x for x in axes.lines if str(x.get_label()).startswith("input")]
         assert [x.get_label() for x in drawn] == labels
-        np.testing.assert_allclose([x.get_ydata() for x in drawn], lines)
+        np.testing.assert_allclose([np.asarray(x.get_ydata()) for x in drawn], lines)
         assert axes.get_title(loc="left").endswith("each over its range") == (len(columns) > 1)
 
 

@@ -20,7 +20,7 @@ from train.vector_field.data.files.tables.column_names import (
     existing_column,
     pick_column,
 )
-from train.vector_field.data.files.tables.text_cells import cells_of, in_order, numbers_of
+from train.vector_field.data.files.tables.text_cells import MISSING, cells_of, in_order, numbers_of
 from train.vector_field.data.files.time_units import in_unit, time_unit_of
 
 
@@ -35,6 +35,11 @@ def read(path: str, names: Names, bin_width: float, inputs: Series | None = None
     columns = {name: [row[k] for row in rows] for k, name in enumerate(header)}
     episodes = np.zeros(len(rows), int)
     if trials:
+        if unnamed := sum(x.lower() in MISSING for x in columns[trials]):
+            raise ValueError(
+                f"{quantity(unnamed, 'rows')} without a trial in column {trials}, as between "
+                "trials: leave them out"
+            )
         episodes = places_by_first_use(columns[trials])
     trial_text = f", {episodes.max() + 1} trials by {trials}" if trials else ""
     named = time, trials

@@ -214,6 +214,10 @@ def test_times_of_trials_that_do_not_begin_anew_are_named(tmp_path, capsys):
             "t,a\n0,1\n1,2\n2,3\n2.4,4\n3.4,5\n4.4,6\n",
             "t has uneven steps, 0.4 before row 3 (counted from 0) where most are 1: interpolate",
         ),
+        (
+            "trial,unit,time\n0,1,0.5\n,1,7\nNaN,2,9\n1,2,0.5\n",  # times of a session
+            "2 rows without a trial in column trial, as between trials: leave them out",
+        ),
         ("t,time,a\n0,0,1\n", "t, time could all be time: choose, --names.time"),
         ("u,light\n1,2\n", "no column is left for y"),
         ("unit,time\n1,\n", "1 spikes have no finite time from 0 on"),
