@@ -236,4 +236,6 @@ def values_text(values: Mapping[str, Any]) -> str:
 
 def text_of(value: Any) -> str:
     """A value as in a table: numbers with four significant digits."""
+    if isinstance(value, tuple):
+        return " ".join(map(text_of, value))
     return digits_text(value) if isinstance(value, float) else str(value)

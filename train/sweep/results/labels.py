@@ -26,10 +26,13 @@ def plain_names(dotted: Iterable[str]) -> dict[str, str]:
 
 
 def text_of(value: Any) -> str:
-    """A value in few characters: switches as on or off, four digits of a number.
+    """A value in few characters: switches as on or off, four digits of a number, several as in a
+    flag, with spaces between them.
 
     Those before the point are all there, unless an exponent hides none: 1234567, but 2.5e6.
     """
+    if isinstance(value, tuple | list):
+        return " ".join(map(text_of, value)) or "none"
     value = value.item() if hasattr(value, "item") else value  # of numpy
     if isinstance(value, bool):
         return "on" if value else "off"

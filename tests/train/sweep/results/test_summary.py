@@ -268,6 +268,9 @@ def test_names_are_as_short_as_they_can_be():
         (1.2345678e12, "1.235e12"),
         (-0.25, "-0.25"),
         ("adam", "adam"),
+        (("duffing", "van_der_pol"), "duffing van_der_pol"),
+        ([0.5, 1e-5], "0.5 1e-5"),
+        ((), "none"),
     ],
 )
 def test_values_are_written_short(value, text):
