@@ -100,6 +100,7 @@ def test_a_film_shows_what_the_record_says(finished_run, monkeypatch, tmp_path):
     assert (frame.min(axis=-1) < 128).mean() > 0.02
 
 
+@pytest.mark.slow
 def test_recordings_are_what_the_experiments_went_through(finished_run):
     recorded_samples, last = join_samples(finished_run), finished_run.states[-1]
     assert recorded_samples["u"].shape == (2, 2, 1, 100, 2)
@@ -119,6 +120,7 @@ def test_recordings_are_what_the_experiments_went_through(finished_run):
             assert 0.7 < noise.std() / np.sqrt(SMALL.env.process_noise * 0.1) < 1.3
 
 
+@pytest.mark.slow
 def test_a_recording_can_be_learned_from(finished_run, tmp_path):
     recorded_samples = join_samples(finished_run)
     paths = recordings.write_experiments(
