@@ -12,8 +12,7 @@ from tests.train.policies.exports import assert_refused, metadata
 from train.host.command_line import command
 from train.host.errors import UsageError
 from train.host.files import policy_files
-from train.host.running import run as host_run
-from train.host.running import saved_policies
+from train.host.running import preparation, saved_policies
 from train.policies import export as policies
 from train.snake.program import PROGRAM
 from train.snake.training import make_player
@@ -42,7 +41,7 @@ def test_names_are_found_in_the_package(ppo_export, tmp_path, monkeypatch, capsy
 def test_a_wrong_policy_to_start_from_is_refused_before_anything_is_traced(
     name, message, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(host_run, "trace", lambda *arguments: pytest.fail("it was traced"))
+    monkeypatch.setattr(preparation, "trace", lambda *arguments: pytest.fail("it was traced"))
     flags = [f"--run.policy={name}", f"--run.directory={tmp_path / 'run'}"]
     assert command.main(PROGRAM, flags) == 2
     complaint = capsys.readouterr().err
