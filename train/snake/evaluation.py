@@ -137,7 +137,7 @@ def refuse_other_shape(trained_game: Game, game: Game) -> None:
     Where cells are listed row by row, 6×7 and 7×6 have the same shape, and other neighbours.
     """
     boards = [Board(x.rows, x.cols) for x in (trained_game, game)]
-    fits = lambda x: len({*(boards if x.is_list_of_cells else map(x.shape, boards))}) == 1
+    fits = lambda x: x.layout(boards[0]) == x.layout(boards[1])
     observation = OBSERVATIONS[game.observation]
     if fits(observation):
         return

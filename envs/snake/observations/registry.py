@@ -70,6 +70,10 @@ class Observation(NamedTuple):
     safe: Callable[[jax.Array], jax.Array] | None = None  # moves that do not kill, bool [..., 3]
     reflect: Callable[[jax.Array], jax.Array] | None = None  # the observation of the reflected game
 
+    def layout(self, board: Board) -> Board | tuple[int, ...]:
+        """What two boards must have alike, so that entries of one network mean the same on both."""
+        return board if self.is_list_of_cells else self.shape(board)
+
 
 def _entries(size: int) -> Callable[[Board], tuple[int, ...]]:
     return lambda board: (size,)

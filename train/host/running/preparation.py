@@ -42,7 +42,7 @@ def complete(program: Program, config: Any) -> tuple[Any, Training]:
 def prepare(
     training: Training, config: Any, name: str
 ) -> tuple[compiled.TracedPrograms, dict[str, np.ndarray] | None]:
-    """The traced programs of a run, and the parameters it starts from as `policy_for` has them.
+    """The traced programs of a run, and the parameters that it starts from, as of `policy_for`.
 
     Writes nothing. Raises UsageError for what does not fit.
     """
@@ -52,8 +52,8 @@ def prepare(
         refuse_lost_checkpoints(config)
     log.refuse_missing(settings.log)
     refuse_place(settings)
-    policy_file_for(settings, name)  # of a wrong one tracing would take seconds for nothing
-    return trace(training, config), policy_for(training, settings, name)
+    policy = policy_file_for(settings, name)  # of a wrong one nothing need be traced
+    return trace(training, config), read_policy(training, policy)
 
 
 def refuse_place(settings: Config) -> None:
@@ -140,7 +140,12 @@ def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.
 
     Raises UsageError unless the policy is of this program and has the same network.
     """
-    path = policy_file_for(settings, name)
+    return read_policy(training, policy_file_for(settings, name))
+
+
+def read_policy(training: Training, path: Path | None) -> dict[str, np.ndarray] | None:
+    """The parameters in the file of a policy, if there is one. Raises UsageError if they do not fit
+    the network."""
     if path is None:
         return None
     agent = jax.eval_shape(training.init, jax.random.key(0)).agent

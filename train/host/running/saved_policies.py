@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -29,12 +30,13 @@ def as_run(name: str | Path) -> Run:
     Warns of files that have changed since it was trained and of which its configuration tells.
     """
     path = policy_files.file_of(name)
-    run = as_run_without_agent(path)
+    content = policy_files.read_metadata(path)
+    run = _run_without_agent(path, content)
     try:
         agent = jax.eval_shape(run.program.training(run.config).init, jax.random.key(0)).agent
     except (ValueError, TypeError, UsageError) as error:
         raise UsageError(f"{path} cannot be used: {in_one_line(error)}") from error
-    files, trained = files_of(run.config), policy_files.read_metadata(path)["trained"]
+    files, trained = files_of(run.config), content["trained"]
     saved_files = trained.get("files", files) if isinstance(trained, dict) else files
     for change in differences(saved_files, files):
         _log.warning("%s since %s was trained: it is read as it is now", change, path)
@@ -45,7 +47,11 @@ def as_run(name: str | Path) -> Run:
 def as_run_without_agent(name: str | Path) -> Run:
     """The same without its parameters, for which nothing is traced."""
     path = policy_files.file_of(name)
-    content = policy_files.read_metadata(path)
+    return _run_without_agent(path, policy_files.read_metadata(path))
+
+
+def _run_without_agent(path: Path, content: dict[str, Any]) -> Run:
+    """The run that the metadata of a policy tell of."""
     program = find(content["entry_point"], path)
     abilities.refuse_no_policies(program, path)
     default = program.preset_config(path, content["preset"])
